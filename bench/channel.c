@@ -1,7 +1,8 @@
 /*
- * How much a queue of the GPU's driver holds: so many calls of each kind are taken behind a kernel that does not end yet, before
- * one waits for it. Prints for each: name and number of streams, calls, nanoseconds for one of them; "+" where there are -most and
- * none has waited. That is what src/device/cuda/inflight.h has to stay below; under gmux it tells how long the ring is.
+ * How much a queue of the GPU's driver holds: so many calls of each kind are taken behind a kernel
+ * that does not end yet, before one waits for it. Prints for each: name and number of streams,
+ * calls, nanoseconds for one of them; "+" where there are -most and none has waited. That is what
+ * src/device/cuda/inflight.h has to stay below; under gmux it tells how long the ring is.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -144,7 +145,8 @@ static void measure(const char *name, void (*call)(CUstream), long count, long m
     }
     n -= waited;
     now = waited ? before : now;
-    printf("%s_%ld %ld%s %.0f\n", name, count, n, waited ? "" : "+", n ? 1e9 * (now - start) / (double)n : 0);
+    printf("%s_%ld %ld%s %.0f\n", name, count, n, waited ? "" : "+",
+           n ? 1e9 * (now - start) / (double)n : 0);
     fflush(stdout);
     EX_CHECK(cuCtxSynchronize());
 }
@@ -169,7 +171,8 @@ int main(int argc, char **argv)
                   { "long_graph", long_graph } };
     long ms = 1000, most = 3000;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "ms", 1, 60000, &ms) && !ex_option(argv[i], "most", 1, 10000000, &most))
+        if (!ex_option(argv[i], "ms", 1, 60000, &ms) &&
+            !ex_option(argv[i], "most", 1, 10000000, &most))
             return 2;
     struct ex_device d = ex_open(0, ex_ptx);
     spin = ex_function(&d, "spin");

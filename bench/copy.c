@@ -1,7 +1,7 @@
 /*
- * Copies between host and device against memcpy, interleaved in one run. Prints per direction: name, median GB/s of
- * the driver's copy, median GB/s of memcpy between two buffers of the same size. With -pinned the
- * buffers are the driver's (cuMemAllocHost), else malloc's.
+ * Copies between host and device against memcpy, interleaved in one run. Prints per direction:
+ * name, median GB/s of the driver's copy, median GB/s of memcpy between two buffers of the same
+ * size. With -pinned the buffers are the driver's (cuMemAllocHost), else malloc's.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,9 +1,12 @@
 /*
- * Many clients, without the time that it takes to start programs: children of one process that call cuInit.
+ * Many clients, without the time that it takes to start programs: children of one process that call
+ * cuInit.
  *
- * crowd together COUNT      all at once; prints the milliseconds until the last one has its session, and keeps them until
+ * crowd together COUNT all at once; prints the milliseconds until the last one has its session, and
+ * keeps them until
  *                           the input ends
- * crowd cycles COUNT ABREAST one after the other, so many beside each other, each of which leaves after cuInit: every third
+ * crowd cycles COUNT ABREAST one after the other, so many beside each other, each of which leaves
+ * after cuInit: every third
  *                           one is killed instead; prints how many had a session
  */
 #include <cuda.h>

@@ -1,9 +1,11 @@
 /*
- * When events are seen. A kernel stores a number into host memory as its last act; an event is recorded behind it, and a longer
- * kernel stands behind that. One thread looks for the number, another one waits for the event. Prints: late, the median of how much
- * later the event was seen than the number, and the worst, for kernels of 2 and 15 ms in turn; late_timed, for events with timing;
- * late_long, for kernels of 40 ms; then elapsed, the median time between two events around a kernel of
- * 100 us; then first, when the first of two events behind kernels of 150 ms each was seen. Microseconds, milliseconds at last.
+ * When events are seen. A kernel stores a number into host memory as its last act; an event is
+ * recorded behind it, and a longer kernel stands behind that. One thread looks for the number,
+ * another one waits for the event. Prints: late, the median of how much later the event was seen
+ * than the number, and the worst, for kernels of 2 and 15 ms in turn; late_timed, for events with
+ * timing; late_long, for kernels of 40 ms; then elapsed, the median time between two events around
+ * a kernel of 100 us; then first, when the first of two events behind kernels of 150 ms each was
+ * seen. Microseconds, milliseconds at last.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -48,7 +50,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void lateness(CUdeviceptr at, unsigned flags, double odd_ms, double even_ms, const char *name)
+static void lateness(CUdeviceptr at, unsigned flags, double odd_ms, double even_ms,
+                     const char *name)
 {
     double late[ROUNDS];
     CUevent e;

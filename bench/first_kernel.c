@@ -1,6 +1,6 @@
 /*
- * From the start of a process to the end of its first kernel, in milliseconds. The start comes from the caller, who
- * passes CLOCK_MONOTONIC seconds just before it starts this program.
+ * From the start of a process to the end of its first kernel, in milliseconds. The start comes from
+ * the caller, who passes CLOCK_MONOTONIC seconds just before it starts this program.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
- * What the launch of a graph of 100 small kernels costs, beside 100 launches: the client's side alone, and until all of
- * it is done. Driver API only, so that the same program measures gmux, NVIDIA's MPS and the driver alone. The two take
- * turns. Prints one line per measure: name, median, 99th percentile in nanoseconds for the hundred.
+ * What the launch of a graph of 100 small kernels costs, beside 100 launches: the client's side
+ * alone, and until all of it is done. Driver API only, so that the same program measures gmux,
+ * NVIDIA's MPS and the driver alone. The two take turns. Prints one line per measure: name, median,
+ * 99th percentile in nanoseconds for the hundred.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 #define ROUNDS  500
 
 enum measure { LAUNCHES, LAUNCHES_DONE, GRAPH, GRAPH_DONE, MEASURES };
-static const char *const names[MEASURES] = { "launches_enqueue", "launches_done", "graph_enqueue", "graph_done" };
+static const char *const names[MEASURES] = { "launches_enqueue", "launches_done", "graph_enqueue",
+                                             "graph_done" };
 static double ns[MEASURES][ROUNDS];
 
 static int by_value(const void *a, const void *b)

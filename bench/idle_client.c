@@ -1,6 +1,6 @@
 /*
- * A client with a context and a little memory that does nothing: prints "ready", and when its input has a line or ends,
- * looks whether its memory still holds what it wrote. Status 0 if so.
+ * A client with a context and a little memory that does nothing: prints "ready", and when its input
+ * has a line or ends, looks whether its memory still holds what it wrote. Status 0 if so.
  */
 #include <cuda.h>
 #include <stdio.h>

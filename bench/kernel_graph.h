@@ -1,4 +1,5 @@
-/* Graphs of kernels of one thread, one behind the other: the parameters of a node, and the graph. */
+/* Graphs of kernels of one thread, one behind the other: the parameters of a node, and the graph.
+ */
 #ifndef GMUX_BENCH_KERNEL_GRAPH_H
 #define GMUX_BENCH_KERNEL_GRAPH_H
 
@@ -17,8 +18,8 @@ static inline CUDA_KERNEL_NODE_PARAMS one_thread_node(CUfunction function, void 
 }
 
 /* Fills nodes[length]. What is returned can be destroyed when they are no longer needed. */
-static inline CUgraph kernel_graph_make(const CUDA_KERNEL_NODE_PARAMS *kernel, CUgraphNode *nodes, long length,
-                                        CUgraphExec *exec)
+static inline CUgraph kernel_graph_make(const CUDA_KERNEL_NODE_PARAMS *kernel, CUgraphNode *nodes,
+                                        long length, CUgraphExec *exec)
 {
     CUgraph g;
     EX_CHECK(cuGraphCreate(&g, 0));

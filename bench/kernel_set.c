@@ -1,6 +1,6 @@
 /*
- * Kernels as programs have them against loops in C, one thread, in one process, taking turns: the ratio of the medians,
- * and whether both computed the same.
+ * Kernels as programs have them against loops in C, one thread, in one process, taking turns: the
+ * ratio of the medians, and whether both computed the same.
  *
  *   kernel_set [--rounds N] [--jit PATH] [NAME ...]
  */
@@ -34,8 +34,22 @@ static const struct kernel {
     { "sgemm", set_sgemm, ARGS_TWO_IN, 256, true, { 16, 16, 1 }, { 16, 16, 1 }, 256 * 256 },
     { "sgemm32", set_sgemm, ARGS_TWO_IN, 256, true, { 8, 8, 1 }, { 32, 32, 1 }, 256 * 256 },
     { "transpose", set_transpose, ARGS_IN_OUT, 512, true, { 16, 16, 1 }, { 32, 8, 1 }, 512 * 512 },
-    { "bitonic", set_bitonic, ARGS_IN_OUT, 1 << 17, false, { 1 << 8, 1, 1 }, { 256, 1, 1 }, 1 << 17 },
-    { "convolution", set_convolution, ARGS_TWO_IN, 512, true, { 32, 32, 1 }, { 16, 16, 1 }, 512 * 512 },
+    { "bitonic",
+      set_bitonic,
+      ARGS_IN_OUT,
+      1 << 17,
+      false,
+      { 1 << 8, 1, 1 },
+      { 256, 1, 1 },
+      1 << 17 },
+    { "convolution",
+      set_convolution,
+      ARGS_TWO_IN,
+      512,
+      true,
+      { 32, 32, 1 },
+      { 16, 16, 1 },
+      512 * 512 },
     { "histogram", set_histogram, ARGS_BYTES, 1 << 20, false, { 64, 1, 1 }, { 256, 1, 1 }, 0 },
     { "spmv", set_spmv, ARGS_ROWS, 1 << 14, false, { 64, 1, 1 }, { 256, 1, 1 }, 1 << 14 },
     { "triad", set_triad, ARGS_TRIAD, 1 << 14, false, { 64, 1, 1 }, { 256, 1, 1 }, 1 << 14 },
@@ -46,7 +60,9 @@ static const struct kernel {
 
 static void make_data(const struct kernel *k, struct launch *l, struct set_data *d)
 {
-    size_t count = (size_t)k->n * (k->square ? (size_t)k->n : k->args == ARGS_ROWS ? ROW_ENTRIES : 1);
+    size_t count = (size_t)k->n * (k->square              ? (size_t)k->n
+                                   : k->args == ARGS_ROWS ? ROW_ENTRIES
+                                                          : 1);
     uint32_t seed = 1;
     memset(d, 0, sizeof(*d));
     d->n = k->n;
@@ -68,7 +84,8 @@ static void make_data(const struct kernel *k, struct launch *l, struct set_data 
         d->row[i] = i * ROW_ENTRIES;
 }
 
-static void set_parameters(const struct kernel *k, struct launch *l, const struct set_data *d, void *out)
+static void set_parameters(const struct kernel *k, struct launch *l, const struct set_data *d,
+                           void *out)
 {
     l->params_size = 0;
     switch (k->args) {
@@ -93,12 +110,14 @@ static void set_parameters(const struct kernel *k, struct launch *l, const struc
     LAUNCH_PARAM(l, int, k->n);
 }
 
-/* The largest relative difference between kernel and loop; of sums over all where the pieces differ. */
+/* The largest relative difference between kernel and loop; of sums over all where the pieces
+ * differ. */
 static double difference(const struct kernel *k, const struct set_data *d, const float *out)
 {
     double worst = 0, sum[2] = { 0, 0 };
     for (int i = 0; i < k->results; i++)
-        worst = fmax(worst, fabs((double)out[i] - (double)d->c[i]) / fmax(fabs((double)d->c[i]), 1e-6));
+        worst =
+            fmax(worst, fabs((double)out[i] - (double)d->c[i]) / fmax(fabs((double)d->c[i]), 1e-6));
     if (k->results)
         return worst;
     for (int i = 0; i < 256; i++) {
@@ -108,7 +127,8 @@ static double difference(const struct kernel *k, const struct set_data *d, const
     return fabs(sum[0] - sum[1]) / fabs(sum[1]);
 }
 
-static void bench(struct soft_compiler *c, const struct kernel *k, const char *text, size_t size, int rounds)
+static void bench(struct soft_compiler *c, const struct kernel *k, const char *text, size_t size,
+                  int rounds)
 {
     struct soft_job job = { .text = text, .text_size = size, .entry = k->name };
     double compiled[ROUNDS_MAX], loop[ROUNDS_MAX];
@@ -138,8 +158,9 @@ static void bench(struct soft_compiler *c, const struct kernel *k, const char *t
         compiled[r] = (double)(gm_now_ns() - begin);
     }
     double ours = median_of(compiled, rounds), best = median_of(loop, rounds);
-    printf("%-12s n=%-8d gmux %9.1f us, C %9.1f us, ratio %.2f, difference %.1e; ready in %.0f ms\n", k->name, k->n,
-           ours / 1e3, best / 1e3, best / ours, difference(k, &d, out), ms);
+    printf(
+        "%-12s n=%-8d gmux %9.1f us, C %9.1f us, ratio %.2f, difference %.1e; ready in %.0f ms\n",
+        k->name, k->n, ours / 1e3, best / 1e3, best / ours, difference(k, &d, out), ms);
     code->destroy(code);
     launch_finish(&l);
 }

@@ -1,4 +1,5 @@
-/* The loops in C that the kernels of kernel_set.cu are compared with; built with what a user would give for speed. */
+/* The loops in C that the kernels of kernel_set.cu are compared with; built with what a user would
+ * give for speed. */
 #ifndef GMUX_BENCH_KERNEL_SET_H
 #define GMUX_BENCH_KERNEL_SET_H
 

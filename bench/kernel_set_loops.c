@@ -59,7 +59,8 @@ void set_bitonic(struct set_data *d)
         for (int size = 2; size <= 512; size *= 2)
             for (int stride = size / 2; stride > 0; stride /= 2)
                 for (int k = 0; k < 512; k += 2 * stride) {
-                    float *low = s + ((k & size) ? k + stride : k), *high = s + ((k & size) ? k : k + stride);
+                    float *low = s + ((k & size) ? k + stride : k),
+                          *high = s + ((k & size) ? k : k + stride);
 #pragma clang loop vectorize(assume_safety)
                     for (int i = 0; i < stride; i++) {
                         float x = low[i], y = high[i];
@@ -121,7 +122,8 @@ void set_jacobi(struct set_data *d)
     float *restrict c = d->c;
     for (int y = 1; y < n - 1; y++)
         for (int x = 1; x < n - 1; x++)
-            c[y * n + x] = 0.25f * (a[y * n + x - 1] + a[y * n + x + 1] + a[(y - 1) * n + x] + a[(y + 1) * n + x]);
+            c[y * n + x] = 0.25f * (a[y * n + x - 1] + a[y * n + x + 1] + a[(y - 1) * n + x] +
+                                    a[(y + 1) * n + x]);
 }
 
 /* Of each 256. */

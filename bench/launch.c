@@ -1,7 +1,8 @@
 /*
- * What one launch costs: the client's side alone (enqueue) and with waiting for it (launch + synchronise). Driver API
- * only, so that the same program measures gmux, NVIDIA's MPS and the driver alone. Prints one line per measure:
- * name, median, 99th percentile in nanoseconds, median in cycles of the time-stamp counter (0 where there is none).
+ * What one launch costs: the client's side alone (enqueue) and with waiting for it (launch +
+ * synchronise). Driver API only, so that the same program measures gmux, NVIDIA's MPS and the
+ * driver alone. Prints one line per measure: name, median, 99th percentile in nanoseconds, median
+ * in cycles of the time-stamp counter (0 where there is none).
  */
 #include <cuda.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * Runs the C loops of nbody_loops.c on all cores and prints, for each, its name and billions of interactions per
- * second (best of the rounds: what the machine can do).
+ * Runs the C loops of nbody_loops.c on all cores and prints, for each, its name and billions of
+ * interactions per second (best of the rounds: what the machine can do).
  */
 #include <pthread.h>
 #include <stdio.h>

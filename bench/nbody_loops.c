@@ -21,33 +21,34 @@ void nbody_loop_over_j(const struct nbody_loop_data *d, int begin, int end)
     }
 }
 
-#define LOOP_OVER_I(name, WIDTH)                                                                                     \
-    void name(const struct nbody_loop_data *d, int begin, int end)                                                   \
-    {                                                                                                                \
-        const float *restrict x = d->x, *restrict y = d->y, *restrict z = d->z, *restrict m = d->m;                  \
-        for (int i = begin; i < end; i += WIDTH) {                                                                   \
-            float px[WIDTH], py[WIDTH], pz[WIDTH], ax[WIDTH], ay[WIDTH], az[WIDTH];                                  \
-            for (int l = 0; l < WIDTH; l++) {                                                                        \
-                px[l] = x[i + l];                                                                                    \
-                py[l] = y[i + l];                                                                                    \
-                pz[l] = z[i + l];                                                                                    \
-                ax[l] = ay[l] = az[l] = 0;                                                                           \
-            }                                                                                                        \
-            for (int j = 0; j < d->n; j++)                                                                           \
-                for (int l = 0; l < WIDTH; l++) {                                                                    \
-                    float dx = x[j] - px[l], dy = y[j] - py[l], dz = z[j] - pz[l];                                   \
-                    float inv = 1.0f / sqrtf(dx * dx + dy * dy + dz * dz + d->softening2);                           \
-                    float s = m[j] * inv * inv * inv;                                                                \
-                    ax[l] += dx * s;                                                                                 \
-                    ay[l] += dy * s;                                                                                 \
-                    az[l] += dz * s;                                                                                 \
-                }                                                                                                    \
-            for (int l = 0; l < WIDTH; l++) {                                                                        \
-                d->ax[i + l] = ax[l];                                                                                \
-                d->ay[i + l] = ay[l];                                                                                \
-                d->az[i + l] = az[l];                                                                                \
-            }                                                                                                        \
-        }                                                                                                            \
+#define LOOP_OVER_I(name, WIDTH)                                                                   \
+    void name(const struct nbody_loop_data *d, int begin, int end)                                 \
+    {                                                                                              \
+        const float *restrict x = d->x, *restrict y = d->y, *restrict z = d->z,                    \
+                              *restrict m = d->m;                                                  \
+        for (int i = begin; i < end; i += WIDTH) {                                                 \
+            float px[WIDTH], py[WIDTH], pz[WIDTH], ax[WIDTH], ay[WIDTH], az[WIDTH];                \
+            for (int l = 0; l < WIDTH; l++) {                                                      \
+                px[l] = x[i + l];                                                                  \
+                py[l] = y[i + l];                                                                  \
+                pz[l] = z[i + l];                                                                  \
+                ax[l] = ay[l] = az[l] = 0;                                                         \
+            }                                                                                      \
+            for (int j = 0; j < d->n; j++)                                                         \
+                for (int l = 0; l < WIDTH; l++) {                                                  \
+                    float dx = x[j] - px[l], dy = y[j] - py[l], dz = z[j] - pz[l];                 \
+                    float inv = 1.0f / sqrtf(dx * dx + dy * dy + dz * dz + d->softening2);         \
+                    float s = m[j] * inv * inv * inv;                                              \
+                    ax[l] += dx * s;                                                               \
+                    ay[l] += dy * s;                                                               \
+                    az[l] += dz * s;                                                               \
+                }                                                                                  \
+            for (int l = 0; l < WIDTH; l++) {                                                      \
+                d->ax[i + l] = ax[l];                                                              \
+                d->ay[i + l] = ay[l];                                                              \
+                d->az[i + l] = az[l];                                                              \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 LOOP_OVER_I(nbody_loop_16, 16)

@@ -1,6 +1,7 @@
 /*
- * The best the CPU does on the n-body step when the loop is written in C for it: the yardstick for kernels on the
- * software device. Built with all the compiler has (-O3 -march=native -ffast-math, clang where there is one).
+ * The best the CPU does on the n-body step when the loop is written in C for it: the yardstick for
+ * kernels on the software device. Built with all the compiler has (-O3 -march=native -ffast-math,
+ * clang where there is one).
  */
 #ifndef GMUX_BENCH_NBODY_LOOPS_H
 #define GMUX_BENCH_NBODY_LOOPS_H
@@ -14,8 +15,8 @@ struct nbody_loop_data {
 
 typedef void nbody_loop(const struct nbody_loop_data *d, int begin, int end);
 
-/* Vector over the bodies that attract; and 16, 32, 64 attracted bodies at a time. Bodies [begin, end), multiples of
- * 64. */
+/* Vector over the bodies that attract; and 16, 32, 64 attracted bodies at a time. Bodies [begin,
+ * end), multiples of 64. */
 extern nbody_loop nbody_loop_over_j, nbody_loop_16, nbody_loop_32, nbody_loop_64;
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Launches of an empty kernel per second, sustained for some seconds with a synchronisation after each thousand: several
- * copies at once show what a device shared by processes takes in all. Prints: name, launches per second.
+ * Launches of an empty kernel per second, sustained for some seconds with a synchronisation after
+ * each thousand: several copies at once show what a device shared by processes takes in all.
+ * Prints: name, launches per second.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Compiled kernels against the best C loops, one thread, in one process, taking turns: medians and their ratio. And how
- * long code takes to get ready, compiled and from the cache.
+ * Compiled kernels against the best C loops, one thread, in one process, taking turns: medians and
+ * their ratio. And how long code takes to get ready, compiled and from the cache.
  *
  *   soft_kernels [--jit PATH] [--isa native|avx2] [--rounds N] [--bodies N]
  */
@@ -28,8 +28,8 @@ static double median(struct series *s, int rounds)
     return median_of(s->values, rounds);
 }
 
-static struct soft_code *compile(struct soft_compiler *c, const char *path, const char *entry, uint32_t isa,
-                                 const uint32_t block[3], double *ms)
+static struct soft_code *compile(struct soft_compiler *c, const char *path, const char *entry,
+                                 uint32_t isa, const uint32_t block[3], double *ms)
 {
     struct soft_job job = { .entry = entry, .options = { .isa = isa } };
     bool unsupported;
@@ -64,11 +64,13 @@ static void bench_nbody(struct soft_compiler *c, uint32_t isa, int n, int rounds
 {
     static const uint32_t block[3] = { 256, 1, 1 };
     struct series jit = { .name = "gmux" };
-    struct series loops[] = { { .name = "over j" }, { .name = "16 i" }, { .name = "32 i" }, { .name = "64 i" } };
-    nbody_loop *const functions[] = { nbody_loop_over_j, nbody_loop_16, nbody_loop_32, nbody_loop_64 };
-    struct nbody_loop_data d = {
-        n, floats(n), floats(n), floats(n), floats(n), floats(n), floats(n), floats(n), 0.01f
+    struct series loops[] = {
+        { .name = "over j" }, { .name = "16 i" }, { .name = "32 i" }, { .name = "64 i" }
     };
+    nbody_loop *const functions[] = { nbody_loop_over_j, nbody_loop_16, nbody_loop_32,
+                                      nbody_loop_64 };
+    struct nbody_loop_data d = { n,         floats(n), floats(n), floats(n), floats(n),
+                                 floats(n), floats(n), floats(n), 0.01f };
     struct launch l;
     uint32_t seed = 1;
     double ms;
@@ -107,7 +109,8 @@ static void bench_nbody(struct soft_compiler *c, uint32_t isa, int n, int rounds
     double worst = 0;
     for (int i = 0; i < n; i++) {
         double size = fabs((double)d.ax[i]) + fabs((double)d.ay[i]) + fabs((double)d.az[i]);
-        double error = fabs((double)velocity[4 * i] - d.ax[i]) + fabs((double)velocity[4 * i + 1] - d.ay[i]) +
+        double error = fabs((double)velocity[4 * i] - d.ax[i]) +
+                       fabs((double)velocity[4 * i + 1] - d.ay[i]) +
                        fabs((double)velocity[4 * i + 2] - d.az[i]);
         worst = GM_MAX(worst, error / (size + 1));
     }
@@ -119,7 +122,8 @@ static void bench_nbody(struct soft_compiler *c, uint32_t isa, int n, int rounds
         best = GM_MAX(best, m);
         peak = GM_MAX(peak, loops[k].values[rounds - 1]);
     }
-    printf("; ratio of medians %.3f, of the best rounds %.1f / %.1f = %.3f; difference %.1e; ready in %.1f ms\n",
+    printf("; ratio of medians %.3f, of the best rounds %.1f / %.1f = %.3f; difference %.1e; ready "
+           "in %.1f ms\n",
            own / best, own_peak, peak, own_peak / peak, worst, ms);
     code->destroy(code);
     launch_finish(&l);
@@ -227,7 +231,9 @@ static void bench_cache(const char *helper, uint32_t isa)
 {
     static const struct {
         const char *path, *entry;
-    } kernels[] = { { VECADD_PTX, "vecadd" }, { MATMUL_PTX, "matmul" }, { NBODY_PTX, "nbody_f32" } };
+    } kernels[] = { { VECADD_PTX, "vecadd" },
+                    { MATMUL_PTX, "matmul" },
+                    { NBODY_PTX, "nbody_f32" } };
     char directory[] = "/tmp/gmux-bench-XXXXXX", command[64], why[512];
     if (!mkdtemp(directory))
         launch_die("directory");
@@ -248,7 +254,8 @@ static void bench_cache(const char *helper, uint32_t isa)
             code = soft_compiler_lookup(c, &job);
             s.values[r] = (double)(gm_now_ns() - begin) / 1e6;
         }
-        printf("%s from the cache: %s%.3f ms\n", kernels[k].entry, code ? "" : "MISS ", median(&s, ROUNDS_MAX));
+        printf("%s from the cache: %s%.3f ms\n", kernels[k].entry, code ? "" : "MISS ",
+               median(&s, ROUNDS_MAX));
         if (code)
             code->destroy(code);
     }

@@ -1,8 +1,9 @@
 /*
- * Small kernels one after the other: each occupies 8 blocks of 128 threads for -us microseconds, and the program waits
- * for it before it launches the next, as a program does that uses a fraction of a GPU. Runs for -ms milliseconds or, with
- * -kernels, until so many are done. Prints: name, kernels per second, seconds; then the fewest in any of its seconds. With -queued
- * it does not wait for a kernel before the next one is launched, but two launches later.
+ * Small kernels one after the other: each occupies 8 blocks of 128 threads for -us microseconds,
+ * and the program waits for it before it launches the next, as a program does that uses a fraction
+ * of a GPU. Runs for -ms milliseconds or, with -kernels, until so many are done. Prints: name,
+ * kernels per second, seconds; then the fewest in any of its seconds. With -queued it does not wait
+ * for a kernel before the next one is launched, but two launches later.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -32,8 +33,10 @@ int main(int argc, char **argv)
     long us = 50, ms = 2000, kernels = 0, n = 0;
     bool queued = false;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "us", 1, 60000000, &us) && !ex_option(argv[i], "ms", 1, 600000, &ms) &&
-            !ex_option(argv[i], "kernels", 1, 1 << 30, &kernels) && !(queued |= ex_flag(argv[i], "queued")))
+        if (!ex_option(argv[i], "us", 1, 60000000, &us) &&
+            !ex_option(argv[i], "ms", 1, 600000, &ms) &&
+            !ex_option(argv[i], "kernels", 1, 1 << 30, &kernels) &&
+            !(queued |= ex_flag(argv[i], "queued")))
             return 2;
     struct ex_device d = ex_open(0, ex_ptx);
     CUfunction f = ex_function(&d, "spin");
@@ -63,7 +66,8 @@ int main(int argc, char **argv)
         now = ex_seconds();
         count(&each, now);
     }
-    printf("kernels %.1f %.4f\nworst_second %ld\n", (double)n / (now - start), now - start, each.least);
+    printf("kernels %.1f %.4f\nworst_second %ld\n", (double)n / (now - start), now - start,
+           each.least);
     EX_CHECK(cuStreamSynchronize(s));
     EX_CHECK(cuEventDestroy(events[0]));
     EX_CHECK(cuEventDestroy(events[1]));

@@ -1,7 +1,8 @@
 /*
- * A program that always has work for the device, ten milliseconds or so at a time: for each line of its input it prints how
- * many kernels are done so far, so that what several of them get can be compared over the same time. The device itself
- * counts: the program may not have a processor at that moment.
+ * A program that always has work for the device, ten milliseconds or so at a time: for each line of
+ * its input it prints how many kernels are done so far, so that what several of them get can be
+ * compared over the same time. The device itself counts: the program may not have a processor at
+ * that moment.
  */
 #include <cuda.h>
 #include <pthread.h>

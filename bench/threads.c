@@ -1,8 +1,9 @@
 /*
- * What one process gets out of a GPU with several threads, each with a stream of its own: launches of an empty kernel,
- * waited for after each thousand, or, with -us, kernels of that many microseconds, each waited for. Natively this is the
- * most that programs can have together which share a context. With -row the launches are rows of so many, each row a graph
- * whose kernels get other parameters every time. Prints: name, number per second, of all threads.
+ * What one process gets out of a GPU with several threads, each with a stream of its own: launches
+ * of an empty kernel, waited for after each thousand, or, with -us, kernels of that many
+ * microseconds, each waited for. Natively this is the most that programs can have together which
+ * share a context. With -row the launches are rows of so many, each row a graph whose kernels get
+ * other parameters every time. Prints: name, number per second, of all threads.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -71,8 +72,10 @@ int main(int argc, char **argv)
 {
     long threads = 8, us = 0, ms = 1000, row = 0;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "threads", 1, THREADS_MAX, &threads) && !ex_option(argv[i], "us", 0, 1000000, &us) &&
-            !ex_option(argv[i], "ms", 1, 600000, &ms) && !ex_option(argv[i], "row", 1, ROW_MAX, &row))
+        if (!ex_option(argv[i], "threads", 1, THREADS_MAX, &threads) &&
+            !ex_option(argv[i], "us", 0, 1000000, &us) &&
+            !ex_option(argv[i], "ms", 1, 600000, &ms) &&
+            !ex_option(argv[i], "row", 1, ROW_MAX, &row))
             return 2;
     if (row && us)
         return 2;

@@ -1,6 +1,6 @@
 /*
- * A program whose kernel writes where it may not: the fault that its neighbours are to survive. Prints the error that it
- * got; status 0 if there was one.
+ * A program whose kernel writes where it may not: the fault that its neighbours are to survive.
+ * Prints the error that it got; status 0 if there was one.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /*
- * Calls of the driver API in any order, with handles that are good, stale, of another kind or nonsense. The library is in this
- * process, with a private server on the null device, or GMUX_DEVICE. No call may crash or hang, whatever came before. Addresses and sizes are
- * good ones: what a program reads and writes is its own affair, and would end its session.
+ * Calls of the driver API in any order, with handles that are good, stale, of another kind or
+ * nonsense. The library is in this process, with a private server on the null device, or
+ * GMUX_DEVICE. No call may crash or hang, whatever came before. Addresses and sizes are good ones:
+ * what a program reads and writes is its own affair, and would end its session.
  *
- * The input is a list of calls, a byte each, and then bytes for their arguments. A handle is one of 16 that calls have made,
- * wherever it came from, or nonsense.
+ * The input is a list of calls, a byte each, and then bytes for their arguments. A handle is one of
+ * 16 that calls have made, wherever it came from, or nonsense.
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -191,7 +192,8 @@ static void call_stream(unsigned what)
         cuLaunchHostFunc(any(), do_nothing, NULL);
         break;
     default:
-        cuLaunchKernel(any(), 1 + take() % 4u, 1, 1, 1 + take() % 64u, 1, 1, take(), any(), params, NULL);
+        cuLaunchKernel(any(), 1 + take() % 4u, 1, 1, 1 + take() % 64u, 1, 1, take(), any(), params,
+                       NULL);
     }
 }
 

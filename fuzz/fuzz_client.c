@@ -1,7 +1,8 @@
 /*
- * The client library and a server that lies: what it says is in the socket before the library asks. The first byte says
- * whether the session is offered as a server should; then come messages as in liar.h. The library opens a session and makes every
- * request once. It must get to the end of all of them, with an error or without.
+ * The client library and a server that lies: what it says is in the socket before the library asks.
+ * The first byte says whether the session is offered as a server should; then come messages as in
+ * liar.h. The library opens a session and makes every request once. It must get to the end of all
+ * of them, with an error or without.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -56,13 +57,14 @@ static void offer(int fd)
                                                    .memory_total = 1ull << 30,
                                                    .multiprocessors = 8 });
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_session_open(&e, 0,
-                           &(struct wire_session_open) { .version = WIRE_VERSION,
-                                                         .window_base = WINDOW_BASE,
-                                                         .window_size = 2 * WINDOW_HALF,
-                                                         .session_size = TP_SESSION_SIZE,
-                                                         .device_count = 1,
-                                                         .devices = { device, (uint32_t)list.size } });
+    wire_pack_session_open(
+        &e, 0,
+        &(struct wire_session_open) { .version = WIRE_VERSION,
+                                      .window_base = WINDOW_BASE,
+                                      .window_size = 2 * WINDOW_HALF,
+                                      .session_size = TP_SESSION_SIZE,
+                                      .device_count = 1,
+                                      .devices = { device, (uint32_t)list.size } });
     const int fds[] = { session_fd, area, area };
     if (tp_send(fd, &e, fds, 3) < 0)
         abort();
@@ -79,8 +81,8 @@ static void say_all(int fd)
         struct liar_message m;
         const unsigned kind = liar_message(&m, WIRE_SERVER, WIRE_CLIENT, &words);
         const int one_of[] = { area, info, unsealed, session_fd };
-        const int fds[TP_FDS_MAX] = { kind & 4 ? session_fd : one_of[kind & 3], one_of[kind & 3], one_of[kind & 3],
-                                      info };
+        const int fds[TP_FDS_MAX] = { kind & 4 ? session_fd : one_of[kind & 3], one_of[kind & 3],
+                                      one_of[kind & 3], info };
         unsigned count = kind & 0x80 ? wire_message_info(m.type)->fds : kind >> 4 & 3;
         if (tp_send(fd, &m.packet, fds, count) < 0)
             break;
@@ -100,7 +102,8 @@ static void ask_all(struct rt_session *s)
     (void)rt_request_alloc(s, 4096, 0, WIRE_MEMORY_KIND_DEVICE, 0, &address);
     (void)rt_request_free(s, WINDOW_BASE);
     (void)rt_request_memory_info(s, 0, &left);
-    if (rt_request_module_load(s, info, 64, WIRE_IMAGE_KIND_PTX, 0, &loaded) == 0 && loaded.info_fd < 0)
+    if (rt_request_module_load(s, info, 64, WIRE_IMAGE_KIND_PTX, 0, &loaded) == 0 &&
+        loaded.info_fd < 0)
         abort();
     gm_close(loaded.info_fd);
     free(loaded.log);

@@ -1,6 +1,7 @@
 /*
- * The control daemon's command text. Each line of the input is a command, executed on a daemon that has a server and
- * two clients, one of them with a nasty name. Not executed: what starts processes or ends this one.
+ * The control daemon's command text. Each line of the input is a command, executed on a daemon that
+ * has a server and two clients, one of them with a nasty name. Not executed: what starts processes
+ * or ends this one.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SERVER_PID 658
 
-static void add_client(struct ctl_server *s, struct ctl_client *c, uint32_t key, const char *command)
+static void add_client(struct ctl_server *s, struct ctl_client *c, uint32_t key,
+                       const char *command)
 {
     *c = (struct ctl_client) { .key = key, .uid = 1000, .connected = true, .contexts_count = 1 };
     c->contexts[0].id = 1;
@@ -100,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ctl_groups_free(&d);
     assert(d.limits.share_pct > 0 && d.limits.share_pct <= 100);
     assert(s.limits.share_pct > 0 && s.limits.share_pct <= 100);
-    assert(d.limits.memory_count <= CTL_MEMORY_LIMITS_MAX && s.limits.memory_count <= CTL_MEMORY_LIMITS_MAX);
+    assert(d.limits.memory_count <= CTL_MEMORY_LIMITS_MAX &&
+           s.limits.memory_count <= CTL_MEMORY_LIMITS_MAX);
     ctl_timer_close(timer);
     uv_run(&d.loop, UV_RUN_DEFAULT);
     int r = uv_loop_close(&d.loop);

@@ -1,8 +1,9 @@
 /*
- * Queue operations with hostile arguments, on the null device: what all back ends share (queues, copies, fills, waits,
- * gates, the window). The input is a list of operations: one byte of op, one of stream, then 64-bit arguments from
- * which each takes what it needs. Addresses are small numbers, taken from the start of the window; the first MiB of both
- * areas exists. Whatever comes, every operation has completed once the client is stopped.
+ * Queue operations with hostile arguments, on the null device: what all back ends share (queues,
+ * copies, fills, waits, gates, the window). The input is a list of operations: one byte of op, one
+ * of stream, then 64-bit arguments from which each takes what it needs. Addresses are small
+ * numbers, taken from the start of the window; the first MiB of both areas exists. Whatever comes,
+ * every operation has completed once the client is stopped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void on_fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
+static void on_fault(void *arg, struct dev_client *c, int result, uint64_t address,
+                     const char *text)
 {
     (*(int *)arg)++;
 }
@@ -33,7 +35,8 @@ static void prepare(void)
     int fd = tp_session_create();
     device_fd = tp_memfd_create("device", WINDOW_SIZE / 2);
     host_fd = tp_memfd_create("host", WINDOW_SIZE / 2);
-    if (fd < 0 || device_fd < 0 || host_fd < 0 || tp_session_attach(&session, fd, TP_SESSION_SIZE) != 0 ||
+    if (fd < 0 || device_fd < 0 || host_fd < 0 ||
+        tp_session_attach(&session, fd, TP_SESSION_SIZE) != 0 ||
         dev_null_ops.open(&dev, &events) != 0)
         abort();
 }
@@ -48,8 +51,8 @@ static uint64_t take(const uint8_t **data, size_t *size)
     return v;
 }
 
-static int operate(struct dev_queue *queues[STREAMS], struct dev_queue *q, unsigned op, uint64_t seq,
-                   const uint64_t a[9])
+static int operate(struct dev_queue *queues[STREAMS], struct dev_queue *q, unsigned op,
+                   uint64_t seq, const uint64_t a[9])
 {
     const struct dev_ops *ops = &dev_null_ops;
     const struct wire_rec_copy copy = { .dst = WINDOW_BASE + a[0],
@@ -108,7 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .host_fd = host_fd,
                                               .share_pct = 100,
                                               .session = &session };
-    if (ops->client_create(dev, &config, &client) != 0 || ops->memory_map(client, WINDOW_BASE, 1 << 20) != 0 ||
+    if (ops->client_create(dev, &config, &client) != 0 ||
+        ops->memory_map(client, WINDOW_BASE, 1 << 20) != 0 ||
         ops->memory_map(client, WINDOW_BASE + WINDOW_SIZE / 2, 1 << 20) != 0)
         abort();
     for (uint32_t s = 0; s < STREAMS; s++)

@@ -1,6 +1,6 @@
 /*
- * A fat binary or a cubin, as a program may carry it. Beyond not crashing: what is found lies inside what was given, and what is
- * unpacked has the size that was said.
+ * A fat binary or a cubin, as a program may carry it. Beyond not crashing: what is found lies
+ * inside what was given, and what is unpacked has the size that was said.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -32,13 +32,15 @@ static void read_cubin(const uint8_t *data, size_t size)
     if (fb_cubin_open(&c, data, size) != 0)
         return;
     for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0 && kernels < 100; kernels++) {
-        require((const uint8_t *)k.name >= data && (const uint8_t *)k.name + strlen(k.name) < data + size);
+        require((const uint8_t *)k.name >= data &&
+                (const uint8_t *)k.name + strlen(k.name) < data + size);
         int n = fb_cubin_params(&c, &k, params, 256, &bytes);
         for (int i = 0; i < n; i++)
             require(params[i].offset <= bytes && params[i].size <= bytes - params[i].offset);
     }
     for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
-        require((const uint8_t *)v.name >= data && (const uint8_t *)v.name + strlen(v.name) < data + size);
+        require((const uint8_t *)v.name >= data &&
+                (const uint8_t *)v.name + strlen(v.name) < data + size);
 }
 
 /* Moved in a copy. */
@@ -63,7 +65,8 @@ static void read_entry(const struct fb_entry *e, const uint8_t *data, size_t siz
 {
     void *out;
     size_t out_size;
-    require(e->data >= data && e->data <= data + size && e->size <= size - (size_t)(e->data - data));
+    require(e->data >= data && e->data <= data + size &&
+            e->size <= size - (size_t)(e->data - data));
     int r = fb_unpack(e, LIMIT, &out, &out_size);
     require((r == 0) == (out != NULL));
     if (r == 0) {
@@ -100,11 +103,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_entry(&e, data, size);
     for (unsigned wanted = 1; wanted < 8; wanted++)
         if (fb_pick(data, size, 90, wanted, &e) > 0)
-            require(e.kind == FB_KIND_PTX ? (wanted & ~FB_WANT_CUBIN) != 0 : (wanted & FB_WANT_CUBIN) != 0);
+            require(e.kind == FB_KIND_PTX ? (wanted & ~FB_WANT_CUBIN) != 0
+                                          : (wanted & FB_WANT_CUBIN) != 0);
     void *slim = NULL;
     size_t slim_size = 0;
     if (fb_slim(data, size, 90, &slim, &slim_size) > 0)
-        require(slim_size < size && fb_size(slim) == slim_size && fb_open(&r, slim, slim_size) == 0);
+        require(slim_size < size && fb_size(slim) == slim_size &&
+                fb_open(&r, slim, slim_size) == 0);
     free(slim);
     return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * A module image from a hostile program, on the software device: found, parsed, its globals placed, and every kernel in
- * it run in the interpreter, two blocks of 33 threads. Whatever the text says, loading answers and launches end.
+ * A module image from a hostile program, on the software device: found, parsed, its globals placed,
+ * and every kernel in it run in the interpreter, two blocks of 33 threads. Whatever the text says,
+ * loading answers and launches end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void on_fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
+static void on_fault(void *arg, struct dev_client *c, int result, uint64_t address,
+                     const char *text)
 {
 }
 
@@ -31,7 +33,8 @@ static void prepare(void)
     int fd = tp_session_create();
     device_fd = tp_memfd_create("device", WINDOW_SIZE / 2);
     host_fd = tp_memfd_create("host", WINDOW_SIZE / 2);
-    if (fd < 0 || device_fd < 0 || host_fd < 0 || tp_session_attach(&session, fd, TP_SESSION_SIZE) != 0 ||
+    if (fd < 0 || device_fd < 0 || host_fd < 0 ||
+        tp_session_attach(&session, fd, TP_SESSION_SIZE) != 0 ||
         gmux_device.open(&dev, &events) != 0)
         abort();
 }
@@ -77,13 +80,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .host_fd = host_fd,
                                               .share_pct = 100,
                                               .session = &session };
-    if (gmux_device.client_create(dev, &config, &c) != 0 || gmux_device.memory_map(c, WINDOW_BASE, 2 * MAPPED) != 0)
+    if (gmux_device.client_create(dev, &config, &c) != 0 ||
+        gmux_device.memory_map(c, WINDOW_BASE, 2 * MAPPED) != 0)
         abort();
     if (gmux_device.module_load(c, 0, data, size, WIRE_IMAGE_KIND_PTX, &m, &info) != 0) {
         if (!info.log)
             abort();
         free(info.log);
-    } else if (info.globals_size < MAPPED && gmux_device.module_place(m, WINDOW_BASE + MAPPED, true) == 0) {
+    } else if (info.globals_size < MAPPED &&
+               gmux_device.module_place(m, WINDOW_BASE + MAPPED, true) == 0) {
         run(c, m);
     }
     gmux_device.client_stop(c);

@@ -1,6 +1,6 @@
 /*
- * Objects of machine code, as gmux-jit may make them once it is a hostile program's: refused, or loaded so that what they export lies
- * inside of their own memory. Nothing of them is run.
+ * Objects of machine code, as gmux-jit may make them once it is a hostile program's: refused, or
+ * loaded so that what they export lies inside of their own memory. Nothing of them is run.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * PTX text, as a client may load it. Beyond not crashing: what is accepted is well-formed (the interpreter and the compiler
- * trust every index and width in it), its printed form is accepted again, and the analyses answer.
+ * PTX text, as a client may load it. Beyond not crashing: what is accepted is well-formed (the
+ * interpreter and the compiler trust every index and width in it), its printed form is accepted
+ * again, and the analyses answer.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -43,7 +44,8 @@ static void check_instr(const struct ir_module *m, const struct ir_fn *fn, const
                 src->kind == IR_SRC_SREG);
         require(src->kind != IR_SRC_REG || src->index < fn->reg_count);
         require(src->kind != IR_SRC_SREG || (src->index < IR_SREG_COUNT && i->op == IR_OP_MOV));
-        require(src->kind != IR_SRC_SYMBOL || (src->index < m->symbol_count && ir_symbol_is_placed(m, src->index)));
+        require(src->kind != IR_SRC_SYMBOL ||
+                (src->index < m->symbol_count && ir_symbol_is_placed(m, src->index)));
     }
     uint32_t symbol = i->address.symbol;
     if (symbol == IR_NONE)
@@ -51,7 +53,8 @@ static void check_instr(const struct ir_module *m, const struct ir_fn *fn, const
     require(symbol < m->symbol_count);
     require(ir_symbol_is_placed(m, symbol) || (m->symbols[symbol].flags & IR_SYM_KERNEL_PARAM));
     if (!ir_symbol_is_placed(m, symbol))
-        require(i->address.base == IR_NONE && m->symbols[symbol].offset + m->symbols[symbol].size <= fn->param_bytes);
+        require(i->address.base == IR_NONE &&
+                m->symbols[symbol].offset + m->symbols[symbol].size <= fn->param_bytes);
 }
 
 static void check_fn(const struct ir_module *m, const struct ir_fn *fn)
@@ -64,7 +67,8 @@ static void check_fn(const struct ir_module *m, const struct ir_fn *fn)
         next += block->count;
         require(next <= fn->instr_count && block->succ_first + block->succ_count <= fn->succ_count);
         for (uint32_t s = 0; s < block->succ_count; s++)
-            require(fn->succ[block->succ_first + s] < fn->block_count && fn->succ[block->succ_first + s] != 0);
+            require(fn->succ[block->succ_first + s] < fn->block_count &&
+                    fn->succ[block->succ_first + s] != 0);
         for (uint32_t n = 0; n < block->count; n++) {
             const struct ir_instr *i = &fn->instrs[block->first + n];
             bool last = n + 1 == block->count;
@@ -77,7 +81,8 @@ static void check_fn(const struct ir_module *m, const struct ir_fn *fn)
     require(next == fn->instr_count);
 }
 
-static void check_analysis(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt)
+static void check_analysis(const struct ir_module *m, uint32_t fn,
+                           const struct ir_analyse_options *opt)
 {
     struct ir_analysis *a;
     int rc = ir_analyse(m, fn, opt, &a);
@@ -91,14 +96,16 @@ static void check_analysis(const struct ir_module *m, uint32_t fn, const struct 
             require(a->blocks[a->pool[info->frontier.first + k]].priority > n);
     }
     for (uint32_t r = 0; r < a->reg_count; r++)
-        require(a->regs[r].shape <= IR_VARYING && (a->regs[r].shape == IR_AFFINE) == (a->regs[r].stride != 0));
+        require(a->regs[r].shape <= IR_VARYING &&
+                (a->regs[r].shape == IR_AFFINE) == (a->regs[r].stride != 0));
     for (uint32_t r = 0; r < a->region_count; r++)
         require(a->regions[r].blocks.count > 0 && a->regions[r].start < a->block_count);
     ir_analysis_destroy(a);
 }
 
-/* Host calls and addresses in initial values are not written as PTX; nor are levels of textures by derivatives, elements of
- * 16 bits, and offsets that are not constants, which the parser makes of several instructions. */
+/* Host calls and addresses in initial values are not written as PTX; nor are levels of textures by
+ * derivatives, elements of 16 bits, and offsets that are not constants, which the parser makes of
+ * several instructions. */
 static bool is_written(const struct ir_instr *i)
 {
     bool odd = i->mode2 > IR_TEXTURE_GATHER_A || i->type == IR_F16 || i->src[7].kind != IR_SRC_IMM;

@@ -1,6 +1,7 @@
 /*
- * A ring whose producer is hostile: the input is the ring's shared indices and then its memory. The consumer reads until
- * the ring is empty or broken; every record that it is given fits its own size, and reading ends.
+ * A ring whose producer is hostile: the input is the ring's shared indices and then its memory. The
+ * consumer reads until the ring is empty or broken; every record that it is given fits its own
+ * size, and reading ends.
  *
  *   u32 tail, u32 head, then up to RING bytes of data
  */
@@ -22,10 +23,10 @@ static int look(void *arg, const struct wire_record *r)
     return 0;
 }
 
-#define LOOK(name)                                                                                                   \
-    static int look_##name(void *arg, const struct wire_rec_##name *r)                                               \
-    {                                                                                                                \
-        return look(arg, &r->head);                                                                                  \
+#define LOOK(name)                                                                                 \
+    static int look_##name(void *arg, const struct wire_rec_##name *r)                             \
+    {                                                                                              \
+        return look(arg, &r->head);                                                                \
     }
 LOOK(launch)
 LOOK(copy)

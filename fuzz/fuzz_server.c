@@ -1,9 +1,10 @@
 /*
- * The server among liars: an executor, three clients and a control daemon that say anything in any order. The server is the real
- * one, without its process: its executor is a socket in here. Whatever they say, all ends once they hang up, nothing is charged and no
- * handle is left open.
+ * The server among liars: an executor, three clients and a control daemon that say anything in any
+ * order. The server is the real one, without its process: its executor is a socket in here.
+ * Whatever they say, all ends once they hang up, nothing is charged and no handle is left open.
  *
- * The input is a list of steps: a byte that says whose turn it is (enum step), then what that step needs; messages are as in liar.h.
+ * The input is a list of steps: a byte that says whose turn it is (enum step), then what that step
+ * needs; messages are as in liar.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -212,7 +213,8 @@ static void announce(void)
                                                       .multiprocessors = 8,
                                                       .multiprocessors_shared = 8 });
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_engine_ready(&e, 0, &(struct wire_engine_ready) { .devices = { list, (uint32_t)devices.size } });
+    wire_pack_engine_ready(
+        &e, 0, &(struct wire_engine_ready) { .devices = { list, (uint32_t)devices.size } });
     send_packet(executor_fd, &e, NULL, 0);
 }
 
@@ -235,9 +237,11 @@ static void answer(void)
     if (load)
         wire_pack_engine_module_loaded(
             &e, q.serial,
-            &(struct wire_engine_module_loaded) { .result = result & 1, .globals_size = (uint64_t)result << 4 });
+            &(struct wire_engine_module_loaded) { .result = result & 1,
+                                                  .globals_size = (uint64_t)result << 4 });
     else
-        wire_pack_engine_done(&e, q.serial, &(struct wire_engine_done) { result < 128 ? 0 : result });
+        wire_pack_engine_done(&e, q.serial,
+                              &(struct wire_engine_done) { result < 128 ? 0 : result });
     send_packet(executor_fd, &e, &image, load && !(result & 1) ? 1 : 0);
 }
 
@@ -252,7 +256,8 @@ static void come(unsigned i)
     client_fds[i] = fds[0];
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_client(&e, 0, &(struct wire_link_client) { .pid = 100 + i, .uid = 1000 + i % 2, .priority = -1 });
+    wire_pack_link_client(
+        &e, 0, &(struct wire_link_client) { .pid = 100 + i, .uid = 1000 + i % 2, .priority = -1 });
     send_packet(daemon_fd, &e, &fds[1], 1);
     close(fds[1]);
 }
@@ -317,8 +322,10 @@ static void begin(bool multiuser)
     addresses_count = 0;
     memset(addresses, 0, sizeof(addresses));
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_setup(
-        &e, 0, &(struct wire_link_setup) { .share_pct = 100, .pipe_directory = "/nowhere", .multiuser = multiuser });
+    wire_pack_link_setup(&e, 0,
+                         &(struct wire_link_setup) { .share_pct = 100,
+                                                     .pipe_directory = "/nowhere",
+                                                     .multiuser = multiuser });
     send_packet(daemon_fd, &e, NULL, 0);
     run_server();
 }
@@ -338,7 +345,8 @@ static void end(void)
     for (unsigned q = 0; q < SRV_QUANTITIES; q++)
         if (server.account.used[q] != 0)
             abort();
-    if (!gm_list_empty(&server.sessions) || !gm_list_empty(&server.users) || !gm_list_empty(&server.objects))
+    if (!gm_list_empty(&server.sessions) || !gm_list_empty(&server.users) ||
+        !gm_list_empty(&server.objects))
         abort();
     srv_ranges_finish(&server.windows);
     if (uv_loop_close(&server.loop) != 0)

@@ -1,10 +1,13 @@
 /*
- * What kernels touch against what they may: one access, of 32 lanes, whose addresses come from the input. Its form (space, width,
- * how the compiler sees the addresses) is one of some hundreds; each is interpreted, and compiled by gmux-jit. Around all that a
- * kernel may touch lies memory that it may not: the pages beside the window can be written, so that an access that escapes is seen
- * there, and is not a fault by luck. An access of global memory that is wrong in any lane has to fail, a right one not to.
+ * What kernels touch against what they may: one access, of 32 lanes, whose addresses come from the
+ * input. Its form (space, width, how the compiler sees the addresses) is one of some hundreds; each
+ * is interpreted, and compiled by gmux-jit. Around all that a kernel may touch lies memory that it
+ * may not: the pages beside the window can be written, so that an access that escapes is seen
+ * there, and is not a fault by luck. An access of global memory that is wrong in any lane has to
+ * fail, a right one not to.
  *
- * The input: the form, two bytes; how many threads there are; which of them do it, four bytes; a stride; then addresses.
+ * The input: the form, two bytes; how many threads there are; which of them do it, four bytes; a
+ * stride; then addresses.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -24,9 +27,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define WINDOW       0x400000000000ull
-#define WINDOW_SIZE  (1ull << 24)
-#define ROOM         8192u /* mapped at the window's beginning, and at its end; before and behind it for nobody */
+#define WINDOW      0x400000000000ull
+#define WINDOW_SIZE (1ull << 24)
+#define ROOM                                                                                       \
+    8192u /* mapped at the window's beginning, and at its end; before and behind it for nobody */
 #define TABLE        (WINDOW + WINDOW_SIZE / 2) /* of addresses; a page that may be read */
 #define SHARED_BYTES 512u
 #define LOCAL_BYTES  64u
@@ -53,7 +57,8 @@ static const int offsets[OFFSETS] = { 0, 16, -16, 4096 };
 struct form {
     unsigned space, verb, shape, width, bytes;
     int offset;
-    struct soft_code *codes[2]; /* interpreted, compiled; NULL: not tried yet, or there is no such instruction */
+    struct soft_code
+        *codes[2]; /* interpreted, compiled; NULL: not tried yet, or there is no such instruction */
     bool tried;
 };
 
@@ -110,7 +115,8 @@ static const char *registers(const struct form *f, char *out)
 static bool write_access(const struct form *f, char *out, size_t size)
 {
     static const char *const spaces[] = { ".global", ".shared", ".local", "" };
-    const char *type = widths[f->width].type, *vector = widths[f->width].vector, *space = spaces[f->space];
+    const char *type = widths[f->width].type, *vector = widths[f->width].vector,
+               *space = spaces[f->space];
     char list[64];
     registers(f, list);
     bool whole = !*vector && (f->bytes == 4 || f->bytes == 8);
@@ -118,8 +124,8 @@ static bool write_access(const struct form *f, char *out, size_t size)
     switch (f->verb) {
     case LOAD:
         /* What is not used is not loaded. */
-        snprintf(out, size, "ld%s%s.%s %s, [%%a%+d];\n@%%p st.shared%s.%s [common], %s;", space, vector, type, list,
-                 f->offset, vector, type, list);
+        snprintf(out, size, "ld%s%s.%s %s, [%%a%+d];\n@%%p st.shared%s.%s [common], %s;", space,
+                 vector, type, list, f->offset, vector, type, list);
         return true;
     case STORE:
         snprintf(out, size, "st%s%s.%s [%%a%+d], %s;", space, vector, type, f->offset, list);
@@ -139,23 +145,31 @@ static bool write_access(const struct form *f, char *out, size_t size)
 
 static bool write_text(const struct form *f, char *out, size_t size)
 {
-    static const char *const shapes[] = { "mov.u64 %a, %b;", "mul.wide.u32 %t, %i, 4; add.u64 %a, %b, %t;",
-                                          "mul.wide.u32 %t, %i, 8; add.u64 %t, %t, %m; ld.global.u64 %a, [%t];",
-                                          "mul.wide.u32 %t, %i, %s; add.u64 %a, %b, %t;" };
+    static const char *const shapes[] = {
+        "mov.u64 %a, %b;", "mul.wide.u32 %t, %i, 4; add.u64 %a, %b, %t;",
+        "mul.wide.u32 %t, %i, 8; add.u64 %t, %t, %m; ld.global.u64 %a, [%t];",
+        "mul.wide.u32 %t, %i, %s; add.u64 %a, %b, %t;"
+    };
     char access[240];
     if (!write_access(f, access, sizeof(access)))
         return false;
     snprintf(
         out, size,
         ".version 8.0\n.target sm_75\n.address_size 64\n"
-        ".visible .entry k(.param .u64 base, .param .u64 table, .param .u32 mask, .param .u32 stride)\n{\n"
+        ".visible .entry k(.param .u64 base, .param .u64 table, .param .u32 mask, .param .u32 "
+        "stride)\n{\n"
         ".shared .align 16 .b8 common[%u];\n.local .align 16 .b8 own[%u];\n"
-        ".reg .u64 %%a, %%b, %%t, %%m, %%d<4>; .reg .u32 %%i, %%s, %%k, %%r<4>; .reg .b16 %%h<4>; .reg .pred %%p;\n"
-        "ld.param.u64 %%b, [base]; ld.param.u64 %%m, [table]; ld.param.u32 %%k, [mask]; ld.param.u32 %%s, [stride];\n"
-        "mov.u32 %%i, %%tid.x; shr.u32 %%k, %%k, %%i; and.b32 %%k, %%k, 1; setp.ne.u32 %%p, %%k, 0;\n"
+        ".reg .u64 %%a, %%b, %%t, %%m, %%d<4>; .reg .u32 %%i, %%s, %%k, %%r<4>; .reg .b16 %%h<4>; "
+        ".reg .pred %%p;\n"
+        "ld.param.u64 %%b, [base]; ld.param.u64 %%m, [table]; ld.param.u32 %%k, [mask]; "
+        "ld.param.u32 %%s, [stride];\n"
+        "mov.u32 %%i, %%tid.x; shr.u32 %%k, %%k, %%i; and.b32 %%k, %%k, 1; setp.ne.u32 %%p, %%k, "
+        "0;\n"
         "mov.u64 %%t, own; st.local.u32 [%%t], 0; mov.u64 %%t, common; st.shared.u32 [%%t], 0;\n"
-        "mov.u64 %%d0, 1; mov.u64 %%d1, 2; mov.u64 %%d2, 3; mov.u64 %%d3, 4; mov.u32 %%r0, 1; mov.u32 %%r1, 2;\n"
-        "mov.u32 %%r2, 3; mov.u32 %%r3, 4; mov.b16 %%h0, 1; mov.b16 %%h1, 2; mov.b16 %%h2, 3; mov.b16 %%h3, 4;\n"
+        "mov.u64 %%d0, 1; mov.u64 %%d1, 2; mov.u64 %%d2, 3; mov.u64 %%d3, 4; mov.u32 %%r0, 1; "
+        "mov.u32 %%r1, 2;\n"
+        "mov.u32 %%r2, 3; mov.u32 %%r3, 4; mov.b16 %%h0, 1; mov.b16 %%h1, 2; mov.b16 %%h2, 3; "
+        "mov.b16 %%h3, 4;\n"
         "%s\n@%%p %s\nret;\n}\n",
         SHARED_BYTES, LOCAL_BYTES, shapes[f->shape], access);
     return true;
@@ -186,8 +200,8 @@ static void compile(struct form *f)
 
 static void map(uint64_t address, uint64_t size, int access)
 {
-    void *p =
-        mmap(room(address), size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *p = mmap(room(address), size, access,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     require(p == room(address), "no room for the window");
 }
 
@@ -219,7 +233,8 @@ static void prepare(void)
     map(WINDOW + WINDOW_SIZE - ROOM, 2 * ROOM, PROT_READ | PROT_WRITE);
     int fd = tp_memfd_create("table", CANARY);
     table = tp_memfd_map(fd, CANARY, true);
-    require(fd >= 0 && table && mmap(room(TABLE), CANARY, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == room(TABLE),
+    require(fd >= 0 && table &&
+                mmap(room(TABLE), CANARY, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == room(TABLE),
             "no table");
     memset(room(WINDOW - ROOM), PATTERN, ROOM);
     memset(room(WINDOW + WINDOW_SIZE), PATTERN, ROOM);
@@ -285,7 +300,8 @@ static bool may_touch(uint64_t address, unsigned bytes, bool reads)
     return address % bytes == 0 && (is_mapped || (reads && is_table));
 }
 
-/* In what a kernel may change: the bytes of its own access are taken over, all others have to be as they were. */
+/* In what a kernel may change: the bytes of its own access are taken over, all others have to be as
+ * they were. */
 static bool right_access(const struct form *f, uint32_t threads)
 {
     bool right = true;
@@ -296,7 +312,8 @@ static bool right_access(const struct form *f, uint32_t threads)
         if (!may_touch(a, f->bytes, f->verb == LOAD))
             right = false;
         else if (f->verb != LOAD)
-            memcpy((a - WINDOW < ROOM ? first : last - (WINDOW_SIZE - ROOM)) + (a - WINDOW), room(a), f->bytes);
+            memcpy((a - WINDOW < ROOM ? first : last - (WINDOW_SIZE - ROOM)) + (a - WINDOW),
+                   room(a), f->bytes);
     }
     return right;
 }
@@ -315,22 +332,24 @@ static void run_block(void *arg)
 static bool run(const struct soft_code *code, uint32_t threads)
 {
     struct trial t = { .code = code };
-    block = (struct soft_block) { .nctaid = { 1, 1, 1 },
-                                  .ntid = { threads, 1, 1 },
-                                  .threads = threads,
-                                  .warps = 1,
-                                  .shared_size = SHARED_BYTES,
-                                  .params = (const uint8_t *)&params,
-                                  .shared = shared + SOFT_SHARED_GUARD,
-                                  .shared_mask = soft_shared_reserve(SHARED_BYTES) - 1,
-                                  .local = local,
-                                  .local_stride = (GM_MAX(code->local_bytes, LOCAL_BYTES) + 15u) & ~15u,
-                                  .save = save,
-                                  .save_stride = (code->save_bytes + 127u) & ~127u,
-                                  .window_base = WINDOW,
-                                  .window_mask = WINDOW_SIZE - 1,
-                                  .helpers = &helpers };
-    require(block.local_stride * LANES <= local_size && block.save_stride <= save_size, "the block is too large");
+    block =
+        (struct soft_block) { .nctaid = { 1, 1, 1 },
+                              .ntid = { threads, 1, 1 },
+                              .threads = threads,
+                              .warps = 1,
+                              .shared_size = SHARED_BYTES,
+                              .params = (const uint8_t *)&params,
+                              .shared = shared + SOFT_SHARED_GUARD,
+                              .shared_mask = soft_shared_reserve(SHARED_BYTES) - 1,
+                              .local = local,
+                              .local_stride = (GM_MAX(code->local_bytes, LOCAL_BYTES) + 15u) & ~15u,
+                              .save = save,
+                              .save_stride = (code->save_bytes + 127u) & ~127u,
+                              .window_base = WINDOW,
+                              .window_mask = WINDOW_SIZE - 1,
+                              .helpers = &helpers };
+    require(block.local_stride * LANES <= local_size && block.save_stride <= save_size,
+            "the block is too large");
     const int signal = dev_guard_call(&guard, run_block, &t);
     return signal == 0 && t.outcome == SOFT_DONE;
 }
@@ -343,9 +362,11 @@ static void check(const struct form *f, const struct soft_code *code, uint32_t t
     memcpy(room(WINDOW + WINDOW_SIZE - ROOM), last, ROOM);
     const bool done = run(code, threads), right = right_access(f, threads);
     if (f->space == GLOBAL)
-        require(done == right, done ? "an access that may not be was let through" : "an access was refused");
+        require(done == right,
+                done ? "an access that may not be was let through" : "an access was refused");
     require(memcmp(room(WINDOW), first, ROOM) == 0, "something else in the window has changed");
-    require(memcmp(room(WINDOW + WINDOW_SIZE - ROOM), last, ROOM) == 0, "something else in the window has changed");
+    require(memcmp(room(WINDOW + WINDOW_SIZE - ROOM), last, ROOM) == 0,
+            "something else in the window has changed");
     require_pattern(room(WINDOW - ROOM), ROOM, "something before the window has changed");
     require_pattern(room(WINDOW + WINDOW_SIZE), ROOM, "something behind the window has changed");
     require_pattern(shared - CANARY, CANARY, "something before shared memory has changed");

@@ -1,11 +1,12 @@
 /*
- * The wire: packets of sockets and the blobs that module_loaded carries. The first byte of the input says what the rest is:
+ * The wire: packets of sockets and the blobs that module_loaded carries. The first byte of the
+ * input says what the rest is:
  *
  *   0       a whole packet
  *   1..n    the body of sample number n - 1: a message, or a struct that lies in a descriptor
  *
- * Beyond not crashing: what decodes well encodes to the same bytes, since nothing may be written in two ways; and
- * every element of a list in it can be read.
+ * Beyond not crashing: what decodes well encodes to the same bytes, since nothing may be written in
+ * two ways; and every element of a list in it can be read.
  */
 #include "sample.h"
 

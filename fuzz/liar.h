@@ -1,7 +1,8 @@
 /*
- * Messages of a party that says anything: read from a fuzzer's input, well formed as far as that goes, and of types that
- * the other end takes from it. A message is a type, a serial and a kind of descriptor, a byte each, then the length of its body and the
- * body, to which zeroes are added until it is well formed. In a body 0xfe and a byte stand for an address that the party was told,
+ * Messages of a party that says anything: read from a fuzzer's input, well formed as far as that
+ * goes, and of types that the other end takes from it. A message is a type, a serial and a kind of
+ * descriptor, a byte each, then the length of its body and the body, to which zeroes are added
+ * until it is well formed. In a body 0xfe and a byte stand for an address that the party was told,
  * 0xfd for a token.
  */
 #ifndef GMUX_FUZZ_LIAR_H
@@ -37,7 +38,8 @@ static inline uint8_t liar_take(void)
     return *liar_input++;
 }
 
-static inline unsigned liar_types(enum wire_party sender, enum wire_party receiver, uint8_t types[256])
+static inline unsigned liar_types(enum wire_party sender, enum wire_party receiver,
+                                  uint8_t types[256])
 {
     unsigned n = 0;
     for (unsigned t = 0; t < 256; t++) {
@@ -69,8 +71,8 @@ static inline size_t liar_body(uint8_t *body, const struct liar_words *words)
 }
 
 /* The kind of descriptor. */
-static inline unsigned liar_message(struct liar_message *m, enum wire_party sender, enum wire_party receiver,
-                                    const struct liar_words *words)
+static inline unsigned liar_message(struct liar_message *m, enum wire_party sender,
+                                    enum wire_party receiver, const struct liar_words *words)
 {
     uint8_t types[256];
     m->type = types[liar_take() % liar_types(sender, receiver, types)];

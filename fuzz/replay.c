@@ -1,6 +1,7 @@
 /*
- * Gives files to a fuzz target, each alone: main() for builds without libFuzzer. With it the corpora are ordinary
- * tests, run by any compiler, and a crash that a fuzzer found is looked at in a debugger:
+ * Gives files to a fuzz target, each alone: main() for builds without libFuzzer. With it the
+ * corpora are ordinary tests, run by any compiler, and a crash that a fuzzer found is looked at in
+ * a debugger:
  *
  *   fuzz_wire_replay FILE-OR-FOLDER...
  *

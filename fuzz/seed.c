@@ -1,13 +1,14 @@
 /*
- * Writes first inputs for fuzz_wire and fuzz_ring, from the samples of the specification:  fuzz_seed wire|ring FOLDER
- * The corpora in fuzz/corpus began as these; run it again when messages are added.
+ * Writes first inputs for fuzz_wire and fuzz_ring, from the samples of the specification: fuzz_seed
+ * wire|ring FOLDER The corpora in fuzz/corpus began as these; run it again when messages are added.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sample.h"
 
-static void write_file(const char *folder, const char *name, unsigned variant, const void *data, size_t size)
+static void write_file(const char *folder, const char *name, unsigned variant, const void *data,
+                       size_t size)
 {
     char path[4096];
     (void)snprintf(path, sizeof(path), "%s/%s-%u", folder, name, variant);
@@ -40,7 +41,9 @@ static void seed_ring(const char *folder)
         uint8_t one[8 + 512] = { 0 };
         const struct sample_record *s = &sample_records[i];
         uint32_t size = (uint32_t)(s->fixed + GM_MIN(s->variable, 8));
-        const struct wire_record head = { .op = (uint16_t)s->op, .size = size, .stream = 1, .seq = i + 1 };
+        const struct wire_record head = {
+            .op = (uint16_t)s->op, .size = size, .stream = 1, .seq = i + 1
+        };
         memcpy(one, &size, sizeof(size));
         memcpy(one + 8, &head, sizeof(head));
         write_file(folder, s->name, 1, one, 8 + size);

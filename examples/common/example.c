@@ -13,7 +13,8 @@ void ex_check(CUresult r, const char *call, const char *file, int line)
         return;
     cuGetErrorName(r, &name);
     cuGetErrorString(r, &text);
-    fprintf(stderr, "%s:%d: %s: %s (%d): %s\n", file, line, call, name ? name : "?", (int)r, text ? text : "?");
+    fprintf(stderr, "%s:%d: %s: %s (%d): %s\n", file, line, call, name ? name : "?", (int)r,
+            text ? text : "?");
     exit(1);
 }
 

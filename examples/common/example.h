@@ -1,6 +1,7 @@
 /*
- * What the examples share: errors end the program with the driver's own words, a kernel's PTX is part of the
- * program, and every example prints what it checked. Plain driver API: nothing in here knows gmux.
+ * What the examples share: errors end the program with the driver's own words, a kernel's PTX is
+ * part of the program, and every example prints what it checked. Plain driver API: nothing in here
+ * knows gmux.
  */
 #ifndef GMUX_EXAMPLES_EXAMPLE_H
 #define GMUX_EXAMPLES_EXAMPLE_H
@@ -30,11 +31,12 @@ void ex_close(struct ex_device *d);
 
 double ex_seconds(void);
 
-/* With EX_GATE in the environment: prints "ready" and waits for a line on standard input, so that a script can have
- * several programs begin their timed part together. Without it: nothing. */
+/* With EX_GATE in the environment: prints "ready" and waits for a line on standard input, so that a
+ * script can have several programs begin their timed part together. Without it: nothing. */
 void ex_gate(void);
 
-/* "-name=value": true and *value set if `arg` is that option; the number must be in [min, max] or the program ends.
+/* "-name=value": true and *value set if `arg` is that option; the number must be in [min, max] or
+ * the program ends.
  */
 bool ex_option(const char *arg, const char *name, long min, long max, long *value);
 /* "-name". */

@@ -1,8 +1,9 @@
 /*
  * The Mandelbrot set, written as a PNG and compared with the CPU pixel by pixel.
  *
- * Expect: "mandelbrot: 1024 x 1024, 0.0 % of the pixels differ from the CPU's" (a few on the border may, where
- * fused multiply-add rounds differently) and the file named last on the command line, if any.
+ * Expect: "mandelbrot: 1024 x 1024, 0.0 % of the pixels differ from the CPU's" (a few on the border
+ * may, where fused multiply-add rounds differently) and the file named last on the command line, if
+ * any.
  */
 #include <png.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ static unsigned iterate(float cx, float cy, unsigned limit)
     return i;
 }
 
-static bool write_png(const char *path, const unsigned *iterations, long width, long height, long limit)
+static bool write_png(const char *path, const unsigned *iterations, long width, long height,
+                      long limit)
 {
     png_image image = { .version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB };
     unsigned char *rgb = malloc((size_t)(width * height) * 3);
@@ -51,7 +53,8 @@ int main(int argc, char **argv)
     long limit = 256;
     const char *path = NULL;
     for (int i = 1; i < argc; i++) {
-        if (ex_option(argv[i], "size", 16, 16384, &size) || ex_option(argv[i], "limit", 1, 1000000, &limit))
+        if (ex_option(argv[i], "size", 16, 16384, &size) ||
+            ex_option(argv[i], "limit", 1, 1000000, &limit))
             continue;
         if (argv[i][0] == '-') {
             fprintf(stderr, "usage: %s [-size=PIXELS] [-limit=ITERATIONS] [FILE.png]\n", argv[0]);
@@ -88,8 +91,8 @@ int main(int argc, char **argv)
         }
     double share = 100.0 * (double)differ / (double)(size * size);
     bool good = share < 2.0;
-    printf("mandelbrot: %ld x %ld, %.1f %% of the pixels differ from the CPU's%s\n", size, size, share,
-           good ? "" : ": WRONG");
+    printf("mandelbrot: %ld x %ld, %.1f %% of the pixels differ from the CPU's%s\n", size, size,
+           share, good ? "" : ": WRONG");
     printf("mandelbrot: %.2f billion iterations per second\n", total / t * 1e-9);
     if (path)
         good = write_png(path, pixels, size, size, limit) && good;

@@ -28,7 +28,8 @@ int main(int argc, char **argv)
     long n = 512;
     long repeat = 1;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "n", TILE, 16384, &n) && !ex_option(argv[i], "repeat", 1, 1000000, &repeat)) {
+        if (!ex_option(argv[i], "n", TILE, 16384, &n) &&
+            !ex_option(argv[i], "repeat", 1, 1000000, &repeat)) {
             fprintf(stderr, "usage: %s [-n=SIZE] [-repeat=TIMES]\n", argv[0]);
             return 2;
         }

@@ -1,6 +1,7 @@
 /*
- * A sum over the ranks of an MPI job, each of which adds up its part on the device: mpicc; mpirun -np 4 ./sum KERNEL.ptx.
- * KERNEL.ptx is that of the reduction example. All numbers are small and whole, so the sum is exact in any order.
+ * A sum over the ranks of an MPI job, each of which adds up its part on the device: mpicc; mpirun
+ * -np 4 ./sum KERNEL.ptx. KERNEL.ptx is that of the reduction example. All numbers are small and
+ * whole, so the sum is exact in any order.
  *
  * Expect: "4 ranks: sum 6291456, correct".
  */

@@ -1,5 +1,6 @@
 /*
- * The simulation on the device: two position buffers that swap roles every step, velocities in place.
+ * The simulation on the device: two position buffers that swap roles every step, velocities in
+ * place.
  */
 #include <stdlib.h>
 
@@ -57,7 +58,8 @@ static void get(double *dst, CUdeviceptr src, long count, bool fp64)
     free(f);
 }
 
-static void bodies_create(struct bodies *b, const struct nbody_options *o, const struct nbody_state *s)
+static void bodies_create(struct bodies *b, const struct nbody_options *o,
+                          const struct nbody_state *s)
 {
     b->fp64 = o->fp64;
     b->bytes = (size_t)s->n * 4 * (o->fp64 ? sizeof(double) : sizeof(float));
@@ -87,7 +89,8 @@ static void bodies_get(const struct bodies *b, struct nbody_state *s)
     get(s->vel, b->vel, s->n * 4, b->fp64);
 }
 
-static void bodies_step(struct bodies *b, CUfunction f, long n, const struct nbody_step *step, CUstream stream)
+static void bodies_step(struct bodies *b, CUfunction f, long n, const struct nbody_step *step,
+                        CUstream stream)
 {
     int count = (int)n;
     double dt = step->dt, damping = step->damping, softening2 = step->softening * step->softening;
@@ -100,8 +103,9 @@ static void bodies_step(struct bodies *b, CUfunction f, long n, const struct nbo
     b->current = 1 - b->current;
 }
 
-double nbody_device_run(const struct nbody_options *o, const struct nbody_state *start, const struct nbody_step *step,
-                        struct nbody_state *before, struct nbody_state *after)
+double nbody_device_run(const struct nbody_options *o, const struct nbody_state *start,
+                        const struct nbody_step *step, struct nbody_state *before,
+                        struct nbody_state *after)
 {
     struct ex_device d = ex_open((int)o->device, ex_ptx);
     CUfunction f = ex_function(&d, o->fp64 ? "nbody_f64" : "nbody_f32");

@@ -37,7 +37,8 @@ static int parse(int argc, char **argv, struct nbody_options *o)
         const char *a = argv[i];
         const char *bare = a + strspn(a, "-");
         if (ex_option(a, "numbodies", 1, 1 << 22, &o->bodies) ||
-            ex_option(a, "iterations", 1, 1 << 30, &o->iterations) || ex_option(a, "device", 0, 1023, &o->device) ||
+            ex_option(a, "iterations", 1, 1 << 30, &o->iterations) ||
+            ex_option(a, "device", 0, 1023, &o->device) ||
             ex_option(a, "numdevices", 1, 1024, &o->devices))
             continue;
         if (ex_flag(a, "benchmark"))
@@ -64,7 +65,8 @@ static int parse(int argc, char **argv, struct nbody_options *o)
     return 1;
 }
 
-static double run_on_cpu(const struct nbody_options *o, struct nbody_state *s, const struct nbody_step *step)
+static double run_on_cpu(const struct nbody_options *o, struct nbody_state *s,
+                         const struct nbody_step *step)
 {
     struct nbody_state next;
     nbody_state_init(&next, s->n);
@@ -81,8 +83,8 @@ static double run_on_cpu(const struct nbody_options *o, struct nbody_state *s, c
 }
 
 /* The device's step from `before` to `after` against the CPU's, for a sample of the bodies. */
-static bool compare(const struct nbody_options *o, const struct nbody_state *before, const struct nbody_state *after,
-                    const struct nbody_step *step)
+static bool compare(const struct nbody_options *o, const struct nbody_state *before,
+                    const struct nbody_state *after, const struct nbody_step *step)
 {
     struct nbody_state expected;
     long stride = before->n > 1024 ? before->n / 512 | 1 : 1; /* odd: meets every lane */
@@ -101,8 +103,8 @@ static bool compare(const struct nbody_options *o, const struct nbody_state *bef
     nbody_state_finish(&expected);
     double error = worst / scale;
     bool good = error < (o->fp64 ? 1e-12 : 5e-4);
-    printf("compare: device and CPU %s, largest relative error %.1e (%ld bodies)\n", good ? "agree" : "DIFFER", error,
-           checked);
+    printf("compare: device and CPU %s, largest relative error %.1e (%ld bodies)\n",
+           good ? "agree" : "DIFFER", error, checked);
     return good;
 }
 
@@ -130,7 +132,8 @@ int main(int argc, char **argv)
     } else {
         nbody_state_init(&before, n);
         nbody_state_init(&after, n);
-        ms = nbody_device_run(&o, &start, &step, o.compare ? &before : NULL, o.compare ? &after : NULL);
+        ms = nbody_device_run(&o, &start, &step, o.compare ? &before : NULL,
+                              o.compare ? &after : NULL);
     }
 
     double interactions = 1e-9 * (double)n * (double)n * (double)o.iterations / (ms * 1e-3);

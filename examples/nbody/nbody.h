@@ -1,6 +1,6 @@
 /*
- * The parts of the n-body example: options and report (nbody.c), the device (device.c), the same step on the CPU
- * (reference.c), star catalogues (tipsy.c).
+ * The parts of the n-body example: options and report (nbody.c), the device (device.c), the same
+ * step on the CPU (reference.c), star catalogues (tipsy.c).
  */
 #ifndef GMUX_EXAMPLES_NBODY_H
 #define GMUX_EXAMPLES_NBODY_H
@@ -9,7 +9,8 @@
 
 #define NBODY_TILE 256 /* bodies per block; the kernel's tile */
 
-/* Bodies as the kernels want them: {x, y, z, mass} and {vx, vy, vz, unused}, always held in double here. */
+/* Bodies as the kernels want them: {x, y, z, mass} and {vx, vy, vz, unused}, always held in double
+ * here. */
 struct nbody_state {
     long n; /* a multiple of NBODY_TILE; the last ones may have no mass */
     double *pos;
@@ -45,12 +46,13 @@ void nbody_state_fill(struct nbody_state *s);
 bool nbody_tipsy_read(const char *path, struct nbody_state *s);
 
 /* Moves bodies first, first + stride .. of `in` one step, into the same places of `out`. */
-void nbody_reference_step(const struct nbody_state *in, struct nbody_state *out, const struct nbody_step *step,
-                          long first, long stride);
+void nbody_reference_step(const struct nbody_state *in, struct nbody_state *out,
+                          const struct nbody_step *step, long first, long stride);
 
-/* Runs `iterations` steps on the device and returns the milliseconds they took. `before` and `after` (may be NULL)
- * get the states around one further step. */
-double nbody_device_run(const struct nbody_options *o, const struct nbody_state *start, const struct nbody_step *step,
-                        struct nbody_state *before, struct nbody_state *after);
+/* Runs `iterations` steps on the device and returns the milliseconds they took. `before` and
+ * `after` (may be NULL) get the states around one further step. */
+double nbody_device_run(const struct nbody_options *o, const struct nbody_state *start,
+                        const struct nbody_step *step, struct nbody_state *before,
+                        struct nbody_state *after);
 
 #endif

@@ -42,8 +42,8 @@ void nbody_state_fill(struct nbody_state *s)
     }
 }
 
-void nbody_reference_step(const struct nbody_state *in, struct nbody_state *out, const struct nbody_step *step,
-                          long first, long stride)
+void nbody_reference_step(const struct nbody_state *in, struct nbody_state *out,
+                          const struct nbody_step *step, long first, long stride)
 {
     double softening2 = step->softening * step->softening;
     for (long i = first; i < in->n; i += stride) {

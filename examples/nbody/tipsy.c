@@ -1,6 +1,6 @@
 /*
- * TIPSY, the star catalogue format of astronomers: a header, then gas, dark matter and star particles. Only dark
- * matter and stars have what an n-body program needs; gas is skipped.
+ * TIPSY, the star catalogue format of astronomers: a header, then gas, dark matter and star
+ * particles. Only dark matter and stars have what an n-body program needs; gas is skipped.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -49,9 +49,9 @@ bool nbody_tipsy_read(const char *path, struct nbody_state *s)
         perror(path);
         return false;
     }
-    bool good = fread(&h, sizeof(h), 1, f) == 1 && h.dimensions == 3 && h.gas >= 0 && h.dark >= 0 && h.stars >= 0 &&
-                (int64_t)h.gas + h.dark + h.stars == h.bodies && h.bodies <= TIPSY_BODIES_MAX &&
-                (int64_t)h.dark + h.stars > 0;
+    bool good = fread(&h, sizeof(h), 1, f) == 1 && h.dimensions == 3 && h.gas >= 0 && h.dark >= 0 &&
+                h.stars >= 0 && (int64_t)h.gas + h.dark + h.stars == h.bodies &&
+                h.bodies <= TIPSY_BODIES_MAX && (int64_t)h.dark + h.stars > 0;
     if (good) {
         long n = (long)h.dark + h.stars;
         nbody_state_init(s, (n + NBODY_TILE - 1) / NBODY_TILE * NBODY_TILE);

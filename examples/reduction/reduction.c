@@ -14,7 +14,8 @@ int main(int argc, char **argv)
     long n = 4 << 20;
     long blocks = 256;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "n", 1, 1 << 28, &n) && !ex_option(argv[i], "blocks", 1, 65535, &blocks)) {
+        if (!ex_option(argv[i], "n", 1, 1 << 28, &n) &&
+            !ex_option(argv[i], "blocks", 1, 65535, &blocks)) {
             fprintf(stderr, "usage: %s [-n=ELEMENTS] [-blocks=BLOCKS]\n", argv[0]);
             return 2;
         }
@@ -52,7 +53,8 @@ int main(int argc, char **argv)
     EX_CHECK(cuStreamSynchronize(stream));
     EX_CHECK(cuEventElapsedTime(&ms, begin, end));
     bool correct = fabs(sum - expected) <= 1e-5 * expected;
-    printf("reduction: sum of %ld numbers = %.1f, %s\n", n, (double)sum, correct ? "correct" : "WRONG");
+    printf("reduction: sum of %ld numbers = %.1f, %s\n", n, (double)sum,
+           correct ? "correct" : "WRONG");
     printf("reduction: %.3f ms, %.2f GB/s\n", (double)ms, (double)size / 1e6 / (double)ms);
 
     EX_CHECK(cuMemFree(din));

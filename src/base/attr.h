@@ -25,17 +25,17 @@
 /* The struct that embeds `member` at `ptr`. */
 #define GM_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-#define GM_MIN(a, b)                                                                                                 \
-    ({                                                                                                               \
-        __typeof__(a) gm_a_ = (a);                                                                                   \
-        __typeof__(b) gm_b_ = (b);                                                                                   \
-        gm_a_ < gm_b_ ? gm_a_ : gm_b_;                                                                               \
+#define GM_MIN(a, b)                                                                               \
+    ({                                                                                             \
+        __typeof__(a) gm_a_ = (a);                                                                 \
+        __typeof__(b) gm_b_ = (b);                                                                 \
+        gm_a_ < gm_b_ ? gm_a_ : gm_b_;                                                             \
     })
-#define GM_MAX(a, b)                                                                                                 \
-    ({                                                                                                               \
-        __typeof__(a) gm_a_ = (a);                                                                                   \
-        __typeof__(b) gm_b_ = (b);                                                                                   \
-        gm_a_ > gm_b_ ? gm_a_ : gm_b_;                                                                               \
+#define GM_MAX(a, b)                                                                               \
+    ({                                                                                             \
+        __typeof__(a) gm_a_ = (a);                                                                 \
+        __typeof__(b) gm_b_ = (b);                                                                 \
+        gm_a_ > gm_b_ ? gm_a_ : gm_b_;                                                             \
     })
 
 static inline bool gm_is_pow2(uint64_t x)

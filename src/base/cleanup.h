@@ -1,7 +1,7 @@
 /*
- * Ownership by scope: `GM_AUTO_FD int fd = open(...)` is closed when it leaves its scope unless it was taken
- * with gm_take_fd(). The same for memory and FILE. Destructors elsewhere accept NULL, so that
- * GM_DEFINE_CLEANUP can be used with half-built objects.
+ * Ownership by scope: `GM_AUTO_FD int fd = open(...)` is closed when it leaves its scope unless it
+ * was taken with gm_take_fd(). The same for memory and FILE. Destructors elsewhere accept NULL, so
+ * that GM_DEFINE_CLEANUP can be used with half-built objects.
  */
 #ifndef GMUX_BASE_CLEANUP_H
 #define GMUX_BASE_CLEANUP_H
@@ -53,18 +53,18 @@ static inline int gm_take_fd(int *fd)
 }
 
 /* The pointer, no longer owned by the variable. */
-#define gm_take_ptr(p)                                                                                               \
-    ({                                                                                                               \
-        __typeof__(p) gm_taken_ = (p);                                                                               \
-        (p) = NULL;                                                                                                  \
-        gm_taken_;                                                                                                   \
+#define gm_take_ptr(p)                                                                             \
+    ({                                                                                             \
+        __typeof__(p) gm_taken_ = (p);                                                             \
+        (p) = NULL;                                                                                \
+        gm_taken_;                                                                                 \
     })
 
 /* Defines `GM_AUTO(name)`-style cleanup for a type with a NULL-accepting destructor. */
-#define GM_DEFINE_CLEANUP(name, type, destroy)                                                                       \
-    static inline GM_UNUSED void name(type *p)                                                                       \
-    {                                                                                                                \
-        destroy(*p);                                                                                                 \
+#define GM_DEFINE_CLEANUP(name, type, destroy)                                                     \
+    static inline GM_UNUSED void name(type *p)                                                     \
+    {                                                                                              \
+        destroy(*p);                                                                               \
     }
 #define GM_CLEANUP(name) __attribute__((cleanup(name)))
 

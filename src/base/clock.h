@@ -1,6 +1,7 @@
 /*
- * Time. One clock for durations and deadlines (CLOCK_MONOTONIC, nanoseconds since boot; the same in every
- * process of the machine, also across PID and user namespaces), and the CPU's pause hint for spin loops.
+ * Time. One clock for durations and deadlines (CLOCK_MONOTONIC, nanoseconds since boot; the same in
+ * every process of the machine, also across PID and user namespaces), and the CPU's pause hint for
+ * spin loops.
  */
 #ifndef GMUX_BASE_CLOCK_H
 #define GMUX_BASE_CLOCK_H

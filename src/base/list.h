@@ -1,5 +1,6 @@
 /*
- * Doubly linked list, the link embedded in the element. A list head is a link that points to itself when empty.
+ * Doubly linked list, the link embedded in the element. A list head is a link that points to itself
+ * when empty.
  */
 #ifndef GMUX_BASE_LIST_H
 #define GMUX_BASE_LIST_H
@@ -53,14 +54,15 @@ static inline void gm_list_remove(struct gm_list *e)
 #define gm_list_entry(link, type, member) GM_CONTAINER_OF(link, type, member)
 
 /* `pos` is a `type *` declared by the macro. The list must not change while it is walked. */
-#define gm_list_for_each(pos, head, type, member)                                                                    \
-    for (type *pos = gm_list_entry((head)->next, type, member); &pos->member != (head);                              \
+#define gm_list_for_each(pos, head, type, member)                                                  \
+    for (type *pos = gm_list_entry((head)->next, type, member); &pos->member != (head);            \
          pos = gm_list_entry(pos->member.next, type, member))
 
 /* The same; `pos` itself may be removed or freed inside. */
-#define gm_list_for_each_safe(pos, head, type, member)                                                               \
-    for (type *pos = gm_list_entry((head)->next, type, member),                                                      \
-              *pos##_next_ = gm_list_entry(pos->member.next, type, member);                                          \
-         &pos->member != (head); pos = pos##_next_, pos##_next_ = gm_list_entry(pos->member.next, type, member))
+#define gm_list_for_each_safe(pos, head, type, member)                                             \
+    for (type *pos = gm_list_entry((head)->next, type, member),                                    \
+              *pos##_next_ = gm_list_entry(pos->member.next, type, member);                        \
+         &pos->member != (head);                                                                   \
+         pos = pos##_next_, pos##_next_ = gm_list_entry(pos->member.next, type, member))
 
 #endif

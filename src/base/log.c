@@ -46,7 +46,8 @@ static int lookup_level(const char *topic)
             int level = level_from_name(spec, n);
             if (level >= 0)
                 plain = level;
-        } else if (strlen(topic) == (size_t)(eq - spec) && memcmp(topic, spec, (size_t)(eq - spec)) == 0) {
+        } else if (strlen(topic) == (size_t)(eq - spec) &&
+                   memcmp(topic, spec, (size_t)(eq - spec)) == 0) {
             int level = level_from_name(eq + 1, n - (size_t)(eq + 1 - spec));
             if (level >= 0)
                 own = level;
@@ -83,7 +84,8 @@ void gm_log_write(struct gm_log_topic *topic, enum gm_log_level level, const cha
 {
     static const char *const words[] = { "", "error: ", "warning: ", "", "" };
     char line[1024];
-    int n = snprintf(line, sizeof(line), "%s[%d] %s: %s", log_who, (int)getpid(), topic->name, words[level]);
+    int n = snprintf(line, sizeof(line), "%s[%d] %s: %s", log_who, (int)getpid(), topic->name,
+                     words[level]);
     if (n < 0)
         return;
     size_t used = GM_MIN((size_t)n, sizeof(line) - 2);

@@ -1,10 +1,11 @@
 /*
- * Options of a program as a table: one row per option, which feeds the parser, --help, the manual page, the completion of
- * shells, the environment and the configuration file, so that they cannot disagree. A table ends with a row whose name is NULL.
+ * Options of a program as a table: one row per option, which feeds the parser, --help, the manual
+ * page, the completion of shells, the environment and the configuration file, so that they cannot
+ * disagree. A table ends with a row whose name is NULL.
  *
- * The parser takes --name, --name=value, --name value, -x, -xyz, -xvalue, -x value and, as NVIDIA's programs do,
- * a whole long name behind one dash (-multiuser-server). Names are never abbreviated. It stops at "--" and at the
- * first word that is no option: what follows is a command.
+ * The parser takes --name, --name=value, --name value, -x, -xyz, -xvalue, -x value and, as NVIDIA's
+ * programs do, a whole long name behind one dash (-multiuser-server). Names are never abbreviated.
+ * It stops at "--" and at the first word that is no option: what follows is a command.
  *
  * No global state; any thread.
  */
@@ -25,8 +26,8 @@ struct gm_option {
     const char *help;     /* one line, no full stop */
     const char *text;     /* more about it for the manual page (scdoc); NULL: the line will do */
     bool hidden;          /* accepted, in neither text */
-    /* An environment variable that says the same (an option without argument: "1"). Such an option may stand in a
-     * configuration file as well, under its name. */
+    /* An environment variable that says the same (an option without argument: "1"). Such an option
+     * may stand in a configuration file as well, under its name. */
     const char *variable;
     bool is_path; /* its argument is one */
     /* What is wrong with such a text; NULL: nothing. No function: any text is good. */

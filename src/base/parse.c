@@ -11,7 +11,8 @@ bool gm_parse_u64(const char *s, uint64_t max, uint64_t *out)
     for (; *s; s++) {
         if (*s < '0' || *s > '9')
             return false;
-        if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, (uint64_t)(*s - '0'), &value))
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*s - '0'), &value))
             return false;
     }
     if (value > max)

@@ -1,6 +1,6 @@
 /*
- * Strict parsing of short texts: environment variables, command arguments. Every function takes the whole
- * string or refuses it; none changes the output on refusal.
+ * Strict parsing of short texts: environment variables, command arguments. Every function takes the
+ * whole string or refuses it; none changes the output on refusal.
  */
 #ifndef GMUX_BASE_PARSE_H
 #define GMUX_BASE_PARSE_H
@@ -18,8 +18,8 @@ GM_MUST_CHECK bool gm_parse_percentage(const char *s, double *out);
 /* As above, as people write it: 33 or 33%. */
 GM_MUST_CHECK bool gm_parse_share(const char *s, double *out);
 
-/* Bytes with a suffix as the MPS memory limits have it: integer + G, GB, M, MB (powers of 1024; also K, KB; any
- * case). A bare number is refused, as NVIDIA's commands require the suffix. */
+/* Bytes with a suffix as the MPS memory limits have it: integer + G, GB, M, MB (powers of 1024;
+ * also K, KB; any case). A bare number is refused, as NVIDIA's commands require the suffix. */
 GM_MUST_CHECK bool gm_parse_size(const char *s, uint64_t *out_bytes);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The CUresult values that processes other than the client need, under names of their own: the CUDA header belongs to
- * the client library's edge. They travel on the wire and through device.h as int, 0 being success.
+ * The CUresult values that processes other than the client need, under names of their own: the CUDA
+ * header belongs to the client library's edge. They travel on the wire and through device.h as int,
+ * 0 being success.
  */
 #ifndef GMUX_BASE_RESULT_H
 #define GMUX_BASE_RESULT_H

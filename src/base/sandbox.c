@@ -20,12 +20,14 @@ int gm_sandbox_no_privileges(void)
 }
 
 #ifdef HOST_AUDIT_ARCH
-#define LOAD(field)                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
+#define LOAD(field)                                                                                \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
 #define JUMP_IF(value, yes, no)    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), yes, no)
 #define JUMP_IF_ANY(bits, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), yes, no)
 #define RETURN(action)             BPF_STMT(BPF_RET | BPF_K, (uint32_t)(action))
 
-/* Clone flags of namespaces: of mounts, cgroups, host names, IPC, users, processes, networks, clocks. */
+/* Clone flags of namespaces: of mounts, cgroups, host names, IPC, users, processes, networks,
+ * clocks. */
 #define NAMESPACES 0x7e020080u
 #define EXECUTABLE 4u /* PROT_EXEC */
 
@@ -68,7 +70,8 @@ static void write_program(struct program *p, const struct gm_sandbox *s)
     add_unless(p, SYS_mprotect, 2, s->loads_code ? 0 : EXECUTABLE);
     if (s->starts) {
         add_unless(p, SYS_clone, 0, NAMESPACES);
-        /* Its flags are in memory, where a filter cannot look: the C library takes clone instead. */
+        /* Its flags are in memory, where a filter cannot look: the C library takes clone instead.
+         */
         add(p, (struct sock_filter)JUMP_IF(SYS_clone3, 0, 1));
         add(p, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS));
     }

@@ -108,7 +108,11 @@ static bool put_escape(struct reader *r, struct text *t)
 static size_t character(const struct reader *r)
 {
     unsigned char c = (unsigned char)*r->at;
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    size_t n = c < 0x80                ? 1
+               : c >= 0xc2 && c < 0xe0 ? 2
+               : (c & 0xf0) == 0xe0    ? 3
+               : c >= 0xf0 && c < 0xf5 ? 4
+                                       : 0;
     if ((size_t)(r->end - r->at) < n)
         return 0;
     for (size_t i = 1; i < n; i++)
@@ -192,7 +196,8 @@ static void name_path(const struct path *p, char out[GM_TOML_TEXT_MAX + 1])
     int n = 0;
     out[0] = '\0';
     for (unsigned i = 0; i < p->depth && n <= GM_TOML_TEXT_MAX; i++)
-        n += snprintf(out + n, (size_t)(GM_TOML_TEXT_MAX + 1 - n), "%s%s", i ? "." : "", p->storage + p->start[i]);
+        n += snprintf(out + n, (size_t)(GM_TOML_TEXT_MAX + 1 - n), "%s%s", i ? "." : "",
+                      p->storage + p->start[i]);
 }
 
 /* True if it has not been there before; `kind` keeps tables and keys apart. */
@@ -223,8 +228,8 @@ static bool read_number(struct reader *r, struct text *t, enum gm_toml_type *typ
     char *end;
     t->size = 0;
     while (isalnum(peek(r)) || (peek(r) > 0 && strchr("+-._:", peek(r)))) {
-        if (peek(r) == '_' && (r->at + 1 == r->end || !isxdigit((unsigned char)r->at[1]) || t->size == 0 ||
-                               !isxdigit((unsigned char)r->at[-1])))
+        if (peek(r) == '_' && (r->at + 1 == r->end || !isxdigit((unsigned char)r->at[1]) ||
+                               t->size == 0 || !isxdigit((unsigned char)r->at[-1])))
             return fail(r, "an underscore stands between digits");
         if (peek(r) != '_' && !put(r, t, r->at, 1))
             return false;
@@ -296,7 +301,8 @@ static bool read_end(struct reader *r)
     if (take(r, '#'))
         while (peek(r) >= 0 && peek(r) != '\n') {
             size_t n = character(r);
-            if (n == 0 || ((unsigned char)*r->at < 0x20 && *r->at != '\t' && *r->at != '\r') || *r->at == 0x7f)
+            if (n == 0 || ((unsigned char)*r->at < 0x20 && *r->at != '\t' && *r->at != '\r') ||
+                *r->at == 0x7f)
                 return fail(r, "a comment is UTF-8 without control characters");
             r->at += n;
         }
@@ -355,7 +361,8 @@ static bool read_line(struct reader *r, gm_toml_fn *each, void *arg)
     return read_end(r);
 }
 
-int gm_toml_read(const char *text, size_t size, gm_toml_fn *each, void *arg, struct gm_toml_error *error)
+int gm_toml_read(const char *text, size_t size, gm_toml_fn *each, void *arg,
+                 struct gm_toml_error *error)
 {
     struct reader *r = calloc(1, sizeof(*r));
     bool good = r != NULL;

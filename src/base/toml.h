@@ -1,7 +1,7 @@
 /*
- * Reads configuration files: TOML as far as a configuration of keys and values needs it. Comments, tables, dotted and quoted
- * keys, strings of one line, integers, floats and booleans. Arrays, inline tables, dates and strings of several lines are
- * refused by name, as is whatever is no TOML.
+ * Reads configuration files: TOML as far as a configuration of keys and values needs it. Comments,
+ * tables, dotted and quoted keys, strings of one line, integers, floats and booleans. Arrays,
+ * inline tables, dates and strings of several lines are refused by name, as is whatever is no TOML.
  *
  * No global state; any thread.
  */
@@ -22,7 +22,8 @@ struct gm_toml_item {
     unsigned depth;                      /* of the path: tables, then the key */
     const char *path[GM_TOML_DEPTH_MAX]; /* valid during the call */
     enum gm_toml_type type;
-    const char *text; /* the string, "true" or "false", or the number without its underscores, in decimal */
+    const char *
+        text; /* the string, "true" or "false", or the number without its underscores, in decimal */
 };
 
 /* NULL, or what is wrong with it. */
@@ -34,7 +35,8 @@ struct gm_toml_error {
     char why[256];
 };
 
-/* Calls `each` for each value, in their order. 0, or -EINVAL with *error at the first mistake, its own or what `each` said. */
+/* Calls `each` for each value, in their order. 0, or -EINVAL with *error at the first mistake, its
+ * own or what `each` said. */
 GM_MUST_CHECK int gm_toml_read(const char *text, size_t size, gm_toml_fn *each, void *arg,
                                struct gm_toml_error *error);
 

@@ -1,6 +1,7 @@
 /*
- * gmux-check: runs a program on a software device of its own, with the checker on, and shows what it found. The report
- * comes through a file, as the program may do what it likes with its own descriptors, and may be many processes.
+ * gmux-check: runs a program on a software device of its own, with the checker on, and shows what
+ * it found. The report comes through a file, as the program may do what it likes with its own
+ * descriptors, and may be many processes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ static const struct gm_option options[] = {
       .letter = 'c',
       .name = "checks",
       .argument = "CHECKS",
-      .help = "What to look for: memory, race, uninit, with commas; all unless this says otherwise" },
+      .help =
+          "What to look for: memory, race, uninit, with commas; all unless this says otherwise" },
     { .id = LOG_FILE,
       .letter = 'l',
       .name = "log",
@@ -70,10 +72,10 @@ int cli_fail(const char *fmt, ...)
 
 static void print_help(FILE *out)
 {
-    fputs(
-        "Usage: gmux-check [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-        "Run a CUDA program on a software device, and find its kernels' mistakes in the use of memory.\n\nOptions:\n",
-        out);
+    fputs("Usage: gmux-check [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+          "Run a CUDA program on a software device, and find its kernels' mistakes in the use of "
+          "memory.\n\nOptions:\n",
+          out);
     gm_options_print_help(options, out);
     fputs("\nSee gmux-check(1).\n", out);
 }
@@ -83,7 +85,8 @@ static bool good_checks(const char *text)
     static const char *const words[] = { "memory", "race", "uninit" };
     for (;;) {
         size_t length = strcspn(text, ","), k = 0;
-        while (k < GM_ARRAY_LEN(words) && (strlen(words[k]) != length || memcmp(words[k], text, length) != 0))
+        while (k < GM_ARRAY_LEN(words) &&
+               (strlen(words[k]) != length || memcmp(words[k], text, length) != 0))
             k++;
         if (k == GM_ARRAY_LEN(words))
             return false;
@@ -182,7 +185,8 @@ static struct counts show(FILE *from, FILE *to)
     size_t room = 0;
     while (getline(&line, &room, from) > 0) {
         fputs(line, to);
-        const char *text = strncmp(line, LINE_MARK, strlen(LINE_MARK)) == 0 ? line + strlen(LINE_MARK) : "";
+        const char *text =
+            strncmp(line, LINE_MARK, strlen(LINE_MARK)) == 0 ? line + strlen(LINE_MARK) : "";
         if (strncmp(text, "GMUX-CHECK ", strlen("GMUX-CHECK ")) == 0)
             n.programs++;
         else if (strncmp(text, "Invalid ", 8) == 0 || strncmp(text, "Uninitialized ", 14) == 0 ||
@@ -210,8 +214,8 @@ static int finish(const struct settings *s, const char *report, int status)
     }
     if (n.programs || status != 0)
         return status;
-    cli_fail(
-        "the program used no device through gmux, so nothing was checked (is its CUDA runtime linked statically?)");
+    cli_fail("the program used no device through gmux, so nothing was checked (is its CUDA runtime "
+             "linked statically?)");
     return STATUS_UNUSED;
 }
 

@@ -1,6 +1,6 @@
 /*
- * gmux, the command that people type. Each of its commands is a row of a table: --help, the manual page and the
- * completion of shells come from it.
+ * gmux, the command that people type. Each of its commands is a row of a table: --help, the manual
+ * page and the completion of shells come from it.
  */
 #ifndef GMUX_CLI_COMMAND_H
 #define GMUX_CLI_COMMAND_H
@@ -27,12 +27,14 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a row whose name is NULL */
 
-/* One line on standard error, begun with the command's name. Returns 1, the exit status of a failure. */
+/* One line on standard error, begun with the command's name. Returns 1, the exit status of a
+ * failure. */
 int cli_fail(const char *fmt, ...) GM_PRINTF(1, 2);
 
 /* Begins to read a command's options. */
 void cli_options_init(const struct cli_command *c, struct gm_options *walk, int argc, char **argv);
-/* The next option's id, GM_OPTIONS_END, or -1 after a line on standard error that names the mistake. */
+/* The next option's id, GM_OPTIONS_END, or -1 after a line on standard error that names the
+ * mistake. */
 GM_MUST_CHECK int cli_options_next(struct gm_options *walk);
 
 /* 0, or 1 after a line on standard error if there are words behind the options. */

@@ -1,5 +1,6 @@
 /*
- * Completion of shells, written from the tables of commands and options. What is running is asked of `gmux ls`.
+ * Completion of shells, written from the tables of commands and options. What is running is asked
+ * of `gmux ls`.
  */
 #include <stdio.h>
 #include <string.h>
@@ -37,9 +38,9 @@ static void bash_command(const struct cli_command *c)
             printf("        -%c | ", o->letter);
         else
             fputs("        ", stdout);
-        printf(
-            "--%s)\n            COMPREPLY=($(compgen -W \"%s\" -- \"$word\"))\n            return\n            ;;\n",
-            o->name, o->values ? o->values : "");
+        printf("--%s)\n            COMPREPLY=($(compgen -W \"%s\" -- \"$word\"))\n            "
+               "return\n            ;;\n",
+               o->name, o->values ? o->values : "");
     }
     fputs("        esac\n        words_of=\"--help", stdout);
     for (const struct gm_option *o = options_of(c); o->name; o++)
@@ -51,7 +52,9 @@ static void bash_command(const struct cli_command *c)
     if (c->words == CLI_WORDS_CLIENT || c->words == CLI_WORDS_LIMITS)
         fputs("        [[ $word == -* ]] || words_of=$(" CLIENTS_COMMAND ")\n", stdout);
     if (c->words == CLI_WORDS_LIMITS)
-        fputs("        [ \"$COMP_CWORD\" -le 2 ] || { words_of=\"" LIMITS "\"; compopt -o nospace; }\n", stdout);
+        fputs("        [ \"$COMP_CWORD\" -le 2 ] || { words_of=\"" LIMITS
+              "\"; compopt -o nospace; }\n",
+              stdout);
     fputs("        ;;\n", stdout);
 }
 
@@ -75,20 +78,23 @@ static void print_bash(void)
           "        COMPREPLY=($(compgen -W \"",
           stdout);
     print_commands();
-    fputs(" help --version\" -- \"$word\"))\n        return\n    fi\n"
-          "    if [[ ${COMP_WORDS[1]} == run ]]; then # behind the program are its own words\n"
-          "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
-          "            case ${COMP_WORDS[i]} in\n"
-          "            --)\n                kind=program\n                break\n                ;;\n"
-          "            -*=*",
-          stdout);
+    fputs(
+        " help --version\" -- \"$word\"))\n        return\n    fi\n"
+        "    if [[ ${COMP_WORDS[1]} == run ]]; then # behind the program are its own words\n"
+        "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
+        "            case ${COMP_WORDS[i]} in\n"
+        "            --)\n                kind=program\n                break\n                ;;\n"
+        "            -*=*",
+        stdout);
     for (const struct gm_option *o = cli_run_options; o->name; o++)
         if (!o->argument)
             printf(" | --%s", o->name);
-    fputs(") ;;\n            -*) ((i++)) ;;\n            *)\n                kind=file\n                break\n      "
+    fputs(") ;;\n            -*) ((i++)) ;;\n            *)\n                kind=file\n           "
+          "     break\n      "
           "          ;;\n"
           "            esac\n        done\n"
-          "        if [ \"$kind\" = file ]; then\n            COMPREPLY=($(compgen -f -- \"$word\"))\n            "
+          "        if [ \"$kind\" = file ]; then\n            COMPREPLY=($(compgen -f -- "
+          "\"$word\"))\n            "
           "return\n"
           "        fi\n    fi\n"
           "    case ${COMP_WORDS[1]} in\n    help)\n        words_of=\"",
@@ -98,14 +104,17 @@ static void print_bash(void)
     for (const struct cli_command *c = cli_commands; c->name; c++)
         bash_command(c);
     fputs("    esac\n"
-          "    if [ \"$kind\" = program ]; then\n        COMPREPLY=($(compgen -c -- \"$word\") $(compgen -f -- "
+          "    if [ \"$kind\" = program ]; then\n        COMPREPLY=($(compgen -c -- \"$word\") "
+          "$(compgen -f -- "
           "\"$word\"))\n"
           "    else\n        COMPREPLY=($(compgen -W \"$words_of\" -- \"$word\"))\n    fi\n}\n"
           "complete -o filenames -F _gmux gmux\n\n"
           "_gmux_control()\n{\n    COMPREPLY=($(compgen -W \"",
           stdout);
     print_control_words();
-    fputs("\" -- \"$2\"))\n}\ncomplete -o default -F _gmux_control gmux-control nvidia-cuda-mps-control\n", stdout);
+    fputs("\" -- \"$2\"))\n}\ncomplete -o default -F _gmux_control gmux-control "
+          "nvidia-cuda-mps-control\n",
+          stdout);
 }
 
 /* --- zsh -------------------------------------------------------------------------------------- */
@@ -132,7 +141,10 @@ static void zsh_option(const struct gm_option *o)
 {
     char letter[3] = { '-', o->letter, '\0' };
     for (int i = o->letter ? 0 : 1; i < 2; i++) {
-        printf("            '%s%s%s", i ? "--" : letter, i ? o->name : "", !o->argument ? "" : i ? "=" : "+");
+        printf("            '%s%s%s", i ? "--" : letter, i ? o->name : "",
+               !o->argument ? ""
+               : i          ? "="
+                            : "+");
         putchar('[');
         zsh_text(o->help);
         putchar(']');
@@ -215,7 +227,8 @@ static void print_fish(void)
         putchar('\n');
     }
     for (const struct cli_command *c = cli_commands; c->name; c++) {
-        printf("complete -c gmux -n '__fish_seen_subcommand_from %s' %s\n", c->name, words[c->words]);
+        printf("complete -c gmux -n '__fish_seen_subcommand_from %s' %s\n", c->name,
+               words[c->words]);
         for (const struct gm_option *o = options_of(c); o->name; o++) {
             if (o->hidden)
                 continue;

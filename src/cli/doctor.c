@@ -1,6 +1,7 @@
 /*
- * gmux doctor: what a program that starts here would get, and why; and what is wrong. Each finding is a line. What the
- * library does is not guessed: a child loads it and asks for a device, as a program would.
+ * gmux doctor: what a program that starts here would get, and why; and what is wrong. Each finding
+ * is a line. What the library does is not guessed: a child loads it and asks for a device, as a
+ * program would.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,7 +60,8 @@ static void child_init(void)
     void *library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
     int (*init)(unsigned) = library ? (int (*)(unsigned))dlsym(library, "cuInit") : NULL;
     int (*count)(int *) = library ? (int (*)(int *))dlsym(library, "cuDeviceGetCount") : NULL;
-    int (*get_name)(char *, int, int) = library ? (int (*)(char *, int, int))dlsym(library, "cuDeviceGetName") : NULL;
+    int (*get_name)(char *, int, int) =
+        library ? (int (*)(char *, int, int))dlsym(library, "cuDeviceGetName") : NULL;
     if (!init || !count || !get_name) {
         printf("cannot be loaded: %s", dlerror());
         return;
@@ -75,7 +77,8 @@ static void child_init(void)
         printf("cuInit: error %d", r);
 }
 
-/* What the child printed; its standard error goes to ours. `status` as waitpid() has it. The caller frees. */
+/* What the child printed; its standard error goes to ours. `status` as waitpid() has it. The caller
+ * frees. */
 static char *in_child(void (*what)(void), int *status)
 {
     int ends[2];
@@ -117,11 +120,15 @@ static void check_library(const char *folder)
     if (!folder)
         say(BAD, "our libcuda.so.1 is not installed where gmux is");
     else if (!found || !*found)
-        say(NOTE, "programs started from here find no libcuda.so.1; `gmux run` gives them %s/libcuda.so.1", folder);
+        say(NOTE,
+            "programs started from here find no libcuda.so.1; `gmux run` gives them "
+            "%s/libcuda.so.1",
+            folder);
     else if (strncmp(found, folder, n) == 0 && found[n] == '/')
         say(OK, "programs started from here find our library, %s", found);
     else
-        say(NOTE, "programs started from here find %s; `gmux run` gives them %s/libcuda.so.1", found, folder);
+        say(NOTE, "programs started from here find %s; `gmux run` gives them %s/libcuda.so.1",
+            found, folder);
 }
 
 static void check_runtime(const struct cli_program *p)
@@ -139,7 +146,8 @@ static void check_runtime(const struct cli_program *p)
     if (version && strtol(version + 4, NULL, 10) < 12)
         say(BAD, "runtime libraries before 12.0 run on the driver itself and share nothing");
     if (!gpu && !p->needs_libcuda && (*p->needs_cudart || p->opens_libcuda))
-        say(BAD, "without a GPU NVIDIA's runtime library refuses to work; programs linked with -cudart shared run "
+        say(BAD, "without a GPU NVIDIA's runtime library refuses to work; programs linked with "
+                 "-cudart shared run "
                  "with ours");
 }
 
@@ -161,7 +169,8 @@ static void check_program(const char *name)
     if (p.other_machine)
         say(BAD, "it is for another processor");
     if (p.privileged)
-        say(BAD, "it is set-uid or set-gid: the loader ignores LD_LIBRARY_PATH, and our library the environment");
+        say(BAD, "it is set-uid or set-gid: the loader ignores LD_LIBRARY_PATH, and our library "
+                 "the environment");
     if (p.is_elf && p.is_static && !p.is_32bit && !p.other_machine)
         say(BAD, "it is statically linked and cannot load our library");
     if (*p.path_libcuda)
@@ -180,8 +189,8 @@ static void check_daemon(int fd)
     }
     version[strcspn(version, "\n")] = '\0';
     share[strcspn(share, "\n")] = '\0';
-    say(OK, "a daemon listens in %s: %s; share of each new program: %s %%", ctl_place_pipe_directory(), version,
-        share);
+    say(OK, "a daemon listens in %s: %s; share of each new program: %s %%",
+        ctl_place_pipe_directory(), version, share);
     if (!strstr(version, GMUX_VERSION))
         say(NOTE, "this program is gmux %s", GMUX_VERSION);
     for (char *line, *rest = pending; (line = strsep(&rest, "\n"));)
@@ -193,7 +202,8 @@ static void check_place(void)
 {
     const char *named = getenv("CUDA_MPS_PIPE_DIRECTORY");
     if (named && strlen(named) > TP_DIRECTORY_MAX) {
-        say(BAD, "CUDA_MPS_PIPE_DIRECTORY is longer than %u bytes: no socket fits", TP_DIRECTORY_MAX);
+        say(BAD, "CUDA_MPS_PIPE_DIRECTORY is longer than %u bytes: no socket fits",
+            TP_DIRECTORY_MAX);
         return;
     }
     GM_AUTO_FD int fd = cli_place_connect();
@@ -202,8 +212,10 @@ static void check_place(void)
     else if (fd == -EPERM)
         say(BAD, CLI_NOT_BELIEVED, ctl_place_pipe_directory());
     else if (named && *named)
-        say(BAD, "CUDA_MPS_PIPE_DIRECTORY is %s, and no daemon is there (%s): programs run without sharing", named,
-            strerror(-fd));
+        say(BAD,
+            "CUDA_MPS_PIPE_DIRECTORY is %s, and no daemon is there (%s): programs run without "
+            "sharing",
+            named, strerror(-fd));
     else
         say(NOTE, "no daemon runs; `gmux run` starts one in %s", ctl_place_pipe_directory());
     if (fd < 0 && !(named && *named))

@@ -27,12 +27,27 @@ const struct gm_option cli_list_options[] = {
     { .name = NULL },
 };
 
-static const char *const headings[] = { "CLIENT",   "USER",   "SERVER", "DEVICE", "STATE",     "SHARE",
-                                        "PRIORITY", "MEMORY", "LIMIT",  "GROUP",  "GUARANTEE", "COMMAND" };
-static const char *const group_headings[] = { "GROUP", "USER", "CLIENTS", "SHARE", "GUARANTEE", "LIMIT" };
+static const char *const headings[] = { "CLIENT", "USER",  "SERVER",    "DEVICE",
+                                        "STATE",  "SHARE", "PRIORITY",  "MEMORY",
+                                        "LIMIT",  "GROUP", "GUARANTEE", "COMMAND" };
+static const char *const group_headings[] = { "GROUP", "USER",      "CLIENTS",
+                                              "SHARE", "GUARANTEE", "LIMIT" };
 
 /* Fields of the daemon's lines, in their order. */
-enum { PID, UID, UUID, STATE, SHARE, PRIORITY, USED, LIMIT, COMMAND, GROUP, GUARANTEE, CLIENT_FIELDS };
+enum {
+    PID,
+    UID,
+    UUID,
+    STATE,
+    SHARE,
+    PRIORITY,
+    USED,
+    LIMIT,
+    COMMAND,
+    GROUP,
+    GUARANTEE,
+    CLIENT_FIELDS
+};
 enum { P_PID, P_UID, P_SECONDS, P_WHY, P_COMMAND, P_GROUP, PENDING_FIELDS };
 enum { G_NAME, G_UID, G_CLIENTS, G_SHARE, G_GUARANTEE, G_LIMIT, GROUP_FIELDS };
 
@@ -42,7 +57,8 @@ static void add_user(struct cli_table *t, const char *uid)
     static char last_uid[24], name[64];
     uint64_t number;
     if (strcmp(uid, last_uid) != 0) {
-        const struct passwd *pw = gm_parse_u64(uid, UINT32_MAX, &number) ? getpwuid((uid_t)number) : NULL;
+        const struct passwd *pw =
+            gm_parse_u64(uid, UINT32_MAX, &number) ? getpwuid((uid_t)number) : NULL;
         snprintf(name, sizeof(name), "%s", pw ? pw->pw_name : uid);
         snprintf(last_uid, sizeof(last_uid), "%s", uid);
     }
@@ -72,7 +88,8 @@ static void add_client(struct cli_table *t, char **f, const char *server, enum c
     cli_table_add(t, f[PID]);
     add_user(t, f[UID]);
     cli_table_add(t, server);
-    cli_table_addf(t, format == CLI_CSV ? "%s" : "%.12s", f[UUID]); /* "GPU-" and eight digits tell devices apart */
+    cli_table_addf(t, format == CLI_CSV ? "%s" : "%.12s",
+                   f[UUID]); /* "GPU-" and eight digits tell devices apart */
     cli_table_add(t, f[STATE]);
     cli_table_add(t, f[SHARE]);
     cli_table_add(t, f[PRIORITY]);

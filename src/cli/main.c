@@ -1,6 +1,6 @@
 /*
- * gmux: runs programs on a shared device, shows who uses it, sets their limits. A thin layer over the daemon's UI
- * (control/ui.h): whatever it does, gmux-control(1) can do, too.
+ * gmux: runs programs on a shared device, shows who uses it, sets their limits. A thin layer over
+ * the daemon's UI (control/ui.h): whatever it does, gmux-control(1) can do, too.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -11,17 +11,18 @@
 #include "cli/command.h"
 
 const struct cli_command cli_commands[] = {
-    { "run", "[OPTION]... [--] PROGRAM [ARGUMENT]...", "Run a program on the shared device", CLI_WORDS_PROGRAM,
-      cli_run_options, cli_run },
-    { "ls", "[OPTION]...", "Show the programs that share a device, and those that wait", CLI_WORDS_NONE,
-      cli_list_options, cli_list },
+    { "run", "[OPTION]... [--] PROGRAM [ARGUMENT]...", "Run a program on the shared device",
+      CLI_WORDS_PROGRAM, cli_run_options, cli_run },
+    { "ls", "[OPTION]...", "Show the programs that share a device, and those that wait",
+      CLI_WORDS_NONE, cli_list_options, cli_list },
     { "set", "CLIENT|USER|GROUP LIMIT=VALUE...",
-      "Set share=, guarantee=, memory=, priority= and group= of processes, users and groups, at once",
+      "Set share=, guarantee=, memory=, priority= and group= of processes, users and groups, at "
+      "once",
       CLI_WORDS_LIMITS, NULL, cli_set },
-    { "stop", "[OPTION] [CLIENT]", "Take the device away from a process, or end the daemon", CLI_WORDS_CLIENT,
-      cli_stop_options, cli_stop },
-    { "doctor", "[--] [PROGRAM]", "Say what a program would get here, and what is wrong", CLI_WORDS_PROGRAM, NULL,
-      cli_doctor },
+    { "stop", "[OPTION] [CLIENT]", "Take the device away from a process, or end the daemon",
+      CLI_WORDS_CLIENT, cli_stop_options, cli_stop },
+    { "doctor", "[--] [PROGRAM]", "Say what a program would get here, and what is wrong",
+      CLI_WORDS_PROGRAM, NULL, cli_doctor },
     { NULL, NULL, NULL, 0, NULL, NULL },
 };
 
@@ -52,10 +53,10 @@ static void print_help(FILE *out)
     fputs("Usage: gmux COMMAND [OPTION]... [WORD]...\n\nCommands:\n", out);
     for (const struct cli_command *c = cli_commands; c->name; c++)
         fprintf(out, "  %-8s %s\n", c->name, c->help);
-    fputs(
-        "\n`gmux COMMAND --help` says more. The daemon is the one in CUDA_MPS_PIPE_DIRECTORY, else the machine's in\n"
-        "/tmp/nvidia-mps, else one of your own, which `gmux run` starts. See gmux(1).\n",
-        out);
+    fputs("\n`gmux COMMAND --help` says more. The daemon is the one in CUDA_MPS_PIPE_DIRECTORY, "
+          "else the machine's in\n"
+          "/tmp/nvidia-mps, else one of your own, which `gmux run` starts. See gmux(1).\n",
+          out);
 }
 
 static void print_commands_scdoc(void)
@@ -81,7 +82,8 @@ int cli_options_next(struct gm_options *walk)
     int id = gm_options_next(walk);
     if (id >= 0)
         return id;
-    if (id == GM_OPTIONS_UNKNOWN && (strcmp(walk->word, "--help") == 0 || strcmp(walk->word, "-h") == 0)) {
+    if (id == GM_OPTIONS_UNKNOWN &&
+        (strcmp(walk->word, "--help") == 0 || strcmp(walk->word, "-h") == 0)) {
         print_usage(current, stdout);
         exit(0);
     }
@@ -94,7 +96,9 @@ int cli_options_next(struct gm_options *walk)
 
 int cli_options_end(const struct gm_options *walk)
 {
-    return walk->index < walk->argc ? cli_fail("\"%s\" is one word too many", walk->argv[walk->index]) : 0;
+    return walk->index < walk->argc
+               ? cli_fail("\"%s\" is one word too many", walk->argv[walk->index])
+               : 0;
 }
 
 static const struct cli_command *find_command(const char *name)

@@ -85,8 +85,8 @@ char *cli_find_beside(const char *const *names)
     return NULL;
 }
 
-/* The folder of a daemon of one's own; others may look for its socket. Anybody can make one of that name in /tmp before us,
- * or a link: then it is not ours. */
+/* The folder of a daemon of one's own; others may look for its socket. Anybody can make one of that
+ * name in /tmp before us, or a link: then it is not ours. */
 static int make_folder(const char *path)
 {
     struct stat st;
@@ -94,8 +94,11 @@ static int make_folder(const char *path)
         return cli_fail("cannot make %s: %s", path, strerror(errno)), -1;
     if (!is_own_place)
         return 0;
-    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-        return cli_fail("%s is no folder of yours that only you may write: remove it, or set " PIPE_VARIABLE, path),
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+        (st.st_mode & 022))
+        return cli_fail("%s is no folder of yours that only you may write: remove it, or "
+                        "set " PIPE_VARIABLE,
+                        path),
                -1;
     return 0;
 }
@@ -128,7 +131,8 @@ int cli_place_start(void)
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return 0; /* whether it runs shows when we connect; somebody else may have started it at the same time */
+    return 0; /* whether it runs shows when we connect; somebody else may have started it at the
+                 same time */
 }
 
 char *cli_ask(int fd, const char *fmt, ...)

@@ -1,7 +1,7 @@
 /*
- * The daemon that this user's commands and programs talk to: the one in CUDA_MPS_PIPE_DIRECTORY if that is set, else
- * the machine's (/tmp/nvidia-mps) if one is there that is believed, else one of the user's own, in
- * $XDG_RUNTIME_DIR/gmux or /tmp/gmux-UID.
+ * The daemon that this user's commands and programs talk to: the one in CUDA_MPS_PIPE_DIRECTORY if
+ * that is set, else the machine's (/tmp/nvidia-mps) if one is there that is believed, else one of
+ * the user's own, in $XDG_RUNTIME_DIR/gmux or /tmp/gmux-UID.
  */
 #ifndef GMUX_CLI_PLACE_H
 #define GMUX_CLI_PLACE_H
@@ -11,15 +11,16 @@
 #include "base/attr.h"
 
 /* What -EPERM from cli_place_connect() means; of the place. */
-#define CLI_NOT_BELIEVED "the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)"
+#define CLI_NOT_BELIEVED                                                                           \
+    "the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)"
 
-/* Connects, and sets CUDA_MPS_PIPE_DIRECTORY for what this process does next. Descriptor, or -errno; then the variable
- * names the place where one would be started. */
+/* Connects, and sets CUDA_MPS_PIPE_DIRECTORY for what this process does next. Descriptor, or
+ * -errno; then the variable names the place where one would be started. */
 GM_MUST_CHECK int cli_place_connect(void);
 /* The same after one line on standard error if there is none. Descriptor or -1. */
 GM_MUST_CHECK int cli_place_require(void);
-/* Starts a daemon in the place that cli_place_connect() has set, with its logs there. 0, or -1 after a line on standard
- * error. */
+/* Starts a daemon in the place that cli_place_connect() has set, with its logs there. 0, or -1
+ * after a line on standard error. */
 GM_MUST_CHECK int cli_place_start(void);
 
 /* Asks one command. The answer, which the caller frees; NULL after a line on standard error. */

@@ -39,7 +39,8 @@ static const void *at(const struct file *f, uint64_t offset, uint64_t size)
 }
 
 /* Where the loader puts `address`, in the file. */
-static const void *at_address(const struct file *f, const Elf64_Phdr *headers, unsigned n, uint64_t address)
+static const void *at_address(const struct file *f, const Elf64_Phdr *headers, unsigned n,
+                              uint64_t address)
 {
     for (unsigned i = 0; i < n; i++)
         if (headers[i].p_type == PT_LOAD && address >= headers[i].p_vaddr &&
@@ -62,8 +63,8 @@ static void look_in(struct cli_program *p, const char *directories)
         size_t n = strcspn(directories, ":");
         char path[PATH_MAX];
         if (strncmp(directories, "$ORIGIN", 7) == 0 && n >= 7)
-            snprintf(path, sizeof(path), "%.*s%.*s/libcuda.so.1", (int)(strrchr(p->path, '/') - p->path), p->path,
-                     (int)n - 7, directories + 7);
+            snprintf(path, sizeof(path), "%.*s%.*s/libcuda.so.1",
+                     (int)(strrchr(p->path, '/') - p->path), p->path, (int)n - 7, directories + 7);
         else
             snprintf(path, sizeof(path), "%.*s/libcuda.so.1", (int)n, directories);
         if (access(path, R_OK) == 0)
@@ -72,8 +73,8 @@ static void look_in(struct cli_program *p, const char *directories)
     }
 }
 
-static void read_dynamic(struct cli_program *p, const struct file *f, const Elf64_Phdr *headers, unsigned n,
-                         const Elf64_Phdr *dynamic)
+static void read_dynamic(struct cli_program *p, const struct file *f, const Elf64_Phdr *headers,
+                         unsigned n, const Elf64_Phdr *dynamic)
 {
     const uint64_t count = dynamic->p_filesz / sizeof(Elf64_Dyn);
     const uint8_t *entries = at(f, dynamic->p_offset, count * sizeof(Elf64_Dyn));
@@ -99,7 +100,8 @@ static void read_dynamic(struct cli_program *p, const struct file *f, const Elf6
                 rpath = s;
             runpath |= d.d_tag == DT_RUNPATH;
         }
-    if (rpath && !runpath) /* with a DT_RUNPATH, which comes after LD_LIBRARY_PATH, the loader ignores it */
+    if (rpath &&
+        !runpath) /* with a DT_RUNPATH, which comes after LD_LIBRARY_PATH, the loader ignores it */
         look_in(p, rpath);
 }
 
@@ -154,8 +156,8 @@ int cli_program_read(struct cli_program *p, const char *name)
         return -errno;
     if (!S_ISREG(st.st_mode) || st.st_size <= 0)
         return -ENOEXEC;
-    p->privileged =
-        (st.st_mode & S_ISUID && st.st_uid != geteuid()) || (st.st_mode & S_ISGID && st.st_gid != getegid());
+    p->privileged = (st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+                    (st.st_mode & S_ISGID && st.st_gid != getegid());
     struct file f = { .size = (size_t)st.st_size };
     void *map = mmap(NULL, f.size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)

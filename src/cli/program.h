@@ -1,5 +1,6 @@
 /*
- * What a program will find when it starts: our library, and what its own file says about where it looks.
+ * What a program will find when it starts: our library, and what its own file says about where it
+ * looks.
  */
 #ifndef GMUX_CLI_PROGRAM_H
 #define GMUX_CLI_PROGRAM_H
@@ -18,12 +19,13 @@ struct cli_program {
     bool is_elf;
     bool is_32bit;
     bool other_machine;
-    bool privileged;             /* set-uid or set-gid: the loader ignores LD_LIBRARY_PATH */
-    bool is_static;              /* no dynamic loader, so no library */
-    bool needs_libcuda;          /* linked with it */
-    bool opens_libcuda;          /* names it and is not linked with it, as NVIDIA's runtime library does */
+    bool privileged;    /* set-uid or set-gid: the loader ignores LD_LIBRARY_PATH */
+    bool is_static;     /* no dynamic loader, so no library */
+    bool needs_libcuda; /* linked with it */
+    bool opens_libcuda; /* names it and is not linked with it, as NVIDIA's runtime library does */
     char needs_cudart[128];      /* libcudart.so.N, if it is shared */
-    char path_libcuda[PATH_MAX]; /* one in its DT_RPATH, where the loader looks before LD_LIBRARY_PATH */
+    char path_libcuda[PATH_MAX]; /* one in its DT_RPATH, where the loader looks before
+                                    LD_LIBRARY_PATH */
 };
 
 /* Reads it; 0, or -errno. The file may be anything. */

@@ -1,5 +1,6 @@
 /*
- * gmux run: a program with our library in its path, and limits in its environment. A daemon is started if none runs.
+ * gmux run: a program with our library in its path, and limits in its environment. A daemon is
+ * started if none runs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,12 +81,15 @@ static const struct {
     const char *variable;
     const char *before; /* the text, in the variable */
 } settings[] = {
-    [SHARE] = { good_share, "a percentage above 0, up to 100", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "" },
+    [SHARE] = { good_share, "a percentage above 0, up to 100", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                "" },
     [GUARANTEE] = { good_share, "a percentage above 0, up to 100", "GMUX_GUARANTEE", "" },
-    [GROUP] = { ctl_group_is_name, "a name of letters, digits, '.', '_' and '-', not only digits", "GMUX_GROUP", "" },
+    [GROUP] = { ctl_group_is_name, "a name of letters, digits, '.', '_' and '-', not only digits",
+                "GMUX_GROUP", "" },
     [MEMORY] = { good_size, "a number with M or G", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=" },
     [PRIORITY] = { good_priority, "normal or low", "CUDA_MPS_CLIENT_PRIORITY", "" },
-    [DEVICE] = { good_device, "an ordinal or a UUID, or some with commas", "CUDA_VISIBLE_DEVICES", "" },
+    [DEVICE] = { good_device, "an ordinal or a UUID, or some with commas", "CUDA_VISIBLE_DEVICES",
+                 "" },
 };
 
 static int apply(int id, const char *option, const char *text)
@@ -94,7 +98,8 @@ static int apply(int id, const char *option, const char *text)
     if (id == REQUIRE)
         return setenv("GMUX_REQUIRE", "1", 1);
     if (!settings[id].good(text) || strlen(text) > 200)
-        return cli_fail("%.*s is %s, not \"%s\"", (int)strcspn(option, "="), option, settings[id].what, text);
+        return cli_fail("%.*s is %s, not \"%s\"", (int)strcspn(option, "="), option,
+                        settings[id].what, text);
     if (id == PRIORITY)
         text = strcmp(text, "low") == 0 ? "1" : "0";
     int n = (int)strcspn(text, id == SHARE ? "%" : "");

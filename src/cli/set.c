@@ -74,8 +74,8 @@ static bool is_group(int fd, const char *name)
     return false;
 }
 
-/* The daemon's command for a target that is no client: user:1000, group:train, alice/train, or the name of a user, else of a
- * group that there is. NULL after a line on standard error. */
+/* The daemon's command for a target that is no client: user:1000, group:train, alice/train, or the
+ * name of a user, else of a group that there is. NULL after a line on standard error. */
 static const char *command_for(int fd, const char **target)
 {
     const char *name = *target;
@@ -89,7 +89,8 @@ static const char *command_for(int fd, const char **target)
         return "limit_user";
     if (is_group(fd, name))
         return "limit_group";
-    cli_fail("\"%s\" is neither a user nor a group with programs; group:%s would be a new one", name, name);
+    cli_fail("\"%s\" is neither a user nor a group with programs; group:%s would be a new one",
+             name, name);
     return NULL;
 }
 

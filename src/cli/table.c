@@ -47,7 +47,8 @@ static void print_quoted(const char *text)
     putchar('"');
 }
 
-static void print_row(const struct cli_table *t, char *const *cells, const int *widths, enum cli_format format)
+static void print_row(const struct cli_table *t, char *const *cells, const int *widths,
+                      enum cli_format format)
 {
     for (unsigned i = 0; i < t->columns; i++) {
         bool last = i + 1 == t->columns;

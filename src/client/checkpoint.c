@@ -1,13 +1,15 @@
 /*
- * Checkpoints of processes. What a session has on its device is the server's, which does not take it away and bring it
- * back: a process runs, and cannot be locked. Calls that only make sense in another state say that it is not that one.
+ * Checkpoints of processes. What a session has on its device is the server's, which does not take
+ * it away and bring it back: a process runs, and cannot be locked. Calls that only make sense in
+ * another state say that it is not that one.
  */
 #include <unistd.h>
 
 #include "client/gen/api.h"
 #include "client/session/attach.h"
 
-/* Of this process. Others have to be asked about where they run: this library knows nothing of them. */
+/* Of this process. Others have to be asked about where they run: this library knows nothing of
+ * them. */
 static int enter(int pid)
 {
     int r = rt_ready();

@@ -1,6 +1,7 @@
 /*
- * Settings of core dumps. A fault of a kernel ends its client's work on the device, and no core is written for it: what a
- * program sets it reads again, a context's settings for itself and those of the process, which new contexts begin with.
+ * Settings of core dumps. A fault of a kernel ends its client's work on the device, and no core is
+ * written for it: what a program sets it reads again, a context's settings for itself and those of
+ * the process, which new contexts begin with.
  */
 #include <string.h>
 
@@ -91,7 +92,8 @@ static int get(const struct rt_context *c, CUcoredumpSettings attribute, void *v
     return r;
 }
 
-static int set(const struct rt_context *c, CUcoredumpSettings attribute, const void *value, const size_t *size)
+static int set(const struct rt_context *c, CUcoredumpSettings attribute, const void *value,
+               const size_t *size)
 {
     static atomic_bool said;
     size_t want;
@@ -100,8 +102,10 @@ static int set(const struct rt_context *c, CUcoredumpSettings attribute, const v
         return CUDA_ERROR_INVALID_VALUE;
     if (is_text(attribute) ? *size == 0 || *size > want : *size < want)
         return CUDA_ERROR_INVALID_VALUE;
-    if (attribute <= CU_COREDUMP_ENABLE_USER_TRIGGER && attribute != CU_COREDUMP_LIGHTWEIGHT && *(const bool *)value)
-        (void)rt_not_supported("a core dump of the device", &said); /* says so once; the setting is kept */
+    if (attribute <= CU_COREDUMP_ENABLE_USER_TRIGGER && attribute != CU_COREDUMP_LIGHTWEIGHT &&
+        *(const bool *)value)
+        (void)rt_not_supported("a core dump of the device",
+                               &said); /* says so once; the setting is kept */
     pthread_mutex_lock(&lock);
     char *to = value_of(settings_of(c, true), attribute, &want);
     if (is_text(attribute)) {

@@ -1,7 +1,8 @@
 /*
- * cuGetExportTable: private tables of functions that NVIDIA's libraries ask the driver for. Two of them are only ever the
- * genuine library's own; the others, as far as the libraries need them, are here. What is known of them is public
- * knowledge and what was seen at the interface; docs/adr/0008 says which and why.
+ * cuGetExportTable: private tables of functions that NVIDIA's libraries ask the driver for. Two of
+ * them are only ever the genuine library's own; the others, as far as the libraries need them, are
+ * here. What is known of them is public knowledge and what was seen at the interface; docs/adr/0008
+ * says which and why.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,43 +26,55 @@ typedef void table_fn(void);
 
 #define SLOT(f) ((table_fn *)(void *)(f))
 
-/* --- slots nobody has needed so far: an error, which callers take for an answer, and a line that says which it was --- */
+/* --- slots nobody has needed so far: an error, which callers take for an answer, and a line that
+ * says which it was --- */
 
 #define SLOTS_MAX 96
 
 /* Tables as they are told apart in that line. */
-enum table_name { TABLE_HOOKS, TABLE_TLS, TABLE_CHECKS, TABLE_CONTEXT, TABLE_MODULE, TABLE_THIRD, TABLES };
+enum table_name {
+    TABLE_HOOKS,
+    TABLE_TLS,
+    TABLE_CHECKS,
+    TABLE_CONTEXT,
+    TABLE_MODULE,
+    TABLE_THIRD,
+    TABLES
+};
 
 static CUresult unknown(enum table_name table, unsigned slot)
 {
-    static const char *const names[TABLES] = {
-        "a094798c", "42d85a81", "263e8860", "21318c60", "6e163fbe", "1734dc26"
-    };
+    static const char *const names[TABLES] = { "a094798c", "42d85a81", "263e8860",
+                                               "21318c60", "6e163fbe", "1734dc26" };
     static atomic_bool said[TABLES][SLOTS_MAX];
     char text[64];
-    (void)snprintf(text, sizeof(text), "slot %u of the driver's private table %s", slot, names[table]);
+    (void)snprintf(text, sizeof(text), "slot %u of the driver's private table %s", slot,
+                   names[table]);
     return rt_not_supported(text, &said[table][slot]);
 }
 
 /* One function for each slot of a table, by which it is known who was called. */
-#define SLOT_16(X, t, n)                                                                                             \
-    X(t, n##0)                                                                                                       \
-    X(t, n##1)                                                                                                       \
-    X(t, n##2)                                                                                                       \
-    X(t, n##3)                                                                                                       \
-    X(t, n##4)                                                                                                       \
-    X(t, n##5)                                                                                                       \
-    X(t, n##6) X(t, n##7) X(t, n##8) X(t, n##9) X(t, n##a) X(t, n##b) X(t, n##c) X(t, n##d) X(t, n##e) X(t, n##f)
-#define SLOT_96(X, t)                                                                                                \
-    SLOT_16(X, t, 0) SLOT_16(X, t, 1) SLOT_16(X, t, 2) SLOT_16(X, t, 3) SLOT_16(X, t, 4) SLOT_16(X, t, 5)
-#define DEFINE(t, n)                                                                                                 \
-    static CUresult t##_##n(void)                                                                                    \
-    {                                                                                                                \
-        return unknown(t, 0x##n);                                                                                    \
+#define SLOT_16(X, t, n)                                                                           \
+    X(t, n##0)                                                                                     \
+    X(t, n##1)                                                                                     \
+    X(t, n##2)                                                                                     \
+    X(t, n##3)                                                                                     \
+    X(t, n##4)                                                                                     \
+    X(t, n##5)                                                                                     \
+    X(t, n##6)                                                                                     \
+    X(t, n##7)                                                                                     \
+    X(t, n##8) X(t, n##9) X(t, n##a) X(t, n##b) X(t, n##c) X(t, n##d) X(t, n##e) X(t, n##f)
+#define SLOT_96(X, t)                                                                              \
+    SLOT_16(X, t, 0)                                                                               \
+    SLOT_16(X, t, 1) SLOT_16(X, t, 2) SLOT_16(X, t, 3) SLOT_16(X, t, 4) SLOT_16(X, t, 5)
+#define DEFINE(t, n)                                                                               \
+    static CUresult t##_##n(void)                                                                  \
+    {                                                                                              \
+        return unknown(t, 0x##n);                                                                  \
     }
 #define NAME(t, n) SLOT(t##_##n),
-#define UNKNOWN_SLOTS(t)                                                                                             \
-    SLOT_96(DEFINE, t)                                                                                               \
+#define UNKNOWN_SLOTS(t)                                                                           \
+    SLOT_96(DEFINE, t)                                                                             \
     static table_fn *const t##_unknown[SLOTS_MAX] = { SLOT_96(NAME, t) };
 UNKNOWN_SLOTS(TABLE_HOOKS)
 UNKNOWN_SLOTS(TABLE_TLS)
@@ -72,7 +85,8 @@ UNKNOWN_SLOTS(TABLE_THIRD)
 
 /* --- context-local storage -------------------------------------------------------------------- */
 
-static table_fn *const local_table[] = { SLOT(rt_local_put), SLOT(rt_local_delete), SLOT(rt_local_get), NULL };
+static table_fn *const local_table[] = { SLOT(rt_local_put), SLOT(rt_local_delete),
+                                         SLOT(rt_local_get), NULL };
 
 /* --- the runtime's callback hooks: arrays of flags, none of them set -------------------------- */
 
@@ -100,7 +114,8 @@ static CUresult tls_current(CUcontext *out)
     return CUDA_SUCCESS;
 }
 
-static CUresult checks_context(CUcontext handle GM_UNUSED, uint32_t *flags, const void **more GM_UNUSED)
+static CUresult checks_context(CUcontext handle GM_UNUSED, uint32_t *flags,
+                               const void **more GM_UNUSED)
 {
     *flags = 0;
     return CUDA_SUCCESS;
@@ -121,7 +136,8 @@ static CUresult context_number(CUcontext handle, uint64_t *id)
 }
 
 /* Calls back for each kernel of a module; not a CUresult: 1 says that it was done. */
-static int module_each(CUcontext handle GM_UNUSED, CUmodule module, int (*each)(void *user, CUfunction f), void *user)
+static int module_each(CUcontext handle GM_UNUSED, CUmodule module,
+                       int (*each)(void *user, CUfunction f), void *user)
 {
     struct rt_module *m = rt_object_find(&rt_modules, module);
     uint32_t count = 0;
@@ -205,9 +221,11 @@ static const struct {
     const char id[GM_UUID_TEXT];
     const void *table; /* NULL: only ever the genuine library's */
 } tables[] = {
-    { "d4082055-bde6-704b-8d34-ba123c66e1f2", NULL }, /* the driver's word for its own authenticity */
+    { "d4082055-bde6-704b-8d34-ba123c66e1f2",
+      NULL }, /* the driver's word for its own authenticity */
     { RT_TABLE_RUNTIME, NULL },
-    { "69a28e9f-2449-8b47-b030-c5da330ea4e9", NULL }, /* NVRTC's cache of what it has compiled; needs no context */
+    { "69a28e9f-2449-8b47-b030-c5da330ea4e9",
+      NULL }, /* NVRTC's cache of what it has compiled; needs no context */
     { "da9151d3-3ae6-cc41-a5c0-4f26d533e328", NULL }, /* the same */
     { "c693336e-1121-df11-a8c3-68f355d89593", local_table },
     { "a094798c-2e74-2e74-93f2-0800200c0a66", hooks_table },
@@ -234,8 +252,8 @@ static const void *find(const CUuuid *id, const char *text)
     return NULL;
 }
 
-/* The runtime interface is the first thing that a runtime asks for, and one older than 12.0 would load modules through
- * it, into the genuine library's context. */
+/* The runtime interface is the first thing that a runtime asks for, and one older than 12.0 would
+ * load modules through it, into the genuine library's context. */
 static CUresult leave_for_older(const void **table, const CUuuid *id)
 {
     int r = rt_attach_leave(atomic_load(&given));
@@ -248,11 +266,11 @@ static void say_no_runtime(void)
 {
     static atomic_bool said;
     if (!atomic_exchange(&said, true))
-        (void)dprintf(
-            STDERR_FILENO,
-            "gmux: %s uses NVIDIA's CUDA runtime library, which works with NVIDIA's own driver only, and there "
-            "is none here: without a GPU programs of the driver API run\n",
-            program_invocation_short_name);
+        (void)dprintf(STDERR_FILENO,
+                      "gmux: %s uses NVIDIA's CUDA runtime library, which works with NVIDIA's own "
+                      "driver only, and there "
+                      "is none here: without a GPU programs of the driver API run\n",
+                      program_invocation_short_name);
 }
 
 CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)

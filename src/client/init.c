@@ -1,6 +1,7 @@
 /*
- * cuInit, what may be called before it, and the table by which folders tell those above them. The files beside this one
- * are the top of the library: they may call every folder, and none calls them.
+ * cuInit, what may be called before it, and the table by which folders tell those above them. The
+ * files beside this one are the top of the library: they may call every folder, and none calls
+ * them.
  */
 #include "client/entry/hooks.h"
 #include "client/gen/api.h"
@@ -26,7 +27,8 @@ CUresult rt_cuInit(unsigned int Flags)
 
 CUresult rt_cuDriverGetVersion(int *driverVersion)
 {
-    return driverVersion ? (CUresult)rt_attach_driver_version(driverVersion) : CUDA_ERROR_INVALID_VALUE;
+    return driverVersion ? (CUresult)rt_attach_driver_version(driverVersion)
+                         : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* --- the table -------------------------------------------------------------------------------- */

@@ -1,9 +1,11 @@
 /*
- * What a program can be told unasked, and profilers: the driver's log, notifications, where to begin and end profiling.
+ * What a program can be told unasked, and profilers: the driver's log, notifications, where to
+ * begin and end profiling.
  *
- * The log is of a driver that says more than error codes. This library keeps none (GMUX_LOG shows its own): the log is
- * empty, and who wants to hear of its messages is never called. The one notification there is, that a process is over
- * its budget of memory, is for devices that take memory away from processes; this one refuses allocations instead.
+ * The log is of a driver that says more than error codes. This library keeps none (GMUX_LOG shows
+ * its own): the log is empty, and who wants to hear of its messages is never called. The one
+ * notification there is, that a process is over its budget of memory, is for devices that take
+ * memory away from processes; this one refuses allocations instead.
  */
 #include <fcntl.h>
 
@@ -52,10 +54,12 @@ static int enter_device(CUdevice device)
     int r = ready();
     if (r)
         return r;
-    return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult rt_cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc, void *userData GM_UNUSED,
+CUresult rt_cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc,
+                                              void *userData GM_UNUSED,
                                               CUasyncCallbackHandle *callback)
 {
     void *handle = NULL;
@@ -110,7 +114,8 @@ CUresult rt_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuLogsDumpToFile(CUlogIterator *iterator GM_UNUSED, const char *pathToFile, unsigned int flags)
+CUresult rt_cuLogsDumpToFile(CUlogIterator *iterator GM_UNUSED, const char *pathToFile,
+                             unsigned int flags)
 {
     int r = ready();
     if (r)
@@ -121,7 +126,8 @@ CUresult rt_cuLogsDumpToFile(CUlogIterator *iterator GM_UNUSED, const char *path
     return fd < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult rt_cuLogsDumpToMemory(CUlogIterator *iterator GM_UNUSED, char *buffer, size_t *size, unsigned int flags)
+CUresult rt_cuLogsDumpToMemory(CUlogIterator *iterator GM_UNUSED, char *buffer, size_t *size,
+                               unsigned int flags)
 {
     int r = ready();
     if (r)

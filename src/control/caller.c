@@ -57,7 +57,8 @@ unsigned ctl_caller_conns(const struct ctl_daemon *d, uid_t uid)
     return u ? u->conns : 0;
 }
 
-/* After a restart nobody is served before the servers that there were have come back: he would get another one. */
+/* After a restart nobody is served before the servers that there were have come back: he would get
+ * another one. */
 static bool is_whole(struct ctl_daemon *d)
 {
     if (d->returning && gm_now_ns() >= d->return_by_ns)

@@ -1,6 +1,7 @@
 /*
- * The users of those connections that the daemon has: how many each has, and how fast his clients are served. Starting and handing over is
- * work that all users wait for, so each has a ration of it, and clients beyond that wait without costing anything.
+ * The users of those connections that the daemon has: how many each has, and how fast his clients
+ * are served. Starting and handing over is work that all users wait for, so each has a ration of
+ * it, and clients beyond that wait without costing anything.
  */
 #ifndef GMUX_CONTROL_CALLER_H
 #define GMUX_CONTROL_CALLER_H

@@ -50,7 +50,8 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
         size_t before = r->reply.size;
         unsigned pci[4];
         split_pci(d->devices[device].pci, pci);
-        ctl_reply(r, "[%u] %02x:%02x.%x, %s\n", device, pci[1], pci[2], pci[3], d->devices[device].name);
+        ctl_reply(r, "[%u] %02x:%02x.%x, %s\n", device, pci[1], pci[2], pci[3],
+                  d->devices[device].name);
         size_t heading = r->reply.size;
         gm_list_for_each (s, &d->servers, struct ctl_server, link)
             if (!only || only == s)
@@ -62,15 +63,16 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
 
 /* --- ps --------------------------------------------------------------------------------------- */
 
-static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
-                         const struct ctl_context *context)
+static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s,
+                         const struct ctl_client *c, const struct ctl_context *context)
 {
     const struct ctl_daemon *d = s->daemon;
     char id[16], server[16], device[32], namespace[24], pid[16];
     snprintf(pid, sizeof(pid), "%u", c->key);
     snprintf(id, sizeof(id), "%u", context ? context->id : 0);
     snprintf(server, sizeof(server), "%d", (int)s->pid);
-    if (context && context->device < d->devices_count) /* as much of the UUID as tells devices apart */
+    if (context &&
+        context->device < d->devices_count) /* as much of the UUID as tells devices apart */
         snprintf(device, sizeof(device), "%.22s", d->devices[context->device].uuid);
     else
         snprintf(device, sizeof(device), "-");
@@ -79,7 +81,8 @@ static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, cons
     else
         snprintf(namespace, sizeof(namespace), "-");
     ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", pid, id, server, device, namespace,
-              ctl_request_may(r, c->uid) ? c->command : "-"); /* what was started is its user's business */
+              ctl_request_may(r, c->uid) ? c->command
+                                         : "-"); /* what was started is its user's business */
 }
 
 static void reply_ps_server(struct ctl_request *r, struct ctl_server *s)
@@ -106,7 +109,8 @@ void ctl_cmd_ps(struct ctl_request *r)
         ctl_reply(r, "Server not found\n");
         return;
     }
-    ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND");
+    ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", "PID", "ID", "SERVER", "DEVICE",
+              "NAMESPACE", "COMMAND");
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         if (!only || only == s)
             reply_ps_server(r, s);
@@ -120,7 +124,8 @@ void ctl_cmd_terminate_client(struct ctl_request *r)
     uint64_t client;
     if (!s)
         ctl_reply(r, "Server %s not found\nServer %s not found!\n1\n", server_word, server_word);
-    else if (!gm_parse_u64(client_word, UINT32_MAX, &client) || !ctl_server_client(s, (uint32_t)client))
+    else if (!gm_parse_u64(client_word, UINT32_MAX, &client) ||
+             !ctl_server_client(s, (uint32_t)client))
         ctl_reply(r, "Client %s not found!\n1\n", client_word);
     else if (!ctl_request_may(r, ctl_server_client(s, (uint32_t)client)->uid))
         ctl_reply(r, "Client %s is another user's\n", client_word);
@@ -130,15 +135,16 @@ void ctl_cmd_terminate_client(struct ctl_request *r)
 
 /* --- device_query ----------------------------------------------------------------------------- */
 
-static void reply_device(struct ctl_request *r, unsigned ordinal, const struct ctl_device *device, bool csv)
+static void reply_device(struct ctl_request *r, unsigned ordinal, const struct ctl_device *device,
+                         bool csv)
 {
     char number[16], pci_text[40];
     unsigned pci[4];
     split_pci(device->pci, pci);
     snprintf(number, sizeof(number), "%u", ordinal);
     snprintf(pci_text, sizeof(pci_text), "%04x:%02x.%02x.%02x", pci[0], pci[1], pci[2], pci[3]);
-    ctl_reply(r, csv ? "%s,%s,%s,%s,%s\n" : "%-16s%-15s%-42s%-34s%s\n", number, pci_text, device->uuid, device->name,
-              "N/A");
+    ctl_reply(r, csv ? "%s,%s,%s,%s,%s\n" : "%-16s%-15s%-42s%-34s%s\n", number, pci_text,
+              device->uuid, device->name, "N/A");
 }
 
 void ctl_cmd_device_query(struct ctl_request *r)
@@ -151,8 +157,8 @@ void ctl_cmd_device_query(struct ctl_request *r)
             return;
         }
     ctl_reply(r, "Default\n");
-    ctl_reply(r, csv ? "%s,%s,%s,%s,%s\n" : "%-16s%-15s%-42s%-34s%s\n", "Device Ordinal", "PCI IDs", "UUID", "Name",
-              "Attributes");
+    ctl_reply(r, csv ? "%s,%s,%s,%s,%s\n" : "%-16s%-15s%-42s%-34s%s\n", "Device Ordinal", "PCI IDs",
+              "UUID", "Name", "Attributes");
     for (unsigned i = 0; i < d->devices_count; i++)
         reply_device(r, i, &d->devices[i], csv);
 }

@@ -1,6 +1,7 @@
 /*
- * Commands that NVIDIA's program does not have: what gmux(1) shows and sets. Their answers are for programs: a line
- * for each thing, fields with tabs between them, nothing that has to be guessed from columns.
+ * Commands that NVIDIA's program does not have: what gmux(1) shows and sets. Their answers are for
+ * programs: a line for each thing, fields with tabs between them, nothing that has to be guessed
+ * from columns.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,8 @@ static const char *state_of(const struct ctl_client *c, const struct wire_client
     return u->failed ? "failed" : c->connected ? "idle" : "starting";
 }
 
-void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
-                         const struct wire_client_usage *u)
+void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s,
+                         const struct ctl_client *c, const struct wire_client_usage *u)
 {
     const struct ctl_daemon *d = s->daemon;
     char limit[24] = "-";
@@ -41,9 +42,10 @@ void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s, cons
         snprintf(limit, sizeof(limit), "%llu", (unsigned long long)u->memory_limit);
     bool may = ctl_request_may(r, c->uid);
     ctl_reply(r, "%u\t%u\t%s\t%s\t%.1f\t%s\t%llu\t%s\t%s\t%s\t%.1f\n", c->key, (unsigned)c->uid,
-              u->device < d->devices_count ? d->devices[u->device].uuid : "-", state_of(c, u), u->share_pct,
-              u->priority == 1 ? "low" : "normal", (unsigned long long)u->memory_used, limit, may ? c->command : "-",
-              c->group && may ? c->group->name : "-", s->guarantees ? c->wish.guarantee_pct : 0);
+              u->device < d->devices_count ? d->devices[u->device].uuid : "-", state_of(c, u),
+              u->share_pct, u->priority == 1 ? "low" : "normal", (unsigned long long)u->memory_used,
+              limit, may ? c->command : "-", c->group && may ? c->group->name : "-",
+              s->guarantees ? c->wish.guarantee_pct : 0);
 }
 
 /* --- pending ---------------------------------------------------------------------------------- */
@@ -63,7 +65,8 @@ void ctl_cmd_pending(struct ctl_request *r)
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         gm_list_for_each (c, &s->pending, struct ctl_conn, waiting)
             pending_row(r, c,
-                        s->state == CTL_SERVER_RETRYING   ? "its server died at start and is started again"
+                        s->state == CTL_SERVER_RETRYING
+                            ? "its server died at start and is started again"
                         : s->state == CTL_SERVER_STARTING ? "its server starts"
                                                           : "its server is about to end");
     gm_list_for_each (c, &d->queue, struct ctl_conn, waiting)
@@ -73,7 +76,8 @@ void ctl_cmd_pending(struct ctl_request *r)
 /* --- limits of clients, users and groups ------------------------------------------------------ */
 
 /* The words from `first` on. False once the answer says why not. */
-static bool read_limits(struct ctl_request *r, unsigned first, enum ctl_wish_of of, struct ctl_wish *wish)
+static bool read_limits(struct ctl_request *r, unsigned first, enum ctl_wish_of of,
+                        struct ctl_wish *wish)
 {
     const char *why = r->words.count > first ? NULL : ctl_wish_words(of);
     for (unsigned i = first; i < r->words.count && !why; i++)
@@ -84,7 +88,8 @@ static bool read_limits(struct ctl_request *r, unsigned first, enum ctl_wish_of 
 }
 
 /* Guarantees are at the cost of others, and only some devices give them. */
-static bool may_guarantee(struct ctl_request *r, uid_t uid, const struct ctl_wish *old, const struct ctl_wish *wish)
+static bool may_guarantee(struct ctl_request *r, uid_t uid, const struct ctl_wish *old,
+                          const struct ctl_wish *wish)
 {
     const struct ctl_daemon *d = r->daemon;
     bool given = true;
@@ -158,7 +163,10 @@ void ctl_cmd_limit_group(struct ctl_request *r)
     uid_t uid = r->conn ? r->conn->peer.uid : r->daemon->uid;
     snprintf(user, sizeof(user), "%.*s", (int)(slash ? slash - word : 0), word);
     if (!ctl_group_is_name(name)) {
-        ctl_reply(r, "\"%s\" is no group: its name has letters, digits, '.', '_' and '-', not only digits\n", word);
+        ctl_reply(
+            r,
+            "\"%s\" is no group: its name has letters, digits, '.', '_' and '-', not only digits\n",
+            word);
         return;
     }
     if (slash && !ctl_user_named(user, &uid)) {

@@ -1,6 +1,6 @@
 /*
- * Commands about limits. Defaults are for servers that start later, a server's own take effect on its clients:
- * running ones too, unless the daemon runs with --classic-limits.
+ * Commands about limits. Defaults are for servers that start later, a server's own take effect on
+ * its clients: running ones too, unless the daemon runs with --classic-limits.
  */
 #include <string.h>
 
@@ -64,7 +64,8 @@ void ctl_cmd_get_default_memory(struct ctl_request *r)
 /* A bad value is ignored without a word, as NVIDIA's program does. */
 void ctl_cmd_set_default_memory(struct ctl_request *r)
 {
-    ctl_limits_set_memory(&r->daemon->limits, ctl_words_at(&r->words, 1), ctl_words_at(&r->words, 2));
+    ctl_limits_set_memory(&r->daemon->limits, ctl_words_at(&r->words, 1),
+                          ctl_words_at(&r->words, 2));
 }
 
 void ctl_cmd_get_memory(struct ctl_request *r)
@@ -77,7 +78,8 @@ void ctl_cmd_get_memory(struct ctl_request *r)
 void ctl_cmd_set_memory(struct ctl_request *r)
 {
     struct ctl_server *s = named_server(r);
-    if (s && ctl_limits_set_memory(&s->limits, ctl_words_at(&r->words, 2), ctl_words_at(&r->words, 3)))
+    if (s &&
+        ctl_limits_set_memory(&s->limits, ctl_words_at(&r->words, 2), ctl_words_at(&r->words, 3)))
         ctl_server_limits_changed(s);
 }
 

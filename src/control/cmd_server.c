@@ -45,7 +45,8 @@ void ctl_cmd_start_server(struct ctl_request *r)
         ctl_reply(r, "A user id (UID) is required to start a new server\n");
         return;
     }
-    const char *problem = r->daemon->quitting ? "The daemon is about to end" : ctl_queue_start(r->daemon, (uid_t)uid);
+    const char *problem =
+        r->daemon->quitting ? "The daemon is about to end" : ctl_queue_start(r->daemon, (uid_t)uid);
     if (problem)
         ctl_reply(r, "%s\n", problem);
 }
@@ -62,7 +63,8 @@ void ctl_cmd_shutdown_server(struct ctl_request *r)
         ctl_server_shutdown(s, ctl_words_have(&r->words, "-f"));
 }
 
-/* A client that its server has not taken yet is on its way through the link, and would be lost with it. */
+/* A client that its server has not taken yet is on its way through the link, and would be lost with
+ * it. */
 static bool is_taking(const struct ctl_server *s)
 {
     gm_list_for_each (c, &s->clients, struct ctl_client, link)

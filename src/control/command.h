@@ -1,8 +1,10 @@
 /*
- * UI commands: one row per command in a table (cmd_*.c hold the functions), a request per command received.
+ * UI commands: one row per command in a table (cmd_*.c hold the functions), a request per command
+ * received.
  *
- * A reply goes to the UI's standard output as it is and into control.log line by line. Most commands have answered
- * when their function returns; those that wait for a server keep the request (ctl_request_keep) and finish it later.
+ * A reply goes to the UI's standard output as it is and into control.log line by line. Most
+ * commands have answered when their function returns; those that wait for a server keep the request
+ * (ctl_request_keep) and finish it later.
  */
 #ifndef GMUX_CONTROL_COMMAND_H
 #define GMUX_CONTROL_COMMAND_H
@@ -45,8 +47,8 @@ struct ctl_request {
 
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
-    CTL_OWN = 2,     /* the same, and for each user as far as his own clients go (ctl_request_may) */
-    CTL_KEPT = 4,    /* what it sets outlives a daemon that is killed (state.h) */
+    CTL_OWN = 2,  /* the same, and for each user as far as his own clients go (ctl_request_may) */
+    CTL_KEPT = 4, /* what it sets outlives a daemon that is killed (state.h) */
 };
 
 struct ctl_command {
@@ -63,8 +65,8 @@ extern const struct ctl_command ctl_commands[];
 /* NULL if there is none of that name. */
 const struct ctl_command *ctl_command_find(const char *name);
 
-/* Cuts a line into words; false if it is too long. Words beyond the last that fits are ignored, as surplus words are
- * by every command. */
+/* Cuts a line into words; false if it is too long. Words beyond the last that fits are ignored, as
+ * surplus words are by every command. */
 GM_MUST_CHECK bool ctl_words_parse(struct ctl_words *w, const char *line);
 /* Word `i`, or "". */
 const char *ctl_words_at(const struct ctl_words *w, unsigned i);
@@ -72,8 +74,10 @@ const char *ctl_words_at(const struct ctl_words *w, unsigned i);
 const char *ctl_words_after(const struct ctl_words *w, const char *name);
 bool ctl_words_have(const struct ctl_words *w, const char *name);
 
-/* Executes a line for `c`, which gets the reply (NULL: nobody). False if the line is too long, or without memory. */
-GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, const char *line);
+/* Executes a line for `c`, which gets the reply (NULL: nobody). False if the line is too long, or
+ * without memory. */
+GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change,
+                                   const char *line);
 /* As above, for a line that came over a UI connection. */
 void ctl_command_received(struct ctl_conn *c, const char *line);
 
@@ -88,8 +92,8 @@ void ctl_request_finish(struct ctl_request *r);
 void ctl_request_orphan(struct ctl_request *r);
 
 /* A line of the answer to `clients`. */
-void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
-                         const struct wire_client_usage *u);
+void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s,
+                         const struct ctl_client *c, const struct wire_client_usage *u);
 
 /* The rows' functions. */
 void ctl_cmd_clients(struct ctl_request *r);

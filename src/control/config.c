@@ -74,8 +74,8 @@ static const char *read_limit(struct reading *r, const struct gm_toml_item *item
     const char *why = ctl_wish_set(&wish, group ? CTL_OF_GROUP : CTL_OF_USER, word);
     if (why)
         return why;
-    snprintf(command, sizeof(command), "%s %u%s%s %s", group ? "limit_group" : "limit_user", (unsigned)uid,
-             group ? "/" : "", group ? name : "", word);
+    snprintf(command, sizeof(command), "%s %u%s%s %s", group ? "limit_group" : "limit_user",
+             (unsigned)uid, group ? "/" : "", group ? name : "", word);
     return add_command(&r->config, command);
 }
 
@@ -131,7 +131,8 @@ static int read_all(struct reading *r, const char *path, char *why, unsigned why
         return -1;
     if (gm_toml_read(text, size, on_item, r, &error) == 0)
         return 0;
-    snprintf(why, why_size, "%s:%u: %.200s%s%s", path, error.line, error.key, *error.key ? ": " : "", error.why);
+    snprintf(why, why_size, "%s:%u: %.200s%s%s", path, error.line, error.key,
+             *error.key ? ": " : "", error.why);
     return -1;
 }
 

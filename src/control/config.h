@@ -1,14 +1,10 @@
 /*
- * The configuration file, in TOML: options of gmux-control under their names, and what users and groups may have. It is
- * read as a whole before any of it is applied; a mistake is named with file, line and key. What the command line or the
- * environment says goes before it.
+ * The configuration file, in TOML: options of gmux-control under their names, and what users and
+ * groups may have. It is read as a whole before any of it is applied; a mistake is named with file,
+ * line and key. What the command line or the environment says goes before it.
  *
- *   default-share = 50
- *   multiuser-server = true
- *   [users.alice]
- *   share = 30
- *   [groups.alice.train]
- *   memory = "8G"
+ *   default-share = 50 multiuser-server = true [users.alice] share = 30 [groups.alice.train] memory
+ *   = "8G"
  */
 #ifndef GMUX_CONTROL_CONFIG_H
 #define GMUX_CONTROL_CONFIG_H
@@ -25,7 +21,8 @@ struct ctl_config {
 };
 
 /* Options become environment variables where those are not set. 0, or -1 with one line in `why`. */
-GM_MUST_CHECK int ctl_config_read(struct ctl_config *c, const char *path, char *why, unsigned why_size);
+GM_MUST_CHECK int ctl_config_read(struct ctl_config *c, const char *path, char *why,
+                                  unsigned why_size);
 /* As above, without any effect. */
 GM_MUST_CHECK int ctl_config_check(const char *path, char *why, unsigned why_size);
 /* Before it is read again: the environment is without what it has set. */

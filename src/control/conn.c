@@ -1,7 +1,7 @@
 /*
- * Accepted connections, as long as they are the daemon's: until a client has been handed to its server, or a UI has
- * left. The first message says what the peer is. A peer that says something else, something malformed, or nothing, is
- * dropped with a line in the log.
+ * Accepted connections, as long as they are the daemon's: until a client has been handed to its
+ * server, or a UI has left. The first message says what the peer is. A peer that says something
+ * else, something malformed, or nothing, is dropped with a line in the log.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +85,8 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
     ctl_text_clean(c->command);
     if (m.protocol_min > WIRE_VERSION || m.version < WIRE_VERSION) {
         char text[128];
-        snprintf(text, sizeof(text), "it speaks protocol version %u, this daemon %u: update the older one", m.version,
+        snprintf(text, sizeof(text),
+                 "it speaks protocol version %u, this daemon %u: update the older one", m.version,
                  (unsigned)WIRE_VERSION);
         ctl_conn_refuse(c, GM_CUDA_SYSTEM_DRIVER_MISMATCH, text);
         return;
@@ -98,18 +99,21 @@ static void join(struct ctl_conn *c, struct tp_packet *p)
 {
     struct wire_join m;
     wire_get_join(&p->body, &m);
-    if (!wire_dec_finish(&p->body) || p->fds_count || !(m.guarantee_pct >= 0 && m.guarantee_pct <= 100)) {
+    if (!wire_dec_finish(&p->body) || p->fds_count ||
+        !(m.guarantee_pct >= 0 && m.guarantee_pct <= 100)) {
         ctl_conn_drop(c, "malformed join");
         return;
     }
     if (*m.group && !ctl_group_is_name(m.group)) {
-        ctl_conn_refuse(c, GM_CUDA_INVALID_VALUE, "GMUX_GROUP is no name: letters, digits, '.', '_' and '-'");
+        ctl_conn_refuse(c, GM_CUDA_INVALID_VALUE,
+                        "GMUX_GROUP is no name: letters, digits, '.', '_' and '-'");
         return;
     }
     snprintf(c->wish.group, sizeof(c->wish.group), "%s", m.group);
     c->wish.guarantee_pct = m.guarantee_pct;
     if (m.guarantee_pct > 0 && c->daemon->options.multiuser && !c->trusted) {
-        ctl_log_stranger(c->daemon, "Client %d from user %u asks for a guarantee, which is root's to give",
+        ctl_log_stranger(c->daemon,
+                         "Client %d from user %u asks for a guarantee, which is root's to give",
                          (int)c->peer.pid, (unsigned)c->peer.uid);
         c->wish.guarantee_pct = 0;
     }
@@ -172,7 +176,8 @@ static void on_packet(void *owner, struct tp_packet *p)
     }
     const struct wire_message_info *info = wire_message_info(p->header.type);
     char text[96];
-    snprintf(text, sizeof(text), "unexpected message %u (%s)", p->header.type, info ? info->name : "unknown");
+    snprintf(text, sizeof(text), "unexpected message %u (%s)", p->header.type,
+             info ? info->name : "unknown");
     ctl_conn_drop(c, text);
 }
 
@@ -182,12 +187,13 @@ static void on_gone(void *owner, int error)
     if (error == -EBADMSG) {
         ctl_conn_drop(c, "malformed message");
     } else if (c->phase == CTL_CONN_NEW) {
-        /* Connected and left without a word: somebody looked whether we live. NVIDIA's words for it. */
+        /* Connected and left without a word: somebody looked whether we live. NVIDIA's words for
+         * it. */
         ctl_log_stranger(c->daemon, "User did not send valid credentials");
         ctl_conn_close(c);
     } else if (c->phase == CTL_CONN_WAITING) {
-        ctl_log_stranger(c->daemon, "Client %d from user %u left while it waited for its server", (int)c->peer.pid,
-                         (unsigned)c->peer.uid);
+        ctl_log_stranger(c->daemon, "Client %d from user %u left while it waited for its server",
+                         (int)c->peer.pid, (unsigned)c->peer.uid);
         ctl_conn_close(c);
     } else {
         ctl_conn_close(c);
@@ -205,15 +211,17 @@ size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid)
     return n;
 }
 
-/* The privileged socket and root have a quarter of all connections to themselves. Of the others a user may take as many
- * as he leaves to others: the first half of them, the next one half of the rest, so that no two lock a third one out. */
+/* The privileged socket and root have a quarter of all connections to themselves. Of the others a
+ * user may take as many as he leaves to others: the first half of them, the next one half of the
+ * rest, so that no two lock a third one out. */
 static bool may_connect(const struct ctl_daemon *d, uid_t uid, bool privileged)
 {
     const unsigned open_to_all = d->conns_max - d->conns_max / 4;
     if (privileged)
         return d->conns_count < d->conns_max;
     unsigned own = ctl_caller_conns(d, uid);
-    return own < CTL_CONNS_PER_USER && d->conns_count + (uid ? own : 0) < (uid ? open_to_all : d->conns_max);
+    return own < CTL_CONNS_PER_USER &&
+           d->conns_count + (uid ? own : 0) < (uid ? open_to_all : d->conns_max);
 }
 
 static void accepted(struct ctl_daemon *d, int fd, bool privileged)
@@ -226,8 +234,8 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
         return;
     }
     if (!may_connect(d, peer.uid, privileged)) {
-        ctl_log_stranger(d, "Dropping connection of process %d, user %u: too many connections", (int)peer.pid,
-                         (unsigned)peer.uid);
+        ctl_log_stranger(d, "Dropping connection of process %d, user %u: too many connections",
+                         (int)peer.pid, (unsigned)peer.uid);
         tp_hang_up(fd);
         return;
     }
@@ -269,7 +277,8 @@ void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged)
             continue;
         if (errno != EAGAIN) {
             ctl_log_stranger(d, "Cannot accept a connection: %s", strerror(errno));
-            ctl_daemon_listen(d, false); /* the sweep tries again: without a pause this would spin */
+            ctl_daemon_listen(d,
+                              false); /* the sweep tries again: without a pause this would spin */
             ctl_timer_start(d->sweep, SWEEP_MS);
         }
         return;
@@ -296,7 +305,8 @@ void ctl_conn_sweep(void *daemon)
     ctl_daemon_listen(d, true);
     gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link) {
         if (c->phase == CTL_CONN_NEW && now >= c->deadline_ns)
-            ctl_conn_drop(c, "silent for 10 s; programs that found NVIDIA's libcuda before gmux's are");
+            ctl_conn_drop(
+                c, "silent for 10 s; programs that found NVIDIA's libcuda before gmux's are");
         else if (c->phase == CTL_CONN_WAITING)
             say_waiting(c);
         else if (c->phase == CTL_CONN_UI && ctl_channel_unread_ms(c->channel) >= CTL_UNREAD_MS)

@@ -1,8 +1,9 @@
 /*
- * The daemon's life: directory, lock, sockets, logs, signals; then the loop; then the end. See daemon.h.
+ * The daemon's life: directory, lock, sockets, logs, signals; then the loop; then the end. See
+ * daemon.h.
  *
- * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it when a daemon dies
- * in whatever way, so that the holder may replace what a dead one left behind.
+ * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it
+ * when a daemon dies in whatever way, so that the holder may replace what a dead one left behind.
  */
 #include "control/daemon.h"
 
@@ -93,7 +94,8 @@ static void close_handle(uv_handle_t *h)
         uv_close(h, NULL);
 }
 
-/* Nothing is left to wait for. When the last UI hears of it, the directory is free for the next daemon. */
+/* Nothing is left to wait for. When the last UI hears of it, the directory is free for the next
+ * daemon. */
 static void finish(struct ctl_daemon *d)
 {
     for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++) {
@@ -119,7 +121,8 @@ static void finish(struct ctl_daemon *d)
     ctl_timer_close(d->end);
 }
 
-/* From the loop, not from wherever the last server was seen to be gone: this frees what callers hold. */
+/* From the loop, not from wherever the last server was seen to be gone: this frees what callers
+ * hold. */
 static void on_end(void *daemon)
 {
     struct ctl_daemon *d = daemon;
@@ -180,8 +183,8 @@ void ctl_daemon_listen(struct ctl_daemon *d, bool on)
 
 static void watch_place(struct ctl_daemon *d);
 
-/* Programs find us by the names in the pipe directory. Without them they would run without us, and a second daemon
- * would find no lock. */
+/* Programs find us by the names in the pipe directory. Without them they would run without us, and
+ * a second daemon would find no lock. */
 static void on_place(uv_fs_event_t *watch, const char *name, int events, int status)
 {
     struct ctl_daemon *d = watch->data;
@@ -242,7 +245,8 @@ static unsigned raise_descriptor_limit(void)
 static int start_loop(struct ctl_daemon *d)
 {
     static const int numbers[] = { SIGCHLD, SIGHUP, SIGINT, SIGTERM };
-    _Static_assert(GM_ARRAY_LEN(numbers) == GM_ARRAY_LEN(((struct ctl_daemon *)0)->signals), "one handle each");
+    _Static_assert(GM_ARRAY_LEN(numbers) == GM_ARRAY_LEN(((struct ctl_daemon *)0)->signals),
+                   "one handle each");
     int r = uv_loop_init(&d->loop);
     for (size_t i = 0; r == 0 && i < GM_ARRAY_LEN(numbers); i++) {
         uv_signal_init(&d->loop, &d->signals[i]);
@@ -282,7 +286,8 @@ static void detach(void)
 static void say_started(struct ctl_daemon *d)
 {
     ctl_log(d, "Starting control daemon using socket %s/control", d->pipe_directory);
-    ctl_log(d, "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=%s", d->pipe_directory);
+    ctl_log(d, "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=%s",
+            d->pipe_directory);
     ctl_log(d, "CUDA MPS Control binary version: %d", CTL_BINARY_VERSION);
 }
 
@@ -324,8 +329,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .uid = geteuid(),
         .pid = getpid(),
         .server_path = ctl_spawn_find_server(),
-        .server_name =
-            ctl_is_classic_name(argv[0]) ? "nvidia-cuda-mps-server" : "gmux-server", /* of the same family */
+        .server_name = ctl_is_classic_name(argv[0]) ? "nvidia-cuda-mps-server"
+                                                    : "gmux-server", /* of the same family */
         .restart = ctl_restart_prepare(argv),
         .control_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
         .server_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
@@ -337,7 +342,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
         if (options->inherited.sockets[i] >= 0)
-            d->listeners[i] = (struct ctl_listener) { .fd = options->inherited.sockets[i], .inherited = true };
+            d->listeners[i] =
+                (struct ctl_listener) { .fd = options->inherited.sockets[i], .inherited = true };
     if (options->inherited.restarted) {
         d->lock_fd = options->inherited.lock;
         d->returning = (unsigned)options->inherited.servers;

@@ -2,14 +2,16 @@
  * The control daemon: everything the parts in this folder share. One process, one thread, one loop.
  *
  *   daemon.c   starts (directory, lock, sockets, logs), ends (quit)
- *   conn.c     accepted connections: who is it, what does it want; until it is a UI's or handed to a server
+ *   conn.c     accepted connections: who is it, what does it want; until it is a UI's or handed to
+ *              a server
  *   caller.c   how many connections a user has, how fast his clients are served
  *   server.c   server processes: start, retry, link messages, end
- *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive mode
+ *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive
+ *              mode
  *   command.c  UI commands: the table and the session; cmd_*.c: the commands
  *
- * Everybody who connects is a stranger: what a peer says is checked for form by the decoder and for sense here, and
- * everything it can make grow has a limit.
+ * Everybody who connects is a stranger: what a peer says is checked for form by the decoder and for
+ * sense here, and everything it can make grow has a limit.
  */
 #ifndef GMUX_CONTROL_DAEMON_H
 #define GMUX_CONTROL_DAEMON_H
@@ -43,10 +45,10 @@ enum {
     CTL_SERVER_STARTS = 6,    /* processes tried for one server */
     CTL_RETRY_MS = 100,       /* before the second one; doubles */
     CTL_START_MS = 60000,     /* a server that is not ready by then is killed */
-    CTL_END_MS = 5000,        /* the same for one that has nothing left to wait for and does not end */
-    CTL_RETURN_MS = 1000,     /* servers of the program that was here before come back */
-    CTL_ANSWER_MS = 10000,    /* of a server to what a command asks */
-    CTL_BACKOFF_MS = 1600,    /* exclusive mode: next attempt to end a busy server; doubles */
+    CTL_END_MS = 5000,     /* the same for one that has nothing left to wait for and does not end */
+    CTL_RETURN_MS = 1000,  /* servers of the program that was here before come back */
+    CTL_ANSWER_MS = 10000, /* of a server to what a command asks */
+    CTL_BACKOFF_MS = 1600, /* exclusive mode: next attempt to end a busy server; doubles */
     CTL_BACKOFF_MAX_MS = 25600,
     CTL_SERVERS_MAX = 256,
     CTL_CLIENTS_MAX = 4096,     /* of one server, as far as the daemon keeps their names */
@@ -55,16 +57,17 @@ enum {
     CTL_CONTEXTS_MAX = 64,
 };
 
-/* What a daemon takes over: from itself, when it was started anew (restart.h), or from a service manager (service.h). */
+/* What a daemon takes over: from itself, when it was started anew (restart.h), or from a service
+ * manager (service.h). */
 struct ctl_inherited {
     bool restarted;
     int sockets[2]; /* control, control_privileged; -1: none */
     int lock;       /* -1: none */
     int servers;    /* that will come back */
 };
-#define CTL_NOTHING_INHERITED                                                                                        \
-    {                                                                                                                \
-        .sockets = { -1, -1 }, .lock = -1                                                                            \
+#define CTL_NOTHING_INHERITED                                                                      \
+    {                                                                                              \
+        .sockets = { -1, -1 }, .lock = -1                                                          \
     }
 
 struct ctl_options {
@@ -105,8 +108,9 @@ struct ctl_daemon {
     const char *server_name; /* argv[0] of servers */
     struct ctl_logfile control_log;
     struct ctl_logfile server_log;
-    unsigned returning;    /* servers that have not come back yet after a restart: new clients wait for them .. */
-    uint64_t return_by_ns; /* .. until then */
+    unsigned returning; /* servers that have not come back yet after a restart: new clients wait for
+                           them .. */
+    uint64_t return_by_ns;       /* .. until then */
     struct ctl_restart *restart; /* NULL: not possible */
     struct ctl_limits limits;    /* defaults for servers to come */
     int pipe_fd;                 /* the pipe directory, whatever its name leads to by now */
@@ -141,7 +145,8 @@ struct ctl_daemon {
 
     struct ctl_device devices[CTL_DEVICES_MAX]; /* as the last server that was ready said */
     unsigned devices_count;
-    bool devices_believed; /* it was one that the daemon's user answers for; no other's word replaces it */
+    bool devices_believed; /* it was one that the daemon's user answers for; no other's word
+                              replaces it */
 
     bool loading; /* state.h */
     bool quitting;
@@ -152,12 +157,12 @@ struct ctl_daemon {
 
 /* --- daemon.c --------------------------------------------------------------------------------- */
 
-/* Runs the daemon until it is told to quit. `ready_fd` gets one byte once it listens (-1: nobody waits); what goes
- * wrong before is said on standard error. The exit status of the process. */
+/* Runs the daemon until it is told to quit. `ready_fd` gets one byte once it listens (-1: nobody
+ * waits); what goes wrong before is said on standard error. The exit status of the process. */
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv);
 
-/* Lines for control.log. The others are for what strangers can cause at will: above a rate lines are left
- * out and counted. */
+/* Lines for control.log. The others are for what strangers can cause at will: above a rate lines
+ * are left out and counted. */
 void ctl_log(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_log_accept(struct ctl_daemon *d);
@@ -167,8 +172,8 @@ void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...) GM_PRINTF(2, 3);
 /* Watches the listening sockets, or stops doing so. */
 void ctl_daemon_listen(struct ctl_daemon *d, bool on);
 
-/* Begins the end: servers are asked to shut down once their clients have left. force_ms: they are forced after that
- * time; -1: never. Calling it again may bring the force nearer. */
+/* Begins the end: servers are asked to shut down once their clients have left. force_ms: they are
+ * forced after that time; -1: never. Calling it again may bring the force nearer. */
 void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms);
 /* A server is gone: the next user's turn, or the end. */
 void ctl_daemon_server_gone(struct ctl_daemon *d);
@@ -208,7 +213,8 @@ void ctl_conn_drop(struct ctl_conn *c, const char *reason);
 /* Answers a hello in the negative, and closes. */
 void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason);
 /* Sends a packet over `link` with its socket, and frees it. On failure it lives on. 0 or -errno. */
-GM_MUST_CHECK int ctl_conn_hand_over(struct ctl_conn *c, struct ctl_channel *link, const struct wire_enc *e);
+GM_MUST_CHECK int ctl_conn_hand_over(struct ctl_conn *c, struct ctl_channel *link,
+                                     const struct wire_enc *e);
 /* Bytes that wait for a user's connections to be read. */
 size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid);
 /* Drops connections that have been silent, or have not read, too long; restarts its timer. */
@@ -222,7 +228,8 @@ void ctl_queue_admit(struct ctl_conn *c);
 const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid);
 /* Something changed in the exclusive mode (a client left, a server is gone): moves on if it can. */
 void ctl_queue_advance(struct ctl_daemon *d);
-/* All users take turns: an option says so, or a server that is believed, since the device admits one of them. */
+/* All users take turns: an option says so, or a server that is believed, since the device admits
+ * one of them. */
 bool ctl_queue_takes_turns(const struct ctl_daemon *d);
 /* Has a client wait until no other user's server is there. */
 void ctl_queue_wait(struct ctl_conn *c);

@@ -1,6 +1,6 @@
 /*
- * A walk from the root, one part at a time, each opened without following links and looked at through its descriptor:
- * what was checked is what is used. See directory.h.
+ * A walk from the root, one part at a time, each opened without following links and looked at
+ * through its descriptor: what was checked is what is used. See directory.h.
  */
 #include "control/directory.h"
 
@@ -16,7 +16,8 @@
 
 #define LINKS_MAX 40
 
-/* Where ids of other user namespaces appear, and the first user namespace's inode (the kernel's PROC_USER_INIT_INO). */
+/* Where ids of other user namespaces appear, and the first user namespace's inode (the kernel's
+ * PROC_USER_INIT_INO). */
 #define OVERFLOW_UID    65534
 #define INITIAL_USER_NS 0xeffffffdu
 
@@ -34,7 +35,8 @@ static int refuse(struct walk *w, const char *text)
     return -1;
 }
 
-/* In a user namespace the machine's root cannot be told from others, and must have made what lies above us. */
+/* In a user namespace the machine's root cannot be told from others, and must have made what lies
+ * above us. */
 static bool in_user_namespace(void)
 {
     struct stat st;
@@ -43,10 +45,12 @@ static bool in_user_namespace(void)
 
 static bool trusted(uid_t owner, bool last)
 {
-    return owner == 0 || owner == geteuid() || (owner == OVERFLOW_UID && !last && in_user_namespace());
+    return owner == 0 || owner == geteuid() ||
+           (owner == OVERFLOW_UID && !last && in_user_namespace());
 }
 
-/* Others who own a directory, or may rename what is in it, could put something of theirs at our place. */
+/* Others who own a directory, or may rename what is in it, could put something of theirs at our
+ * place. */
 static int check(struct walk *w, const struct stat *st, bool last)
 {
     const char *which = last ? "" : "a directory above it ";
@@ -54,9 +58,11 @@ static int check(struct walk *w, const struct stat *st, bool last)
     if (geteuid() != 0)
         return 0;
     if (!trusted(st->st_uid, last))
-        snprintf(w->why, w->why_size, "%sbelongs to user %u, who could take our place", which, (unsigned)st->st_uid);
+        snprintf(w->why, w->why_size, "%sbelongs to user %u, who could take our place", which,
+                 (unsigned)st->st_uid);
     else if (S_ISDIR(st->st_mode) && (st->st_mode & others) && !(st->st_mode & S_ISVTX))
-        snprintf(w->why, w->why_size, "%sis for others to write to, who could take our place (chmod go-w, or +t)",
+        snprintf(w->why, w->why_size,
+                 "%sis for others to write to, who could take our place (chmod go-w, or +t)",
                  which);
     else if (S_ISLNK(st->st_mode) && last)
         snprintf(w->why, w->why_size, "is a link");

@@ -106,7 +106,8 @@ static unsigned count_set(const struct ctl_daemon *d, uid_t uid)
     return n;
 }
 
-const char *ctl_group_set(struct ctl_daemon *d, uid_t uid, const char *name, const struct ctl_wish *limits)
+const char *ctl_group_set(struct ctl_daemon *d, uid_t uid, const char *name,
+                          const struct ctl_wish *limits)
 {
     const struct ctl_group *old = find(d, uid, name);
     if ((!old || !has_limits(old)) && count_set(d, uid) >= PER_USER_MAX)

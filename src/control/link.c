@@ -11,7 +11,8 @@
 void ctl_link_send(struct ctl_server *s, const struct wire_enc *e)
 {
     int r = s->channel ? ctl_channel_send(s->channel, e, -1) : 0;
-    /* One that has closed its link is about to end: the loop tells. One that does not read is beyond help. */
+    /* One that has closed its link is about to end: the loop tells. One that does not read is
+     * beyond help. */
     if (r < 0 && r != -EPIPE && r != -ECONNRESET)
         ctl_server_kill(s, "it does not read its link");
 }
@@ -52,8 +53,9 @@ static void format_uuid(char out[41], struct wire_bytes uuid)
 {
     uint8_t b[16] = { 0 };
     memcpy(b, uuid.data ? uuid.data : b, GM_MIN(uuid.size, 16u));
-    snprintf(out, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-             b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    snprintf(out, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
 }
 
 static void keep_devices(struct ctl_server *s, const struct ctl_device *devices, unsigned n)
@@ -184,7 +186,8 @@ static void on_fault(struct ctl_server *s, struct tp_packet *p)
     if (!wire_dec_finish(&p->body))
         return;
     if (m.pid)
-        ctl_log(s->daemon, "Server %d: fault of client %u: %s (error %d)", (int)s->pid, m.pid, m.text, m.result);
+        ctl_log(s->daemon, "Server %d: fault of client %u: %s (error %d)", (int)s->pid, m.pid,
+                m.text, m.result);
     else
         ctl_log(s->daemon, "Server %d: fault: %s (error %d)", (int)s->pid, m.text, m.result);
 }
@@ -212,7 +215,8 @@ void ctl_link_give_up(struct ctl_server *s)
         give_up(gm_list_entry(s->asked.next, struct ctl_request, link));
 }
 
-static void ask(struct ctl_server *s, struct ctl_request *r, unsigned awaits, const struct wire_enc *e)
+static void ask(struct ctl_server *s, struct ctl_request *r, unsigned awaits,
+                const struct wire_enc *e)
 {
     r->server = s;
     r->awaits = awaits;
@@ -270,7 +274,8 @@ static void on_usage(struct ctl_server *s, struct tp_packet *p)
 {
     struct wire_link_usage m;
     struct wire_dec list;
-    struct ctl_request *r = find_serial(s, p->header.serial); /* NULL: it has been told that there is no answer */
+    struct ctl_request *r =
+        find_serial(s, p->header.serial); /* NULL: it has been told that there is no answer */
     wire_get_link_usage(&p->body, &m);
     if (!wire_dec_finish(&p->body))
         return;
@@ -299,11 +304,16 @@ static const struct {
     unsigned states;
     void (*handle)(struct ctl_server *s, struct tp_packet *p);
 } allowed[] = {
-    { WIRE_LINK_READY, STARTING, on_ready },       { WIRE_LINK_FAILED, STARTING, on_failed },
-    { WIRE_LINK_LOG, STARTING | RUNNING, on_log }, { WIRE_LINK_CLIENT_STATE, RUNNING, on_client_state },
-    { WIRE_LINK_FAULT, RUNNING, on_fault },        { WIRE_LINK_TERMINATED, RUNNING, on_terminated },
-    { WIRE_LINK_USAGE, RUNNING, on_usage },        { WIRE_LINK_RETURN_CLIENT, STARTING, on_return_client },
-    { WIRE_LINK_TRAITS, STARTING, on_traits },     { WIRE_LINK_RETURN_GROUP, STARTING, on_return_group },
+    { WIRE_LINK_READY, STARTING, on_ready },
+    { WIRE_LINK_FAILED, STARTING, on_failed },
+    { WIRE_LINK_LOG, STARTING | RUNNING, on_log },
+    { WIRE_LINK_CLIENT_STATE, RUNNING, on_client_state },
+    { WIRE_LINK_FAULT, RUNNING, on_fault },
+    { WIRE_LINK_TERMINATED, RUNNING, on_terminated },
+    { WIRE_LINK_USAGE, RUNNING, on_usage },
+    { WIRE_LINK_RETURN_CLIENT, STARTING, on_return_client },
+    { WIRE_LINK_TRAITS, STARTING, on_traits },
+    { WIRE_LINK_RETURN_GROUP, STARTING, on_return_group },
 };
 
 static void on_packet(void *owner, struct tp_packet *p)

@@ -1,6 +1,6 @@
 /*
- * The link between the daemon and a server: what servers may say and when, the lines they write to server.log, and
- * commands that a server has to answer.
+ * The link between the daemon and a server: what servers may say and when, the lines they write to
+ * server.log, and commands that a server has to answer.
  */
 #ifndef GMUX_CONTROL_LINK_H
 #define GMUX_CONTROL_LINK_H

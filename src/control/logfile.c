@@ -52,12 +52,14 @@ bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns)
     return r->left == r->burst;
 }
 
-/* The directory may be one where others can put links and files of theirs (sticky): they are not written to. */
+/* The directory may be one where others can put links and files of theirs (sticky): they are not
+ * written to. */
 static int open_file(struct ctl_logfile *l)
 {
     struct stat st;
-    GM_AUTO_FD int fd = openat(l->directory, l->name,
-                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+    GM_AUTO_FD int fd = openat(
+        l->directory, l->name,
+        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
     if (S_ISREG(st.st_mode) && (st.st_nlink > 1 || (geteuid() == 0 && st.st_uid != 0)))
@@ -104,7 +106,8 @@ static void rotate(struct ctl_logfile *l)
         ctl_logfile_reopen(l);
 }
 
-void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, va_list ap)
+void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt,
+                        va_list ap)
 {
     char line[4608]; /* a UI command has up to 4096 bytes */
     struct timespec now;
@@ -115,7 +118,8 @@ void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const
     clock_gettime(CLOCK_REALTIME, &now);
     localtime_r(&now.tv_sec, &tm);
     size_t used = strftime(line, sizeof(line), "[%Y-%m-%d %H:%M:%S", &tm);
-    int n = snprintf(line + used, sizeof(line) - used, ".%03ld %s %5d] ", now.tv_nsec / 1000000, tag, (int)pid);
+    int n = snprintf(line + used, sizeof(line) - used, ".%03ld %s %5d] ", now.tv_nsec / 1000000,
+                     tag, (int)pid);
     if (n > 0)
         used += (size_t)n;
     char *text = line + used;

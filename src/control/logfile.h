@@ -1,12 +1,13 @@
 /*
- * control.log and server.log: what users, scripts and bug reports read. The words of the lines are NVIDIA MPS's where
- * it has words for the event; the form is
+ * control.log and server.log: what users, scripts and bug reports read. The words of the lines are
+ * NVIDIA MPS's where it has words for the event; the form is
  *
  *     [2026-11-21 01:06:57.409 Control  1380] Accepting connection...
  *
- * with the time in the daemon's time zone, a tag and a process id. One write per line, appended, so that rotating the
- * file away (and SIGHUP) loses nothing. A file that has grown to CTL_LOG_MAX becomes NAME.1, and the one that had this
- * name goes: two files of that size are all that can be filled.
+ * with the time in the daemon's time zone, a tag and a process id. One write per line, appended, so
+ * that rotating the file away (and SIGHUP) loses nothing. A file that has grown to CTL_LOG_MAX
+ * becomes NAME.1, and the one that had this name goes: two files of that size are all that can be
+ * filled.
  */
 #ifndef GMUX_CONTROL_LOGFILE_H
 #define GMUX_CONTROL_LOGFILE_H
@@ -29,8 +30,9 @@ struct ctl_logfile {
 };
 
 /*
- * A ration of lines for those who could otherwise fill the disk: a burst, then a rate. What does not fit is counted, and
- * the count is told once a second when there is room again. Also of other things that must not be had without end.
+ * A ration of lines for those who could otherwise fill the disk: a burst, then a rate. What does
+ * not fit is counted, and the count is told once a second when there is room again. Also of other
+ * things that must not be had without end.
  */
 struct ctl_ration {
     unsigned burst;
@@ -42,9 +44,10 @@ struct ctl_ration {
 };
 
 void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second);
-/* True if a line may be written and more than `reserve` are left. `*left_out`: so many were left out before it, tell
- * it now; 0: nothing to tell. */
-GM_MUST_CHECK bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, unsigned *left_out);
+/* True if a line may be written and more than `reserve` are left. `*left_out`: so many were left
+ * out before it, tell it now; 0: nothing to tell. */
+GM_MUST_CHECK bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve,
+                                   unsigned *left_out);
 /* Nothing of the burst is missing. */
 bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns);
 
@@ -54,8 +57,9 @@ GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, int directory, const c
 void ctl_logfile_reopen(struct ctl_logfile *l);
 void ctl_logfile_finish(struct ctl_logfile *l);
 
-void ctl_logfile_write(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, ...) GM_PRINTF(4, 5);
-void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, va_list ap)
-    GM_PRINTF(4, 0);
+void ctl_logfile_write(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, ...)
+    GM_PRINTF(4, 5);
+void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt,
+                        va_list ap) GM_PRINTF(4, 0);
 
 #endif

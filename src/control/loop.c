@@ -111,7 +111,8 @@ static void on_channel(uv_poll_t *poll, int status, int events)
         flush(c);
 }
 
-struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl_channel_ops *ops, void *owner)
+struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl_channel_ops *ops,
+                                       void *owner)
 {
     struct ctl_channel *c = calloc(1, sizeof(*c));
     if (!c) {
@@ -184,8 +185,8 @@ static void set_blocking(int fd, bool blocking)
 /* `end`: also the connection, which is nobody else's. */
 static void close_channel(struct ctl_channel *c, bool end)
 {
-    /* Stopping takes the socket out of epoll, which matters: the kernel would go on watching the open file as long
-     * as anybody holds it. */
+    /* Stopping takes the socket out of epoll, which matters: the kernel would go on watching the
+     * open file as long as anybody holds it. */
     uv_poll_stop(&c->poll);
     c->fd = end ? tp_hang_up(c->fd) : gm_close(c->fd);
     c->closed = true;
@@ -194,7 +195,8 @@ static void close_channel(struct ctl_channel *c, bool end)
     uv_close((uv_handle_t *)&c->poll, free_channel);
 }
 
-int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e, struct ctl_channel *given)
+int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e,
+                          struct ctl_channel *given)
 {
     int fd = fcntl(given->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)

@@ -1,8 +1,8 @@
 /*
- * Glue between libuv and what the daemon deals in: packets on a socket, lines on a pipe, one-shot timers. Each
- * object is created, used, and closed by its owner; closing is immediate as far as the owner is concerned (no
- * callback comes after it), the memory goes when libuv is done with the handle. Closing from inside a callback is
- * fine.
+ * Glue between libuv and what the daemon deals in: packets on a socket, lines on a pipe, one-shot
+ * timers. Each object is created, used, and closed by its owner; closing is immediate as far as the
+ * owner is concerned (no callback comes after it), the memory goes when libuv is done with the
+ * handle. Closing from inside a callback is fine.
  *
  * Loop thread only.
  */
@@ -22,21 +22,24 @@ struct ctl_timer;
 struct ctl_channel_ops {
     /* One packet; its strings are gone after the call, descriptors nobody took are closed. */
     void (*packet)(void *owner, struct tp_packet *p);
-    /* The peer hung up (error = 0) or cannot be talked to any more (-EBADMSG: malformed, other -errno). Called once;
-     * the owner closes the channel. */
+    /* The peer hung up (error = 0) or cannot be talked to any more (-EBADMSG: malformed, other
+     * -errno). Called once; the owner closes the channel. */
     void (*gone)(void *owner, int error);
 };
 
 /* Takes `fd` (also on failure). NULL with errno set. */
-struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl_channel_ops *ops, void *owner);
+struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl_channel_ops *ops,
+                                       void *owner);
 
-/* Sends a packet and at most one descriptor (-1: none), which it takes in any case. What the socket does not accept
- * at once waits, up to a limit. 0, or -errno: -ENOBUFS when too much waits, because the peer does not read. */
+/* Sends a packet and at most one descriptor (-1: none), which it takes in any case. What the socket
+ * does not accept at once waits, up to a limit. 0, or -errno: -ENOBUFS when too much waits, because
+ * the peer does not read. */
 GM_MUST_CHECK int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd);
 
-/* Sends a packet over `c` with the socket of `given` as its descriptor, blocking again as it was accepted, and closes
- * `given`. On failure `given` lives on. 0 or -errno. */
-GM_MUST_CHECK int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e, struct ctl_channel *given);
+/* Sends a packet over `c` with the socket of `given` as its descriptor, blocking again as it was
+ * accepted, and closes `given`. On failure `given` lives on. 0 or -errno. */
+GM_MUST_CHECK int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e,
+                                        struct ctl_channel *given);
 /* Somebody else's from here on: his functions are called. */
 void ctl_channel_give(struct ctl_channel *c, const struct ctl_channel_ops *ops, void *owner);
 /* What waits for the peer to read, in bytes, and since when it has read nothing. */

@@ -1,6 +1,6 @@
 /*
- * gmux-control, also called nvidia-cuda-mps-control: with -d or -f the control daemon, without either the UI that
- * sends commands to it.
+ * gmux-control, also called nvidia-cuda-mps-control: with -d or -f the control daemon, without
+ * either the UI that sends commands to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,8 @@
 static void print_help(FILE *out)
 {
     fputs("Usage: gmux-control -d | -f [OPTION]...   start the control daemon\n"
-          "       gmux-control [COMMAND]             send it a command, or those on standard input\n\n"
+          "       gmux-control [COMMAND]             send it a command, or those on standard "
+          "input\n\n"
           "Options:\n",
           out);
     gm_options_print_help(ctl_options_table, out);
@@ -37,7 +38,8 @@ static void print_help(FILE *out)
         snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
         fprintf(out, "  %-52s %s\n", left, c->help);
     }
-    fputs("\nEnvironment: CUDA_MPS_PIPE_DIRECTORY (default /tmp/nvidia-mps), CUDA_MPS_LOG_DIRECTORY (default\n"
+    fputs("\nEnvironment: CUDA_MPS_PIPE_DIRECTORY (default /tmp/nvidia-mps), "
+          "CUDA_MPS_LOG_DIRECTORY (default\n"
           "/var/log/nvidia-mps). See gmux-control(1).\n",
           out);
 }
@@ -63,7 +65,8 @@ static int refuse(const char *argv0, const char *word)
     return 1;
 }
 
-/* A daemon keeps nothing of its caller's, and passes nothing on: not a lock, not the end of a pipe. */
+/* A daemon keeps nothing of its caller's, and passes nothing on: not a lock, not the end of a pipe.
+ */
 static void drop_descriptors(bool background)
 {
     syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, background ? 0 : CLOSE_RANGE_CLOEXEC);
@@ -137,8 +140,8 @@ static bool is_on(const char *variable)
     return value && *value && strcmp(value, "0") != 0;
 }
 
-/* An option that may also stand in the environment becomes that; a daemon that was started anew has it there. Paths hold
- * wherever the process is later. False with one line that says why not. */
+/* An option that may also stand in the environment becomes that; a daemon that was started anew has
+ * it there. Paths hold wherever the process is later. False with one line that says why not. */
 static bool set_variable(const struct gm_option *o, const char *argument, bool restarted)
 {
     const char *why = argument && o->check ? o->check(argument) : NULL;
@@ -153,8 +156,8 @@ static bool set_variable(const struct gm_option *o, const char *argument, bool r
     return !why;
 }
 
-/* Command line, environment and configuration file come together: each but the first has what the ones before it leave open.
- * False with one line that says why not. */
+/* Command line, environment and configuration file come together: each but the first has what the
+ * ones before it leave open. False with one line that says why not. */
 static bool set_options(struct ctl_options *options)
 {
     char why[PATH_MAX + 512];
@@ -200,7 +203,8 @@ int main(int argc, char **argv)
         case CTL_OPTION_READY_DEVICES:
             break;
         case CTL_OPTION_VERSION:
-            printf("CUDA MPS Control binary version: %d\ngmux %s\n", CTL_BINARY_VERSION, GMUX_VERSION);
+            printf("CUDA MPS Control binary version: %d\ngmux %s\n", CTL_BINARY_VERSION,
+                   GMUX_VERSION);
             return 0;
         case CTL_OPTION_HELP:
             print_help(stdout);

@@ -35,7 +35,9 @@ static const char *check_memory(const char *text)
 
 static const char *check_log(const char *text)
 {
-    return gm_log_is_spec(text) ? NULL : "it is error, warn, info or debug, or PART=LEVEL, or several with commas";
+    return gm_log_is_spec(text)
+               ? NULL
+               : "it is error, warn, info or debug, or PART=LEVEL, or several with commas";
 }
 
 static const char *check_device(const char *text)
@@ -50,7 +52,8 @@ const struct gm_option ctl_options_table[] = {
       .letter = 'd',
       .name = "daemon",
       .help = "Start the daemon in the background",
-      .text = "Returns when the daemon can be connected to, or with status 1 and one line that says why it cannot." },
+      .text = "Returns when the daemon can be connected to, or with status 1 and one line that "
+              "says why it cannot." },
     { .id = CTL_OPTION_FOREGROUND,
       .letter = 'f',
       .name = "foreground",
@@ -62,29 +65,33 @@ const struct gm_option ctl_options_table[] = {
       .name = "multiuser-server",
       .variable = "GMUX_MULTIUSER_SERVER",
       .help = "Let all users share one server",
-      .text =
-          "Their kernels run beside each other in one context of a GPU, where the contexts of several servers take "
-          "turns. What that gives up is said below. The server runs as the daemon's user, which has to be root to "
-          "serve others, or as *--server-user*. Without this option each user has a server, and users do not wait "
-          "for each other." },
+      .text = "Their kernels run beside each other in one context of a GPU, where the contexts of "
+              "several servers take "
+              "turns. What that gives up is said below. The server runs as the daemon's user, "
+              "which has to be root to "
+              "serve others, or as *--server-user*. Without this option each user has a server, "
+              "and users do not wait "
+              "for each other." },
     { .id = CTL_OPTION_SERVER_USER,
       .name = "server-user",
       .variable = "GMUX_SERVER_USER",
       .argument = "USER",
       .help = "With -M: run the server as this user, by name or number, instead of as root",
-      .text =
-          "Best one that nobody logs in as: whoever can trace the server's processes has the data of all clients. "
-          "It must be able to open the device." },
+      .text = "Best one that nobody logs in as: whoever can trace the server's processes has the "
+              "data of all clients. "
+              "It must be able to open the device." },
     { .id = CTL_OPTION_EXCLUSIVE_USER,
       .name = "exclusive-user",
       .variable = "GMUX_EXCLUSIVE_USER",
       .help = "Serve one user at a time, as NVIDIA MPS does",
-      .text = "Clients of other users wait until the first user's have left and that server has ended." },
+      .text = "Clients of other users wait until the first user's have left and that server has "
+              "ended." },
     { .id = CTL_OPTION_CLASSIC_LIMITS,
       .name = "classic-limits",
       .variable = "GMUX_CLASSIC_LIMITS",
       .help = "Have changed limits apply to new clients only, as NVIDIA MPS does",
-      .text = "Without this option *set_active_thread_percentage* and *set_device_pinned_mem_limit* also apply to "
+      .text = "Without this option *set_active_thread_percentage* and "
+              "*set_device_pinned_mem_limit* also apply to "
               "clients that run." },
     { .id = CTL_OPTION_PIPE_DIRECTORY,
       .name = "pipe-directory",
@@ -128,8 +135,8 @@ const struct gm_option ctl_options_table[] = {
       .argument = "LEVEL,..",
       .check = check_log,
       .help = "What our own code says on standard error, besides the logs",
-      .text =
-          "error, warn, info or debug, and such a level for one part of it: warn,link=debug. Servers have it, too." },
+      .text = "error, warn, info or debug, and such a level for one part of it: warn,link=debug. "
+              "Servers have it, too." },
     { .id = CTL_OPTION_CONFIG,
       .name = "config",
       .variable = "GMUX_CONFIG",
@@ -137,12 +144,17 @@ const struct gm_option ctl_options_table[] = {
       .argument = "FILE",
       .help = "Read options, and limits of users and groups, from a file",
       .text = "See *CONFIGURATION FILE*." },
-    { .id = CTL_OPTION_CHECK, .name = "check", .help = "Say what is wrong with the configuration, and exit" },
+    { .id = CTL_OPTION_CHECK,
+      .name = "check",
+      .help = "Say what is wrong with the configuration, and exit" },
     { .id = CTL_OPTION_READY_DEVICES,
       .letter = 'q',
       .name = "ready-devices",
       .help = "Accepted for compatibility; the daemon itself never opens a device" },
-    { .id = CTL_OPTION_VERSION, .letter = 'v', .name = "version", .help = "Print versions and exit" },
+    { .id = CTL_OPTION_VERSION,
+      .letter = 'v',
+      .name = "version",
+      .help = "Print versions and exit" },
     { .id = CTL_OPTION_HELP, .letter = 'h', .name = "help", .help = "Print this help and exit" },
     { .id = CTL_OPTION_DUMP_OPTIONS,
       .name = "dump-options",

@@ -44,7 +44,8 @@ const char *ctl_place_pipe_directory(void)
     return s && *s ? s : DEFAULT_PIPE_DIRECTORY;
 }
 
-/* Opens the directory, made if it is not there yet, and finds its real name, which the caller frees. */
+/* Opens the directory, made if it is not there yet, and finds its real name, which the caller
+ * frees. */
 static int open_directory(const char *path, char **real, char *problem)
 {
     char why[PROBLEM / 2];
@@ -80,8 +81,8 @@ static int take_lock(struct ctl_daemon *d, char *problem)
     if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
         return fcntl(d->lock_fd, F_SETFD, FD_CLOEXEC);
     /* Ours alone: anybody who can open it can lock it, and keep every daemon out. */
-    GM_AUTO_FD int fd =
-        openat(d->pipe_fd, CTL_LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_LOCK_FILE,
+                               O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
         return complain_of(problem, d, CTL_LOCK_FILE, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_nlink > 1 || (d->uid == 0 && st.st_uid != 0))
@@ -97,8 +98,9 @@ static int take_lock(struct ctl_daemon *d, char *problem)
     return 0;
 }
 
-/* Binds by a name relative to the directory that is open, whatever its path leads to by now. The mode comes from the
- * umask: chmod() afterwards would change what somebody may have put there instead. */
+/* Binds by a name relative to the directory that is open, whatever its path leads to by now. The
+ * mode comes from the umask: chmod() afterwards would change what somebody may have put there
+ * instead. */
 static int listen_in(const struct ctl_daemon *d, const char *name, mode_t mode)
 {
     GM_AUTO_FD int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -124,18 +126,22 @@ static bool is_elsewhere(const struct ctl_listener *l)
            (lstat(a.sun_path, &st) < 0 || !same_file(&st, &l->file));
 }
 
-/* The socket of the program that was here before in this process, or of a service manager: the name leads to it. */
+/* The socket of the program that was here before in this process, or of a service manager: the name
+ * leads to it. */
 static int take_over(struct ctl_daemon *d, struct ctl_listener *l, const char *name, char *problem)
 {
     if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0 ||
         fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(l->file.st_mode))
         return complain_of(problem, d, name, "is gone");
-    return is_elsewhere(l) ? complain_of(problem, d, name, "is not the socket that the service manager made") : 0;
+    return is_elsewhere(l)
+               ? complain_of(problem, d, name, "is not the socket that the service manager made")
+               : 0;
 }
 
-/* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays. The lock is held,
- * so that no living daemon's socket is removed. */
-static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char *name, mode_t mode, char *problem)
+/* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays.
+ * The lock is held, so that no living daemon's socket is removed. */
+static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char *name, mode_t mode,
+                       char *problem)
 {
     struct stat st;
     if (l->inherited) {
@@ -155,7 +161,8 @@ static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char 
     GM_AUTO_FD int fd = listen_in(d, name, mode);
     if (fd < 0)
         return complain_of(problem, d, name, strerror(-fd));
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
+        fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0)
         return complain_of(problem, d, name, strerror(errno));
     if (l->fd < 0) {
         l->fd = gm_take_fd(&fd);
@@ -168,13 +175,16 @@ static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char 
 static int write_pid(struct ctl_daemon *d, char *problem)
 {
     unlinkat(d->pipe_fd, CTL_PID_FILE, 0); /* a stale one may be somebody else's */
-    GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_PID_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0 || fchmod(fd, 0644) < 0 || fstat(fd, &d->pid_file) < 0 || dprintf(fd, "%d", (int)d->pid) < 0)
+    GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_PID_FILE,
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 || fchmod(fd, 0644) < 0 || fstat(fd, &d->pid_file) < 0 ||
+        dprintf(fd, "%d", (int)d->pid) < 0)
         return complain_of(problem, d, CTL_PID_FILE, strerror(errno));
     return 0;
 }
 
-/* Logs that were asked for must be possible; at the default place they need not, or only root could do without. */
+/* Logs that were asked for must be possible; at the default place they need not, or only root could
+ * do without. */
 static int open_logs(struct ctl_daemon *d, char *problem)
 {
     const char *asked = getenv("CUDA_MPS_LOG_DIRECTORY");
@@ -201,14 +211,14 @@ static bool fits(const char *directory, char *problem)
     char text[96];
     if (strlen(directory) <= TP_DIRECTORY_MAX)
         return true;
-    snprintf(text, sizeof(text), "is too long for a pipe directory: %zu bytes, %u are possible", strlen(directory),
-             TP_DIRECTORY_MAX);
+    snprintf(text, sizeof(text), "is too long for a pipe directory: %zu bytes, %u are possible",
+             strlen(directory), TP_DIRECTORY_MAX);
     complain(problem, directory, text);
     return false;
 }
 
-/* For daemons that are not root, who are not as strict (directory.h). Where the directory was chosen by somebody its
- * owner is their business; the default in /tmp anybody can have made. */
+/* For daemons that are not root, who are not as strict (directory.h). Where the directory was
+ * chosen by somebody its owner is their business; the default in /tmp anybody can have made. */
 static int check_owner(struct ctl_daemon *d, char *problem)
 {
     struct stat st;
@@ -217,7 +227,8 @@ static int check_owner(struct ctl_daemon *d, char *problem)
         return complain(problem, d->pipe_directory, strerror(errno));
     if (st.st_uid == 0 || st.st_uid == d->uid)
         return 0;
-    snprintf(text, sizeof(text), "belongs to user %u, who could take our place", (unsigned)st.st_uid);
+    snprintf(text, sizeof(text), "belongs to user %u, who could take our place",
+             (unsigned)st.st_uid);
     complain(problem, d->pipe_directory, text);
     if (!getenv("CUDA_MPS_PIPE_DIRECTORY"))
         return -1;
@@ -258,10 +269,11 @@ int ctl_place_open(struct ctl_daemon *d)
 static bool is_whole(const struct ctl_daemon *d)
 {
     struct stat ours, named, lock;
-    return fstat(d->pipe_fd, &ours) == 0 && stat(d->pipe_directory, &named) == 0 && same_file(&ours, &named) &&
-           fstat(d->lock_fd, &lock) == 0 && is_ours(d, CTL_LOCK_FILE, &lock) &&
-           is_ours(d, CTL_SOCKET, &d->listeners[0].file) &&
-           is_ours(d, CTL_PRIVILEGED_SOCKET, &d->listeners[1].file) && is_ours(d, CTL_PID_FILE, &d->pid_file);
+    return fstat(d->pipe_fd, &ours) == 0 && stat(d->pipe_directory, &named) == 0 &&
+           same_file(&ours, &named) && fstat(d->lock_fd, &lock) == 0 &&
+           is_ours(d, CTL_LOCK_FILE, &lock) && is_ours(d, CTL_SOCKET, &d->listeners[0].file) &&
+           is_ours(d, CTL_PRIVILEGED_SOCKET, &d->listeners[1].file) &&
+           is_ours(d, CTL_PID_FILE, &d->pid_file);
 }
 
 static int make_again(struct ctl_daemon *d, char *problem)
@@ -280,7 +292,8 @@ int ctl_place_restore(struct ctl_daemon *d)
     char problem[PROBLEM];
     if (is_whole(d))
         return 0;
-    /* The one that removes it may not be done, and take away the directory or a name that was just made. */
+    /* The one that removes it may not be done, and take away the directory or a name that was just
+     * made. */
     int r = make_again(d, problem);
     for (unsigned tries = 0; r < 0 && tries < TRIES; tries++) {
         sched_yield();

@@ -1,6 +1,6 @@
 /*
- * The daemon's place in the file system: the pipe directory with its sockets, lock and pid file, and the log
- * directory. Where both are is decided here, for the daemon and for the UI.
+ * The daemon's place in the file system: the pipe directory with its sockets, lock and pid file,
+ * and the log directory. Where both are is decided here, for the daemon and for the UI.
  */
 #ifndef GMUX_CONTROL_PLACE_H
 #define GMUX_CONTROL_PLACE_H
@@ -20,8 +20,8 @@ const char *ctl_place_pipe_directory(void);
 /* Makes and opens all that a daemon has there. 0, or -1 after one line on standard error. */
 GM_MUST_CHECK int ctl_place_open(struct ctl_daemon *d);
 
-/* Makes again what was removed from there. 0: it was all there; 1: made again; -1: not possible, which has been logged:
- * another daemon has the place, or it may not be ours any more. */
+/* Makes again what was removed from there. 0: it was all there; 1: made again; -1: not possible,
+ * which has been logged: another daemon has the place, or it may not be ours any more. */
 GM_MUST_CHECK int ctl_place_restore(struct ctl_daemon *d);
 
 /* At the end: the place is free for the next daemon. */

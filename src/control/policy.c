@@ -65,7 +65,8 @@ static const char *set_group(struct ctl_wish *w, const char *value)
 
 const char *ctl_wish_words(enum ctl_wish_of of)
 {
-    return of == CTL_OF_CLIENT ? "limits of a program are share=, guarantee=, memory=, priority= and group="
+    return of == CTL_OF_CLIENT
+               ? "limits of a program are share=, guarantee=, memory=, priority= and group="
            : of == CTL_OF_USER ? "limits of a user are share=, memory= and priority="
                                : "limits of a group are share=, guarantee= and memory=";
 }
@@ -146,7 +147,8 @@ static struct ctl_memory_limit *find_memory(struct ctl_limits *l, const char *de
 bool ctl_limits_set_memory(struct ctl_limits *l, const char *device, const char *value)
 {
     uint64_t bytes;
-    if (!is_device_word(device) || strlen(value) > CTL_SIZE_WORD_MAX || !gm_parse_size(value, &bytes))
+    if (!is_device_word(device) || strlen(value) > CTL_SIZE_WORD_MAX ||
+        !gm_parse_size(value, &bytes))
         return false;
 
     struct ctl_memory_limit *old = find_memory(l, device);

@@ -1,10 +1,12 @@
 /*
- * What a server's clients may use: share of the multiprocessors, device memory, priority. One set is the daemon's
- * defaults, copied into each server that starts; each server's own set can be changed afterwards. A client's
- * environment can only lower what its server allows; the server takes the minimum.
+ * What a server's clients may use: share of the multiprocessors, device memory, priority. One set
+ * is the daemon's defaults, copied into each server that starts; each server's own set can be
+ * changed afterwards. A client's environment can only lower what its server allows; the server
+ * takes the minimum.
  *
- * Memory limits are kept as they were given, by device identifier (ordinal or UUID), because that is how NVIDIA's
- * commands return them: no identifier is checked, and an entry is found under exactly the word it was stored under.
+ * Memory limits are kept as they were given, by device identifier (ordinal or UUID), because that
+ * is how NVIDIA's commands return them: no identifier is checked, and an entry is found under
+ * exactly the word it was stored under.
  */
 #ifndef GMUX_CONTROL_POLICY_H
 #define GMUX_CONTROL_POLICY_H
@@ -28,11 +30,12 @@ struct ctl_limits {
     double share_pct;
     int priority; /* 0: normal, 1: below normal */
     unsigned memory_count;
-    struct ctl_memory_limit memory[CTL_MEMORY_LIMITS_MAX]; /* in the order they were set: the last one counts */
+    struct ctl_memory_limit
+        memory[CTL_MEMORY_LIMITS_MAX]; /* in the order they were set: the last one counts */
 };
 
-/* What a client asks for, what was ordered in its place, or what its user or group may have; it can only lower its
- * server's limits. Nothing: 0, -1, "". */
+/* What a client asks for, what was ordered in its place, or what its user or group may have; it can
+ * only lower its server's limits. Nothing: 0, -1, "". */
 struct ctl_wish {
     double share_pct;
     int priority;
@@ -44,8 +47,8 @@ struct ctl_wish {
 /* Whose limits those are. */
 enum ctl_wish_of { CTL_OF_CLIENT = 1, CTL_OF_USER = 2, CTL_OF_GROUP = 4 };
 
-/* Sets what a word like share=33, memory=2G (of each device) or priority=low says; an empty value takes the limit away.
- * NULL, or why not. */
+/* Sets what a word like share=33, memory=2G (of each device) or priority=low says; an empty value
+ * takes the limit away. NULL, or why not. */
 GM_MUST_CHECK const char *ctl_wish_set(struct ctl_wish *w, enum ctl_wish_of of, const char *word);
 /* The words that there are. */
 const char *ctl_wish_words(enum ctl_wish_of of);

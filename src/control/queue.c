@@ -1,9 +1,10 @@
 /*
- * Which server a client gets. Each user has one, so users do not wait for each other; in the multi-user mode all
- * share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there is one server at a time: clients of
- * another user queue, the running server is ended once its own clients have left, and clients that come meanwhile queue
- * behind, so that nobody starves. A device in EXCLUSIVE_PROCESS mode admits one context: there it is the same without
- * being asked for, as soon as a server has said so. A server that runs as some user is that user's: its word that the
+ * Which server a client gets. Each user has one, so users do not wait for each other; in the
+ * multi-user mode all share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there
+ * is one server at a time: clients of another user queue, the running server is ended once its own
+ * clients have left, and clients that come meanwhile queue behind, so that nobody starves. A device
+ * in EXCLUSIVE_PROCESS mode admits one context: there it is the same without being asked for, as
+ * soon as a server has said so. A server that runs as some user is that user's: its word that the
  * device is its alone makes nobody wait but those whose own server finds no room there.
  */
 #include "control/server.h"
@@ -37,7 +38,8 @@ bool ctl_queue_takes_turns(const struct ctl_daemon *d)
     return exclusive;
 }
 
-/* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's own. */
+/* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's
+ * own. */
 static bool must_wait(struct ctl_daemon *d, uid_t uid)
 {
     const struct ctl_server *own = server_of(d, uid);
@@ -50,7 +52,8 @@ static bool must_wait(struct ctl_daemon *d, uid_t uid)
 
 static void log_pending(struct ctl_conn *c, uid_t uid)
 {
-    ctl_log_stranger(c->daemon, "NEW CLIENT %d from user %u: Server is not ready, push client to pending list",
+    ctl_log_stranger(c->daemon,
+                     "NEW CLIENT %d from user %u: Server is not ready, push client to pending list",
                      (int)c->peer.pid, (unsigned)uid);
 }
 
@@ -87,7 +90,8 @@ void ctl_queue_admit(struct ctl_conn *c)
         ctl_conn_refuse(c, GM_CUDA_MPS_SERVER_NOT_READY, "the daemon is about to end");
     } else if (!may_serve(d, uid)) {
         char text[128];
-        snprintf(text, sizeof(text), "the daemon runs as user %u and serves nobody else", (unsigned)d->uid);
+        snprintf(text, sizeof(text), "the daemon runs as user %u and serves nobody else",
+                 (unsigned)d->uid);
         ctl_conn_refuse(c, GM_CUDA_NOT_PERMITTED, text);
     } else if (must_wait(d, owner_of(d, uid))) {
         log_pending(c, owner_of(d, uid));
@@ -140,8 +144,8 @@ static void on_backoff(void *daemon)
     ctl_queue_advance(d);
 }
 
-/* Asks a server to make room. Tried again when its last client leaves; the timer is there for the log, where users
- * look for what they wait for. */
+/* Asks a server to make room. Tried again when its last client leaves; the timer is there for the
+ * log, where users look for what they wait for. */
 static void try_ending(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
@@ -152,8 +156,10 @@ static void try_ending(struct ctl_server *s)
         ctl_server_shutdown(s, false);
         return;
     }
-    ctl_log(d, "Server %d has %u active worker threads. Server will not shutdown.", (int)s->pid, s->clients_count);
-    ctl_log(d, "Control will try shutting down server %d again in at most %ums", (int)s->pid, d->backoff_ms);
+    ctl_log(d, "Server %d has %u active worker threads. Server will not shutdown.", (int)s->pid,
+            s->clients_count);
+    ctl_log(d, "Control will try shutting down server %d again in at most %ums", (int)s->pid,
+            d->backoff_ms);
     if (!d->backoff)
         d->backoff = ctl_timer_create(&d->loop, on_backoff, d);
     if (d->backoff) {

@@ -58,9 +58,10 @@ bool ctl_restart_read(struct ctl_inherited *out, const char *text)
 {
     char rest;
     int *s = out->sockets;
-    out->restarted = sscanf(text, "%d,%d,%d,%d%c", &s[0], &s[1], &out->lock, &out->servers, &rest) == 4 &&
-                     out->servers >= 0 && is_open_as(s[0], S_IFSOCK) && is_open_as(s[1], S_IFSOCK) &&
-                     is_open_as(out->lock, S_IFREG) && s[0] != s[1];
+    out->restarted =
+        sscanf(text, "%d,%d,%d,%d%c", &s[0], &s[1], &out->lock, &out->servers, &rest) == 4 &&
+        out->servers >= 0 && is_open_as(s[0], S_IFSOCK) && is_open_as(s[1], S_IFSOCK) &&
+        is_open_as(out->lock, S_IFREG) && s[0] != s[1];
     return out->restarted;
 }
 

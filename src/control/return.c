@@ -27,7 +27,8 @@ static const char *why_not(const struct ctl_conn *c, const struct wire_link_retu
         return "a server of another version is back: it ends with its clients";
     if ((m->multiuser != 0) != d->options.multiuser)
         return "a server is back, but with or without -M it is not what this daemon has";
-    if (d->options.multiuser && c->peer.uid != (d->options.has_server_user ? d->options.server_uid : d->uid))
+    if (d->options.multiuser &&
+        c->peer.uid != (d->options.has_server_user ? d->options.server_uid : d->uid))
         return "a server of all users is back, but runs as another user";
     if (d->uid != 0 && c->peer.uid != d->uid)
         return "a server of another user is back";
@@ -67,14 +68,17 @@ const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return 
     s->pid = c->peer.pid;
     s->state = CTL_SERVER_STARTING;
     s->leaving = m->stopping != 0;
-    s->limits = (struct ctl_limits) { .share_pct = m->share_pct > 0 && m->share_pct <= 100 ? m->share_pct : 100,
-                                      .priority = m->priority == 1 };
+    s->limits =
+        (struct ctl_limits) { .share_pct =
+                                  m->share_pct > 0 && m->share_pct <= 100 ? m->share_pct : 100,
+                              .priority = m->priority == 1 };
     ctl_limits_set_memory_list(&s->limits, m->memory_limits);
     s->channel = c->channel;
     ctl_channel_give(s->channel, &ctl_link_ops, s);
     c->channel = NULL;
     ctl_conn_close(c);
-    ctl_log(d, "Server %d of user %u is back from an earlier daemon", (int)s->pid, (unsigned)s->uid);
+    ctl_log(d, "Server %d of user %u is back from an earlier daemon", (int)s->pid,
+            (unsigned)s->uid);
     ctl_timer_start(s->timer, CTL_START_MS);
     return NULL;
 }
@@ -83,9 +87,9 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
 {
     struct ctl_wish wish = { .share_pct = m->share_pct, .priority = m->priority };
     char command[1025];
-    if (s->process < 0 || s->clients_count >= CTL_CLIENTS_MAX || !m->pid || ctl_server_client(s, m->pid) ||
-        (!s->daemon->options.multiuser && m->uid != s->uid) || !(m->share_pct >= 0 && m->share_pct <= 100) ||
-        m->priority < -1 || m->priority > 1)
+    if (s->process < 0 || s->clients_count >= CTL_CLIENTS_MAX || !m->pid ||
+        ctl_server_client(s, m->pid) || (!s->daemon->options.multiuser && m->uid != s->uid) ||
+        !(m->share_pct >= 0 && m->share_pct <= 100) || m->priority < -1 || m->priority > 1)
         return false;
     snprintf(wish.memory, sizeof(wish.memory), "%s", m->memory_limits);
     snprintf(command, sizeof(command), "%s", m->command);
@@ -96,7 +100,8 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
 bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group *m)
 {
     struct ctl_client *c = s->process < 0 ? NULL : ctl_server_client(s, m->pid);
-    if (!c || (*m->group && !ctl_group_is_name(m->group)) || !(m->guarantee_pct >= 0 && m->guarantee_pct <= 100))
+    if (!c || (*m->group && !ctl_group_is_name(m->group)) ||
+        !(m->guarantee_pct >= 0 && m->guarantee_pct <= 100))
         return false;
     c->wish.guarantee_pct = m->guarantee_pct;
     snprintf(c->wish.group, sizeof(c->wish.group), "%s", m->group);

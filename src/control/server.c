@@ -1,6 +1,6 @@
 /*
- * Server processes: starting and retrying them, handing clients over, ending them. What they say over the link is in
- * link.c.
+ * Server processes: starting and retrying them, handing clients over, ending them. What they say
+ * over the link is in link.c.
  */
 #include "control/server.h"
 
@@ -29,8 +29,9 @@
 /* Bursts of packets that a server may have left behind. */
 #define LAST_BURSTS 64
 
-#define TICK_MS     250
-#define HIDDEN_PIDS 0x40000000u /* above every process id of Linux; where NVIDIA's servers put theirs, too */
+#define TICK_MS 250
+#define HIDDEN_PIDS                                                                                \
+    0x40000000u /* above every process id of Linux; where NVIDIA's servers put theirs, too */
 
 static void start(struct ctl_server *s);
 static void on_timer(void *owner);
@@ -108,18 +109,21 @@ static void destroy(struct ctl_server *s)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-/* The device turned out to admit one server, and another user's was there first: its clients wait for their turn. */
+/* The device turned out to admit one server, and another user's was there first: its clients wait
+ * for their turn. */
 static bool waits_for_turn(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
     bool others = false, turns = ctl_queue_takes_turns(d);
-    /* Else both have to say so: this one that it found no room, the other one that it leaves none. */
+    /* Else both have to say so: this one that it found no room, the other one that it leaves none.
+     */
     gm_list_for_each (o, &d->servers, struct ctl_server, link)
-        others |=
-            o->state == CTL_SERVER_ACTIVE && (turns || (o->exclusive && s->result == GM_CUDA_DEVICES_UNAVAILABLE));
+        others |= o->state == CTL_SERVER_ACTIVE &&
+                  (turns || (o->exclusive && s->result == GM_CUDA_DEVICES_UNAVAILABLE));
     if (!others)
         return false;
-    ctl_log(d, "Server for user %u cannot start beside another: its clients wait for their turn", (unsigned)s->uid);
+    ctl_log(d, "Server for user %u cannot start beside another: its clients wait for their turn",
+            (unsigned)s->uid);
     while (!gm_list_empty(&s->pending)) {
         struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
         gm_list_remove(&c->waiting);
@@ -138,14 +142,14 @@ static void start_failed(struct ctl_server *s)
         return;
     if (s->starts < CTL_SERVER_STARTS) {
         unsigned pause = CTL_RETRY_MS << (s->starts - 1);
-        ctl_log(d, "Server for user %u failed to start: %s. Trying again in %ums (%u of %d)", (unsigned)s->uid,
-                s->cause, pause, s->starts, CTL_SERVER_STARTS - 1);
+        ctl_log(d, "Server for user %u failed to start: %s. Trying again in %ums (%u of %d)",
+                (unsigned)s->uid, s->cause, pause, s->starts, CTL_SERVER_STARTS - 1);
         s->state = CTL_SERVER_RETRYING;
         ctl_timer_start(s->timer, pause);
         return;
     }
-    ctl_log(d, "Server for user %u failed to start %d times, giving up: %s", (unsigned)s->uid, CTL_SERVER_STARTS,
-            s->cause);
+    ctl_log(d, "Server for user %u failed to start %d times, giving up: %s", (unsigned)s->uid,
+            CTL_SERVER_STARTS, s->cause);
     refuse_pending(s, s->result ? s->result : GM_CUDA_MPS_CONNECTION_FAILED, s->cause);
     destroy(s);
 }
@@ -174,7 +178,8 @@ static void send_setup(struct ctl_server *s)
     ctl_link_send(s, &e);
 }
 
-/* Sends it off; whatever goes wrong is found out later, when the timer or the process's end says so. */
+/* Sends it off; whatever goes wrong is found out later, when the timer or the process's end says
+ * so. */
 static void start(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
@@ -199,8 +204,8 @@ static void start(struct ctl_server *s)
         return;
     }
     s->pid = pid;
-    ctl_logfile_write(&d->control_log, "Control", pid, "Starting new server %d for user %u", (int)pid,
-                      (unsigned)s->uid);
+    ctl_logfile_write(&d->control_log, "Control", pid, "Starting new server %d for user %u",
+                      (int)pid, (unsigned)s->uid);
     s->channel = ctl_channel_create(&d->loop, link_fd, &ctl_link_ops, s);
     s->output = ctl_lines_create(&d->loop, output_fd, on_output, s);
     if (!s->channel || !s->output) {
@@ -221,8 +226,8 @@ struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key)
     return NULL;
 }
 
-struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid_t uid, const struct ctl_wish *wish,
-                                         const char *command)
+struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid_t uid,
+                                         const struct ctl_wish *wish, const char *command)
 {
     struct ctl_client *c = calloc(1, sizeof(*c));
     if (!c)
@@ -262,13 +267,14 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     struct ctl_daemon *d = s->daemon;
     struct ctl_client *c = NULL;
     if (has_room(s, conn->peer.uid))
-        c = ctl_server_add_client(s, conn->peer.pid > 0 ? (uint32_t)conn->peer.pid : 0, conn->peer.uid, &conn->wish,
-                                  conn->command);
+        c = ctl_server_add_client(s, conn->peer.pid > 0 ? (uint32_t)conn->peer.pid : 0,
+                                  conn->peer.uid, &conn->wish, conn->command);
     if (!c) {
         ctl_conn_refuse(conn, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "its server has too many clients");
         return;
     }
-    ctl_log_stranger(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
+    ctl_log_stranger(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid,
+                     (unsigned)s->uid);
     if (d->options.multiuser) /* NVIDIA's line names the server's user */
         ctl_log_stranger(d, "Client %u is process %d of user %u", c->key, (int)conn->peer.pid,
                          (unsigned)conn->peer.uid);
@@ -286,14 +292,16 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
         if (ctl_user_limits(d, c->uid))
             ctl_client_send_limits(s, c);
         if (c->wish.guarantee_pct > 0 && !s->guarantees)
-            ctl_log_stranger(d, "Client %u asks for a guarantee, and the device gives none", c->key);
+            ctl_log_stranger(d, "Client %u asks for a guarantee, and the device gives none",
+                             c->key);
         if (*c->wish.group || c->wish.guarantee_pct > 0)
             ctl_client_place(s, c);
         return;
     }
     forget_client(s, c);
     if (r != -EPIPE && r != -ECONNRESET && r != -ENOBUFS) {
-        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, strerror(-r)); /* our trouble, not the server's */
+        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED,
+                        strerror(-r)); /* our trouble, not the server's */
         return;
     }
     /* The server has died and nobody has told us yet, or it hangs: the client gets the next one. */
@@ -301,7 +309,8 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     if (++conn->attempts < CTL_SERVER_STARTS)
         ctl_queue_admit(conn);
     else
-        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, "servers die as soon as they are ready");
+        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED,
+                        "servers die as soon as they are ready");
 }
 
 void ctl_server_give(struct ctl_server *s, struct ctl_conn *c)
@@ -328,11 +337,13 @@ static void log_turns(const struct ctl_server *s)
         ctl_log(d, "The device is in exclusive mode: all users share one server (-M)");
     else if (!ctl_server_believed(s))
         ctl_log(d,
-                "Server %d of user %u: The device is in exclusive mode: users take turns; with -M they would share "
+                "Server %d of user %u: The device is in exclusive mode: users take turns; with -M "
+                "they would share "
                 "one server",
                 (int)s->pid, (unsigned)s->uid);
     else
-        ctl_log(d, "The device is in exclusive mode: users take turns; with -M they would share one server");
+        ctl_log(d, "The device is in exclusive mode: users take turns; with -M they would share "
+                   "one server");
 }
 
 void ctl_server_ready(struct ctl_server *s)
@@ -362,11 +373,12 @@ void ctl_server_limits_changed(struct ctl_server *s)
     struct wire_enc e;
     ctl_limits_memory_text(&s->limits, memory);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_limits(&e, 0,
-                          &(struct wire_link_limits) { .share_pct = s->limits.share_pct,
-                                                       .priority = s->limits.priority,
-                                                       .memory_limits = memory,
-                                                       .running = !s->daemon->options.classic_limits });
+    wire_pack_link_limits(
+        &e, 0,
+        &(struct wire_link_limits) { .share_pct = s->limits.share_pct,
+                                     .priority = s->limits.priority,
+                                     .memory_limits = memory,
+                                     .running = !s->daemon->options.classic_limits });
     ctl_link_send(s, &e);
 }
 
@@ -524,7 +536,8 @@ static void ended(struct ctl_server *s, int status)
     if (WIFEXITED(status))
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(status));
     else
-        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     ctl_log(d, "Server %d %s", (int)s->pid, how);
     s->pid = 0;
     if (s->state != CTL_SERVER_STARTING) {
@@ -554,7 +567,8 @@ void ctl_server_reap(struct ctl_daemon *d)
             return;
         struct ctl_server *s = server_of_process(d, child.si_pid);
         if (waitpid(child.si_pid, &status, WNOHANG) == child.si_pid && s)
-            ended(s, status); /* else one that had come back and whose link closed before, or that was left behind */
+            ended(s, status); /* else one that had come back and whose link closed before, or that
+                                 was left behind */
     }
 }
 

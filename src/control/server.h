@@ -4,8 +4,9 @@
  *    RETRYING ──▶ STARTING ──▶ ACTIVE ──▶ STOPPING ──▶ (gone)
  *        ▲───────────┘ died at start
  *
- * While it starts, clients wait in `pending`. A server that dies at start is tried again, with growing pauses; then
- * its pending clients are refused. The link is not trusted more than the user the server runs as.
+ * While it starts, clients wait in `pending`. A server that dies at start is tried again, with
+ * growing pauses; then its pending clients are refused. The link is not trusted more than the user
+ * the server runs as.
  */
 #ifndef GMUX_CONTROL_SERVER_H
 #define GMUX_CONTROL_SERVER_H
@@ -28,7 +29,8 @@ struct ctl_context {
 /* A process that is a client of a server. */
 struct ctl_client {
     struct gm_list link;
-    uint32_t key; /* unique in its server: the pid, or a number above all pids where that is hidden or taken */
+    uint32_t key; /* unique in its server: the pid, or a number above all pids where that is hidden
+                     or taken */
     uid_t uid;
     bool connected; /* the server has said so */
     struct ctl_wish wish;
@@ -46,7 +48,8 @@ struct ctl_server {
     uid_t uid; /* whose clients it serves; the daemon's own in multi-user mode */
     gid_t gid;
     pid_t pid;   /* 0 while RETRYING */
-    int process; /* taken back from an earlier daemon, so that it is not our child: a pidfd; else -1 */
+    int process; /* taken back from an earlier daemon, so that it is not our child: a pidfd; else -1
+                  */
     unsigned starts;
     bool forced;       /* was told not to wait for clients */
     bool killed;       /* SIGKILL is on its way */
@@ -57,7 +60,8 @@ struct ctl_server {
     bool initialised;  /* its log lines are tagged Server from here on */
     struct ctl_channel *channel;
     struct ctl_lines *output;
-    struct ctl_timer *timer; /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */
+    struct ctl_timer
+        *timer; /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */
     struct ctl_limits limits;
     struct gm_list pending; /* struct ctl_conn.waiting */
     struct gm_list clients; /* struct ctl_client.link */
@@ -75,21 +79,23 @@ struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid);
 /* Creates and starts one. NULL without memory. */
 struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid);
 
-/* A client that the server has, or is about to get; `key` 0, or one that is taken: a number above all process ids. NULL
- * without memory. */
-struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid_t uid, const struct ctl_wish *wish,
-                                         const char *command);
+/* A client that the server has, or is about to get; `key` 0, or one that is taken: a number above
+ * all process ids. NULL without memory. */
+struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid_t uid,
+                                         const struct ctl_wish *wish, const char *command);
 
 /* By process id as typed in a command; NULL. */
 struct ctl_server *ctl_server_find(struct ctl_daemon *d, const char *word);
 
-/* Hands the client over, or has it wait until the server is ready. The connection is no longer the caller's. */
+/* Hands the client over, or has it wait until the server is ready. The connection is no longer the
+ * caller's. */
 void ctl_server_give(struct ctl_server *s, struct ctl_conn *c);
 
 /* Tells the server its limits. */
 void ctl_server_limits_changed(struct ctl_server *s);
 
-/* Asks it to end: once its clients have left, or now. Asking again may turn the first into the second. */
+/* Asks it to end: once its clients have left, or now. Asking again may turn the first into the
+ * second. */
 void ctl_server_shutdown(struct ctl_server *s, bool force);
 /* Forces it to end after `ms`. */
 void ctl_server_force_after(struct ctl_server *s, uint64_t ms);
@@ -100,12 +106,14 @@ void ctl_server_reap(struct ctl_daemon *d);
 /* Kills it at once; everything else follows when it is collected. */
 void ctl_server_kill(struct ctl_server *s, const char *reason);
 
-/* For link.c: the server said that it is ready; that a client has left (frees it); has closed the link. */
+/* For link.c: the server said that it is ready; that a client has left (frees it); has closed the
+ * link. */
 void ctl_server_ready(struct ctl_server *s);
 void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c);
 void ctl_server_link_closed(struct ctl_server *s);
 
-/* Runs as a user that the daemon's answers for. Other servers are their users': what one says counts for itself. */
+/* Runs as a user that the daemon's answers for. Other servers are their users': what one says
+ * counts for itself. */
 bool ctl_server_believed(const struct ctl_server *s);
 
 /* A client by its key, or NULL. */

@@ -39,7 +39,8 @@ static bool take(struct ctl_inherited *out, int fd, const char *name)
     else if (!is_listener(fd))
         why = "it is not a socket that listens for packets (ListenSequentialPacket=)";
     if (why) {
-        fprintf(stderr, "gmux-control: the socket \"%s\" from the service manager: %s\n", name, why);
+        fprintf(stderr, "gmux-control: the socket \"%s\" from the service manager: %s\n", name,
+                why);
         return false;
     }
     out->sockets[which] = fd;
@@ -48,7 +49,8 @@ static bool take(struct ctl_inherited *out, int fd, const char *name)
 
 bool ctl_service_sockets(struct ctl_inherited *out)
 {
-    const char *for_whom = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"), *given = getenv("LISTEN_FDNAMES");
+    const char *for_whom = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"),
+               *given = getenv("LISTEN_FDNAMES");
     GM_AUTO_FREE char *names = strdup(given ? given : "");
     char *rest = names;
     uint64_t pid = 0, n = 0;

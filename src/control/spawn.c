@@ -1,6 +1,6 @@
 /*
- * Fork and exec of a server. By hand rather than with uv_spawn(): that one drops supplementary groups, which is how
- * a user may open /dev/nvidia*.
+ * Fork and exec of a server. By hand rather than with uv_spawn(): that one drops supplementary
+ * groups, which is how a user may open /dev/nvidia*.
  */
 #include "control/spawn.h"
 
@@ -37,7 +37,8 @@ static void become_user(const struct ctl_spawn *how)
         child_fail("cannot set the groups of user", uid_text);
     if (setgid(gid) < 0 || setuid(how->uid) < 0)
         child_fail("cannot become user", uid_text);
-    /* What the environment says about the daemon's user is wrong from here on: caches go to these places. */
+    /* What the environment says about the daemon's user is wrong from here on: caches go to these
+     * places. */
     setenv("HOME", pw && pw->pw_dir ? pw->pw_dir : "/", 1);
     setenv("USER", pw ? pw->pw_name : uid_text, 1);
     setenv("LOGNAME", pw ? pw->pw_name : uid_text, 1);
@@ -53,7 +54,8 @@ static GM_NORETURN void child(const struct ctl_spawn *how, int link_fd, int outp
     if (dup2(output_fd, STDERR_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 || zero < 0 ||
         dup2(zero, STDIN_FILENO) < 0)
         _exit(127);
-    /* The daemon's handlers would tell the daemon; ignored signals and the mask would survive exec. */
+    /* The daemon's handlers would tell the daemon; ignored signals and the mask would survive exec.
+     */
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
     sigemptyset(&none);

@@ -42,7 +42,8 @@ static void put_all(struct ctl_text *t, const struct ctl_daemon *d)
     ctl_text_add(t, "set_default_active_thread_percentage %.9g\n", l->share_pct);
     ctl_text_add(t, "set_default_client_priority %d\n", l->priority);
     for (unsigned i = 0; i < l->memory_count; i++)
-        ctl_text_add(t, "set_default_device_pinned_mem_limit %s %s\n", l->memory[i].device, l->memory[i].value);
+        ctl_text_add(t, "set_default_device_pinned_mem_limit %s %s\n", l->memory[i].device,
+                     l->memory[i].value);
     gm_list_for_each (u, &d->users, struct ctl_user, link)
         if (has_limits(&u->limits)) {
             ctl_text_add(t, "limit_user %u", (unsigned)u->uid);
@@ -58,7 +59,8 @@ static void put_all(struct ctl_text *t, const struct ctl_daemon *d)
 static int write_new(const struct ctl_daemon *d, const struct ctl_text *t)
 {
     unlinkat(d->pipe_fd, NEW_NAME, 0); /* of a daemon that was killed here */
-    GM_AUTO_FD int fd = openat(d->pipe_fd, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    GM_AUTO_FD int fd =
+        openat(d->pipe_fd, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
     for (size_t done = 0; done < t->size;) {
@@ -78,8 +80,8 @@ void ctl_state_save(struct ctl_daemon *d)
     put_all(&t, d);
     int r = write_new(d, &t);
     if (r < 0)
-        ctl_log(d, "Cannot keep what is set for the next daemon: %s/" FILE_NAME ": %s", d->pipe_directory,
-                strerror(-r));
+        ctl_log(d, "Cannot keep what is set for the next daemon: %s/" FILE_NAME ": %s",
+                d->pipe_directory, strerror(-r));
     ctl_text_finish(&t);
 }
 
@@ -94,11 +96,12 @@ void ctl_state_remove(struct ctl_daemon *d)
 static FILE *open_state(struct ctl_daemon *d)
 {
     struct stat st;
-    GM_AUTO_FD int fd = openat(d->pipe_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    GM_AUTO_FD int fd =
+        openat(d->pipe_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return NULL;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != d->uid || st.st_nlink != 1 ||
-        (st.st_mode & 022) || st.st_size > SIZE_MAX_BYTES) {
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != d->uid ||
+        st.st_nlink != 1 || (st.st_mode & 022) || st.st_size > SIZE_MAX_BYTES) {
         ctl_log(d, "%s/" FILE_NAME " is not an earlier daemon's: it is ignored", d->pipe_directory);
         return NULL;
     }

@@ -1,7 +1,7 @@
 /*
- * What commands have set: defaults, limits of users and of groups. It is kept as a file of such commands in the pipe
- * directory for as long as the daemon runs, so that the next one has it again when this one is killed or restarted. A
- * daemon that ends in order takes it away.
+ * What commands have set: defaults, limits of users and of groups. It is kept as a file of such
+ * commands in the pipe directory for as long as the daemon runs, so that the next one has it again
+ * when this one is killed or restarted. A daemon that ends in order takes it away.
  */
 #ifndef GMUX_CONTROL_STATE_H
 #define GMUX_CONTROL_STATE_H

@@ -1,6 +1,6 @@
 /*
- * Text that grows, up to a limit: replies to UI commands. And the cleaning of what strangers wrote, before it
- * reaches a log or a terminal.
+ * Text that grows, up to a limit: replies to UI commands. And the cleaning of what strangers wrote,
+ * before it reaches a log or a terminal.
  */
 #ifndef GMUX_CONTROL_TEXT_H
 #define GMUX_CONTROL_TEXT_H

@@ -58,7 +58,8 @@ bool ctl_ui_ask(int fd, const char *line, FILE *out)
     return true;
 }
 
-/* Scripts look for the process right after `quit`: it is over when it is gone, not when it has answered. */
+/* Scripts look for the process right after `quit`: it is over when it is gone, not when it has
+ * answered. */
 static void wait_until_gone(int fd)
 {
     struct tp_peer peer;
@@ -76,7 +77,8 @@ static bool is_quit(const char *line)
     return ctl_words_parse(&w, line) && strcmp(ctl_words_at(&w, 0), "quit") == 0;
 }
 
-/* 0, or the exit status. The daemon ends with the first `quit` that works; lines after it cannot be sent. */
+/* 0, or the exit status. The daemon ends with the first `quit` that works; lines after it cannot be
+ * sent. */
 static int run_line(int fd, const char *line)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -51,7 +51,8 @@ bool ctl_user_set_limits(struct ctl_daemon *d, uid_t uid, const struct ctl_wish 
 
 void ctl_client_set_wish(struct ctl_server *s, struct ctl_client *c, const struct ctl_wish *wish)
 {
-    bool placed = *c->wish.group || *wish->group || c->wish.guarantee_pct > 0 || wish->guarantee_pct > 0;
+    bool placed =
+        *c->wish.group || *wish->group || c->wish.guarantee_pct > 0 || wish->guarantee_pct > 0;
     c->wish = *wish;
     ctl_client_send_limits(s, c);
     if (placed)
@@ -65,12 +66,13 @@ void ctl_client_send_limits(struct ctl_server *s, const struct ctl_client *c)
     const struct ctl_wish *user = ctl_user_limits(s->daemon, c->uid);
     struct ctl_wish w = user ? ctl_wish_lower(&c->wish, user) : c->wish;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_client_limits(&e, 0,
-                                 &(struct wire_link_client_limits) { .pid = c->key,
-                                                                     .share_pct = w.share_pct,
-                                                                     .priority = w.priority,
-                                                                     .memory_limits = w.memory,
-                                                                     .memory_ceiling = user ? user->memory : "" });
+    wire_pack_link_client_limits(
+        &e, 0,
+        &(struct wire_link_client_limits) { .pid = c->key,
+                                            .share_pct = w.share_pct,
+                                            .priority = w.priority,
+                                            .memory_limits = w.memory,
+                                            .memory_ceiling = user ? user->memory : "" });
     ctl_link_send(s, &e);
 }
 

@@ -25,7 +25,8 @@ unsigned crt_format_size(CUarray_format format)
     }
 }
 
-cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format, unsigned *channels)
+cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format,
+                       unsigned *channels)
 {
     static const CUarray_format formats[3][3] = {
         { CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32 },
@@ -60,13 +61,14 @@ void crt_channels(CUarray_format format, unsigned channels, struct cudaChannelFo
                                           channels > 3 ? bits : 0, kind };
 }
 
-struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
+                                                   enum cudaChannelFormatKind f)
 {
     return (struct cudaChannelFormatDesc) { x, y, z, w, f };
 }
 
-static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent e, unsigned flags,
-                            CUDA_ARRAY3D_DESCRIPTOR *out)
+static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent e,
+                            unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *out)
 {
     CUarray_format format;
     unsigned channels;
@@ -84,8 +86,8 @@ cudaError_t crt_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFo
     return r ? r : crt_of(cuArray3DCreate((CUarray *)array, &d));
 }
 
-cudaError_t crt_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width,
-                                size_t height, unsigned int flags)
+cudaError_t crt_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+                                size_t width, size_t height, unsigned int flags)
 {
     return crt_cudaMalloc3DArray(array, desc, (struct cudaExtent) { width, height, 0 }, flags);
 }
@@ -95,8 +97,8 @@ cudaError_t crt_cudaFreeArray(cudaArray_t array)
     return array ? crt_of(cuArrayDestroy((CUarray)array)) : cudaSuccess;
 }
 
-cudaError_t crt_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
-                                 cudaArray_t array)
+cudaError_t crt_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent,
+                                 unsigned int *flags, cudaArray_t array)
 {
     CUDA_ARRAY3D_DESCRIPTOR d;
     CUresult r = cuArray3DGetDescriptor(&d, (CUarray)array);
@@ -113,21 +115,25 @@ cudaError_t crt_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cuda
 
 cudaError_t crt_cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
 {
-    return desc ? crt_cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array) : cudaErrorInvalidValue;
+    return desc ? crt_cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array)
+                : cudaErrorInvalidValue;
 }
 
-cudaError_t crt_cudaMallocMipmappedArray(cudaMipmappedArray_t *out, const struct cudaChannelFormatDesc *desc,
-                                         struct cudaExtent extent, unsigned int levels, unsigned int flags)
+cudaError_t crt_cudaMallocMipmappedArray(cudaMipmappedArray_t *out,
+                                         const struct cudaChannelFormatDesc *desc,
+                                         struct cudaExtent extent, unsigned int levels,
+                                         unsigned int flags)
 {
     CUDA_ARRAY3D_DESCRIPTOR d;
     cudaError_t r = describe(desc, extent, flags, &d);
     return r ? r : crt_of(cuMipmappedArrayCreate((CUmipmappedArray *)out, &d, levels));
 }
 
-cudaError_t crt_cudaGetMipmappedArrayLevel(cudaArray_t *level_array, cudaMipmappedArray_const_t array,
-                                           unsigned int level)
+cudaError_t crt_cudaGetMipmappedArrayLevel(cudaArray_t *level_array,
+                                           cudaMipmappedArray_const_t array, unsigned int level)
 {
-    return crt_of(cuMipmappedArrayGetLevel((CUarray *)level_array, (CUmipmappedArray)(uintptr_t)array, level));
+    return crt_of(cuMipmappedArrayGetLevel((CUarray *)level_array,
+                                           (CUmipmappedArray)(uintptr_t)array, level));
 }
 
 cudaError_t crt_cudaFreeMipmappedArray(cudaMipmappedArray_t array)
@@ -162,7 +168,8 @@ static cudaError_t resource(const struct cudaResourceDesc *in, CUDA_RESOURCE_DES
         out->res.pitch2D.width = in->res.pitch2D.width;
         out->res.pitch2D.height = in->res.pitch2D.height;
         out->res.pitch2D.pitchInBytes = in->res.pitch2D.pitchInBytes;
-        r = crt_format(&in->res.pitch2D.desc, &out->res.pitch2D.format, &out->res.pitch2D.numChannels);
+        r = crt_format(&in->res.pitch2D.desc, &out->res.pitch2D.format,
+                       &out->res.pitch2D.numChannels);
         return r;
     default:
         return cudaErrorInvalidValue;
@@ -189,8 +196,10 @@ static CUresult resource_format(const CUDA_RESOURCE_DESC *d, CUarray_format *for
     return r;
 }
 
-cudaError_t crt_cudaCreateTextureObject(cudaTextureObject_t *out, const struct cudaResourceDesc *res,
-                                        const struct cudaTextureDesc *tex, const struct cudaResourceViewDesc *view)
+cudaError_t crt_cudaCreateTextureObject(cudaTextureObject_t *out,
+                                        const struct cudaResourceDesc *res,
+                                        const struct cudaTextureDesc *tex,
+                                        const struct cudaResourceViewDesc *view)
 {
     CUDA_RESOURCE_DESC d;
     CUarray_format format;
@@ -200,7 +209,8 @@ cudaError_t crt_cudaCreateTextureObject(cudaTextureObject_t *out, const struct c
     if (r)
         return r;
     bool is_float = format == CU_AD_FORMAT_FLOAT || format == CU_AD_FORMAT_HALF;
-    if (tex->filterMode == cudaFilterModeLinear && tex->readMode == cudaReadModeElementType && !is_float)
+    if (tex->filterMode == cudaFilterModeLinear && tex->readMode == cudaReadModeElementType &&
+        !is_float)
         return cudaErrorInvalidFilterSetting;
     if (tex->readMode == cudaReadModeNormalizedFloat && crt_format_size(format) == 4 && !is_float)
         return cudaErrorInvalidNormSetting;
@@ -241,7 +251,8 @@ cudaError_t crt_cudaDestroyTextureObject(cudaTextureObject_t texture)
     return crt_of(cuTexObjectDestroy(texture));
 }
 
-cudaError_t crt_cudaCreateSurfaceObject(cudaSurfaceObject_t *out, const struct cudaResourceDesc *res)
+cudaError_t crt_cudaCreateSurfaceObject(cudaSurfaceObject_t *out,
+                                        const struct cudaResourceDesc *res)
 {
     CUDA_RESOURCE_DESC d;
     cudaError_t r = out ? resource(res, &d) : cudaErrorInvalidValue;

@@ -1,6 +1,7 @@
 /*
- * Copies and fills. The kind of a copy says what its pointers are; cudaMemcpyDefault leaves that to the driver. Where a
- * call exists for per-thread streams, too, `own` is that stream: the call is queued there, and waited for.
+ * Copies and fills. The kind of a copy says what its pointers are; cudaMemcpyDefault leaves that to
+ * the driver. Where a call exists for per-thread streams, too, `own` is that stream: the call is
+ * queued there, and waited for.
  */
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static cudaError_t finish(CUresult r, cudaStream_t own)
     return crt_of(r || !own ? r : cuStreamSynchronize(own));
 }
 
-static CUresult copy_async(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind, cudaStream_t stream)
+static CUresult copy_async(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind,
+                           cudaStream_t stream)
 {
     switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -46,13 +48,15 @@ static CUresult copy(void *dst, const void *src, size_t n, enum cudaMemcpyKind k
     }
 }
 
-cudaError_t crt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t own)
+cudaError_t crt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+                           cudaStream_t own)
 {
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     if (count == 0)
         return cudaSuccess;
-    return own ? finish(copy_async(dst, src, count, kind, own), own) : crt_of(copy(dst, src, count, kind));
+    return own ? finish(copy_async(dst, src, count, kind, own), own)
+               : crt_of(copy(dst, src, count, kind));
 }
 
 cudaError_t crt_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
@@ -70,15 +74,16 @@ static CUresult two_contexts(int a, int b, CUcontext *ca, CUcontext *cb)
     return r ? r : cuDevicePrimaryCtxRetain(cb, b);
 }
 
-cudaError_t crt_cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t count)
+cudaError_t crt_cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device,
+                               size_t count)
 {
     CUcontext a, b;
     CUresult r = two_contexts(dst_device, src_device, &a, &b);
     return crt_of(r ? r : cuMemcpyPeer(address(dst), a, address(src), b, count));
 }
 
-cudaError_t crt_cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device, size_t count,
-                                    cudaStream_t stream)
+cudaError_t crt_cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+                                    size_t count, cudaStream_t stream)
 {
     CUcontext a, b;
     CUresult r = two_contexts(dst_device, src_device, &a, &b);
@@ -89,14 +94,16 @@ static CUmemorytype source_type(enum cudaMemcpyKind kind)
 {
     if (kind == cudaMemcpyDefault)
         return CU_MEMORYTYPE_UNIFIED;
-    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
+                                                                          : CU_MEMORYTYPE_DEVICE;
 }
 
 static CUmemorytype destination_type(enum cudaMemcpyKind kind)
 {
     if (kind == cudaMemcpyDefault)
         return CU_MEMORYTYPE_UNIFIED;
-    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
+                                                                          : CU_MEMORYTYPE_DEVICE;
 }
 
 static cudaError_t copy2d(const CUDA_MEMCPY2D *c, cudaStream_t own)
@@ -106,8 +113,8 @@ static cudaError_t copy2d(const CUDA_MEMCPY2D *c, cudaStream_t own)
     return own ? finish(cuMemcpy2DAsync(c, own), own) : crt_of(cuMemcpy2DUnaligned(c));
 }
 
-static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-                           size_t height, enum cudaMemcpyKind kind)
+static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src,
+                           size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
@@ -126,16 +133,17 @@ static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const voi
     return cudaSuccess;
 }
 
-cudaError_t crt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
-                             enum cudaMemcpyKind kind, cudaStream_t own)
+cudaError_t crt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+                             size_t height, enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
     cudaError_t r = plain2d(&c, dst, dpitch, src, spitch, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
 
-cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-                                  size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+                                  size_t width, size_t height, enum cudaMemcpyKind kind,
+                                  cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
     cudaError_t r = plain2d(&c, dst, dpitch, src, spitch, width, height, kind);
@@ -146,8 +154,8 @@ cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
 
 /* --- arrays in two dimensions ----------------------------------------------------------------- */
 
-static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
-                            size_t width, size_t height, enum cudaMemcpyKind kind)
+static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src,
+                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
@@ -164,8 +172,9 @@ static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t 
     return cudaSuccess;
 }
 
-static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y,
-                              size_t width, size_t height, enum cudaMemcpyKind kind)
+static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaArray_const_t src,
+                              size_t x, size_t y, size_t width, size_t height,
+                              enum cudaMemcpyKind kind)
 {
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
@@ -182,32 +191,36 @@ static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaAr
     return cudaSuccess;
 }
 
-cudaError_t crt_cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch, size_t width,
-                                    size_t height, enum cudaMemcpyKind kind, cudaStream_t own)
+cudaError_t crt_cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src,
+                                    size_t spitch, size_t width, size_t height,
+                                    enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
     cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
 
-cudaError_t crt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y,
-                                      size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t own)
+cudaError_t crt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
+                                      size_t y, size_t width, size_t height,
+                                      enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
     cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
 
-cudaError_t crt_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
-                                         size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t crt_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t x, size_t y, const void *src,
+                                         size_t spitch, size_t width, size_t height,
+                                         enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
     cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
     return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
 }
 
-cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y,
-                                           size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
+                                           size_t x, size_t y, size_t width, size_t height,
+                                           enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
     cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
@@ -224,9 +237,10 @@ static CUresult row_size(cudaArray_const_t array, size_t *size)
     return r ? r : *size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* `count` bytes that fill rows from (x, y) on: what is left of a first row, whole rows, a part of a last one. */
-static cudaError_t rows(cudaArray_t array, size_t x, size_t y, char *flat, size_t count, enum cudaMemcpyKind kind,
-                        bool to, cudaStream_t own)
+/* `count` bytes that fill rows from (x, y) on: what is left of a first row, whole rows, a part of a
+ * last one. */
+static cudaError_t rows(cudaArray_t array, size_t x, size_t y, char *flat, size_t count,
+                        enum cudaMemcpyKind kind, bool to, cudaStream_t own)
 {
     size_t row;
     cudaError_t r = crt_of(row_size(array, &row));
@@ -245,14 +259,14 @@ static cudaError_t rows(cudaArray_t array, size_t x, size_t y, char *flat, size_
     return r;
 }
 
-cudaError_t crt_cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t count,
-                                  enum cudaMemcpyKind kind, cudaStream_t own)
+cudaError_t crt_cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src,
+                                  size_t count, enum cudaMemcpyKind kind, cudaStream_t own)
 {
     return rows(dst, x, y, (char *)(uintptr_t)src, count, kind, true, own);
 }
 
-cudaError_t crt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t x, size_t y, size_t count,
-                                    enum cudaMemcpyKind kind, cudaStream_t own)
+cudaError_t crt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t x, size_t y,
+                                    size_t count, enum cudaMemcpyKind kind, cudaStream_t own)
 {
     return rows((cudaArray_t)(uintptr_t)src, x, y, dst, count, kind, false, own);
 }
@@ -275,27 +289,29 @@ cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
             return crt_of(r);
         element = d.NumChannels * crt_format_size(d.Format);
     }
-    *out = (CUDA_MEMCPY3D) { .srcXInBytes = p->srcPos.x * (p->srcArray ? element : 1),
-                             .srcY = p->srcPos.y,
-                             .srcZ = p->srcPos.z,
-                             .srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : source_type(p->kind),
-                             .srcHost = p->srcPtr.ptr,
-                             .srcDevice = address(p->srcPtr.ptr),
-                             .srcArray = (CUarray)p->srcArray,
-                             .srcPitch = p->srcPtr.pitch,
-                             .srcHeight = p->srcPtr.ysize,
-                             .dstXInBytes = p->dstPos.x * (p->dstArray ? element : 1),
-                             .dstY = p->dstPos.y,
-                             .dstZ = p->dstPos.z,
-                             .dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : destination_type(p->kind),
-                             .dstHost = p->dstPtr.ptr,
-                             .dstDevice = address(p->dstPtr.ptr),
-                             .dstArray = (CUarray)p->dstArray,
-                             .dstPitch = p->dstPtr.pitch,
-                             .dstHeight = p->dstPtr.ysize,
-                             .WidthInBytes = p->extent.width * element,
-                             .Height = p->extent.height,
-                             .Depth = p->extent.depth };
+    *out =
+        (CUDA_MEMCPY3D) { .srcXInBytes = p->srcPos.x * (p->srcArray ? element : 1),
+                          .srcY = p->srcPos.y,
+                          .srcZ = p->srcPos.z,
+                          .srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : source_type(p->kind),
+                          .srcHost = p->srcPtr.ptr,
+                          .srcDevice = address(p->srcPtr.ptr),
+                          .srcArray = (CUarray)p->srcArray,
+                          .srcPitch = p->srcPtr.pitch,
+                          .srcHeight = p->srcPtr.ysize,
+                          .dstXInBytes = p->dstPos.x * (p->dstArray ? element : 1),
+                          .dstY = p->dstPos.y,
+                          .dstZ = p->dstPos.z,
+                          .dstMemoryType =
+                              p->dstArray ? CU_MEMORYTYPE_ARRAY : destination_type(p->kind),
+                          .dstHost = p->dstPtr.ptr,
+                          .dstDevice = address(p->dstPtr.ptr),
+                          .dstArray = (CUarray)p->dstArray,
+                          .dstPitch = p->dstPtr.pitch,
+                          .dstHeight = p->dstPtr.ysize,
+                          .WidthInBytes = p->extent.width * element,
+                          .Height = p->extent.height,
+                          .Depth = p->extent.depth };
     return cudaSuccess;
 }
 
@@ -346,16 +362,18 @@ cudaError_t crt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count
     return r ? r : crt_cudaMemcpy(dst, p, count, kind, own);
 }
 
-cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset,
-                                        enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+                                        size_t offset, enum cudaMemcpyKind kind,
+                                        cudaStream_t stream)
 {
     void *p;
     cudaError_t r = part_of(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(p, src, count, kind, stream);
 }
 
-cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset,
-                                          enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
+                                          size_t offset, enum cudaMemcpyKind kind,
+                                          cudaStream_t stream)
 {
     void *p;
     cudaError_t r = part_of(symbol, count, offset, &p);
@@ -385,25 +403,32 @@ cudaError_t crt_cudaMemset(void *p, int value, size_t count, cudaStream_t own)
 
 cudaError_t crt_cudaMemsetAsync(void *p, int value, size_t count, cudaStream_t stream)
 {
-    return count ? crt_of(cuMemsetD8Async(address(p), (unsigned char)value, count, stream)) : cudaSuccess;
+    return count ? crt_of(cuMemsetD8Async(address(p), (unsigned char)value, count, stream))
+                 : cudaSuccess;
 }
 
-cudaError_t crt_cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t own)
+cudaError_t crt_cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height,
+                             cudaStream_t own)
 {
     if (width == 0 || height == 0)
         return cudaSuccess;
-    return own ? finish(cuMemsetD2D8Async(address(p), pitch, (unsigned char)value, width, height, own), own)
+    return own ? finish(
+                     cuMemsetD2D8Async(address(p), pitch, (unsigned char)value, width, height, own),
+                     own)
                : crt_of(cuMemsetD2D8(address(p), pitch, (unsigned char)value, width, height));
 }
 
-cudaError_t crt_cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
+cudaError_t crt_cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height,
+                                  cudaStream_t stream)
 {
     if (width == 0 || height == 0)
         return cudaSuccess;
-    return crt_of(cuMemsetD2D8Async(address(p), pitch, (unsigned char)value, width, height, stream));
+    return crt_of(
+        cuMemsetD2D8Async(address(p), pitch, (unsigned char)value, width, height, stream));
 }
 
-cudaError_t crt_cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent e, cudaStream_t stream)
+cudaError_t crt_cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent e,
+                                  cudaStream_t stream)
 {
     size_t slice;
     if (e.width == 0 || e.height == 0 || e.depth == 0)
@@ -418,11 +443,13 @@ cudaError_t crt_cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cud
     }
     cudaError_t r = cudaSuccess;
     for (size_t z = 0; !r && z < e.depth; z++)
-        r = crt_cudaMemset2DAsync((char *)p.ptr + z * slice, p.pitch, value, e.width, e.height, stream);
+        r = crt_cudaMemset2DAsync((char *)p.ptr + z * slice, p.pitch, value, e.width, e.height,
+                                  stream);
     return r;
 }
 
-cudaError_t crt_cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent e, cudaStream_t own)
+cudaError_t crt_cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent e,
+                             cudaStream_t own)
 {
     cudaError_t r = crt_cudaMemset3DAsync(p, value, e, own);
     return r ? r : crt_of(cuStreamSynchronize(own));

@@ -1,9 +1,10 @@
 /*
- * Our CUDA runtime library (libcudart.so.12, .13): the runtime API over the driver API and nothing else, so that it runs
- * on our driver library and on NVIDIA's. It is compiled once per major version (CUDART_VERSION), whose types differ.
+ * Our CUDA runtime library (libcudart.so.12, .13): the runtime API over the driver API and nothing
+ * else, so that it runs on our driver library and on NVIDIA's. It is compiled once per major
+ * version (CUDART_VERSION), whose types differ.
  *
- * Functions are written as crt_NAME and answer an error; what is exported (entry.c, generated) makes sure of a context
- * first, and keeps the last error of the thread.
+ * Functions are written as crt_NAME and answer an error; what is exported (entry.c, generated)
+ * makes sure of a context first, and keeps the last error of the thread.
  */
 #ifndef GMUX_CUDART_CUDART_H
 #define GMUX_CUDART_CUDART_H
@@ -31,19 +32,22 @@ CUdevice crt_device(void);
 /* Number of devices that the driver has. */
 cudaError_t crt_device_count(int *count);
 
-/* The kernel, or variable, that a program means by an address of its own. Errors: cudaErrorInvalidDeviceFunction,
- * cudaErrorInvalidSymbol, or why its image was not loaded. */
+/* The kernel, or variable, that a program means by an address of its own. Errors:
+ * cudaErrorInvalidDeviceFunction, cudaErrorInvalidSymbol, or why its image was not loaded. */
 cudaError_t crt_kernel(const void *host, CUkernel *out);
 cudaError_t crt_function(const void *host, CUfunction *out);
-/* The address by which the program means a kernel that it launched before; NULL if there is none. */
+/* The address by which the program means a kernel that it launched before; NULL if there is none.
+ */
 void *crt_host(CUfunction function, CUkernel kernel);
 cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size);
 
-/* Unloads all images; they are loaded again when they are wanted, with the first values of their variables. */
+/* Unloads all images; they are loaded again when they are wanted, with the first values of their
+ * variables. */
 void crt_forget_images(void);
 
 /* An array's channels in the driver's words, and back. */
-cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format, unsigned *channels);
+cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format,
+                       unsigned *channels);
 void crt_channels(CUarray_format format, unsigned channels, struct cudaChannelFormatDesc *d);
 unsigned crt_format_size(CUarray_format format);
 /* A copy in the driver's words. */

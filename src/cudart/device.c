@@ -141,10 +141,11 @@ static const struct {
 #define ONE(field, name) { offsetof(struct cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##name },
     ONE(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK) ONE(memPitch, MAX_PITCH)
         ONE(totalConstMem, TOTAL_CONSTANT_MEMORY) ONE(textureAlignment, TEXTURE_ALIGNMENT)
-            ONE(texturePitchAlignment, TEXTURE_PITCH_ALIGNMENT) ONE(surfaceAlignment, SURFACE_ALIGNMENT)
-                ONE(sharedMemPerMultiprocessor, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
-                    ONE(sharedMemPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-                        ONE(reservedSharedMemPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK)
+            ONE(texturePitchAlignment, TEXTURE_PITCH_ALIGNMENT)
+                ONE(surfaceAlignment, SURFACE_ALIGNMENT)
+                    ONE(sharedMemPerMultiprocessor, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+                        ONE(sharedMemPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                            ONE(reservedSharedMemPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK)
 #undef ONE
 };
 
@@ -154,7 +155,8 @@ static cudaError_t device_of(int number, CUdevice *device)
     cudaError_t r = crt_device_count(&count);
     if (r)
         return r;
-    return number < 0 || number >= count ? cudaErrorInvalidDevice : crt_of(cuDeviceGet(device, number));
+    return number < 0 || number >= count ? cudaErrorInvalidDevice
+                                         : crt_of(cuDeviceGet(device, number));
 }
 
 static cudaError_t properties(struct cudaDeviceProp *prop, int number)
@@ -202,7 +204,8 @@ cudaError_t crt_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int
     return r ? r : crt_of(cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
 }
 
-/* The device that has what is asked for, or the nearest: the first with at least that compute capability and memory. */
+/* The device that has what is asked for, or the nearest: the first with at least that compute
+ * capability and memory. */
 cudaError_t crt_cudaChooseDevice(int *device, const struct cudaDeviceProp *want)
 {
     int count;
@@ -244,7 +247,8 @@ cudaError_t crt_cudaDeviceCanAccessPeer(int *can, int number, int peer)
     return r ? r : crt_of(cuDeviceCanAccessPeer(can, a, b));
 }
 
-cudaError_t crt_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int source, int destination)
+cudaError_t crt_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int source,
+                                          int destination)
 {
     CUdevice a, b;
     cudaError_t r = device_of(source, &a);
@@ -341,7 +345,8 @@ cudaError_t crt_cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return crt_of(cuCtxGetStreamPriorityRange(least, greatest));
 }
 
-cudaError_t crt_cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const struct cudaChannelFormatDesc *desc,
+cudaError_t crt_cudaDeviceGetTexture1DLinearMaxWidth(size_t *width,
+                                                     const struct cudaChannelFormatDesc *desc,
                                                      int number)
 {
     CUdevice device;
@@ -385,8 +390,8 @@ cudaError_t crt_cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-cudaError_t crt_cudaGetDriverEntryPointByVersion(const char *symbol, void **out, unsigned int version,
-                                                 unsigned long long flags,
+cudaError_t crt_cudaGetDriverEntryPointByVersion(const char *symbol, void **out,
+                                                 unsigned int version, unsigned long long flags,
                                                  enum cudaDriverEntryPointQueryResult *status)
 {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;

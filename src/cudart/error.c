@@ -1,13 +1,14 @@
 /*
- * Names and texts of errors. Texts are the driver's, where it has the error; the rest says here what NVIDIA's documentation does.
+ * Names and texts of errors. Texts are the driver's, where it has the error; the rest says here
+ * what NVIDIA's documentation does.
  */
 #include "cudart/cudart.h"
 
 const char *cudaGetErrorName(cudaError_t error)
 {
     switch ((int)error) {
-#define NAME(name, number)                                                                                           \
-    case number:                                                                                                     \
+#define NAME(name, number)                                                                         \
+    case number:                                                                                   \
         return #name;
         GMUX_CUDA_ERRORS(NAME)
 #undef NAME

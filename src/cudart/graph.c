@@ -1,5 +1,6 @@
 /*
- * Graphs and captures: the driver's. Kernels in them are named by the program's own address of them.
+ * Graphs and captures: the driver's. Kernels in them are named by the program's own address of
+ * them.
  */
 #include <stdint.h>
 
@@ -53,7 +54,8 @@ cudaError_t crt_cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
     return crt_of(cuGraphClone(clone, graph));
 }
 
-static cudaError_t kernel_params(const struct cudaKernelNodeParams *in, CUDA_KERNEL_NODE_PARAMS *out)
+static cudaError_t kernel_params(const struct cudaKernelNodeParams *in,
+                                 CUDA_KERNEL_NODE_PARAMS *out)
 {
     CUfunction f;
     cudaError_t r = in ? crt_function(in->func, &f) : cudaErrorInvalidValue;
@@ -71,8 +73,9 @@ static cudaError_t kernel_params(const struct cudaKernelNodeParams *in, CUDA_KER
     return r;
 }
 
-cudaError_t crt_cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                       size_t count, const struct cudaKernelNodeParams *params)
+cudaError_t crt_cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                       const cudaGraphNode_t *after, size_t count,
+                                       const struct cudaKernelNodeParams *params)
 {
     CUDA_KERNEL_NODE_PARAMS p;
     cudaError_t r = kernel_params(params, &p);
@@ -84,8 +87,9 @@ static CUresult current(CUcontext *context)
     return cuCtxGetCurrent(context);
 }
 
-cudaError_t crt_cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                       size_t count, const struct cudaMemcpy3DParms *params)
+cudaError_t crt_cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                       const cudaGraphNode_t *after, size_t count,
+                                       const struct cudaMemcpy3DParms *params)
 {
     CUDA_MEMCPY3D c;
     CUcontext context;
@@ -95,9 +99,9 @@ cudaError_t crt_cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
     return r ? r : crt_of(cuGraphAddMemcpyNode(node, graph, after, count, &c, context));
 }
 
-cudaError_t crt_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                         size_t count, void *dst, const void *src, size_t size,
-                                         enum cudaMemcpyKind kind)
+cudaError_t crt_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
+                                         const cudaGraphNode_t *after, size_t count, void *dst,
+                                         const void *src, size_t size, enum cudaMemcpyKind kind)
 {
     struct cudaMemcpy3DParms p = { .srcPtr = { (void *)(uintptr_t)src, size, size, 1 },
                                    .dstPtr = { dst, size, size, 1 },
@@ -106,8 +110,9 @@ cudaError_t crt_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t grap
     return crt_cudaGraphAddMemcpyNode(node, graph, after, count, &p);
 }
 
-cudaError_t crt_cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                       size_t count, const struct cudaMemsetParams *params)
+cudaError_t crt_cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                       const cudaGraphNode_t *after, size_t count,
+                                       const struct cudaMemsetParams *params)
 {
     CUcontext context;
     if (!params)
@@ -122,8 +127,9 @@ cudaError_t crt_cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
     return crt_of(r ? r : cuGraphAddMemsetNode(node, graph, after, count, &p, context));
 }
 
-cudaError_t crt_cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                     size_t count, const struct cudaHostNodeParams *params)
+cudaError_t crt_cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                     const cudaGraphNode_t *after, size_t count,
+                                     const struct cudaHostNodeParams *params)
 {
     if (!params)
         return cudaErrorInvalidValue;
@@ -131,21 +137,22 @@ cudaError_t crt_cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, c
     return crt_of(cuGraphAddHostNode(node, graph, after, count, &p));
 }
 
-cudaError_t crt_cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                      size_t count)
+cudaError_t crt_cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                      const cudaGraphNode_t *after, size_t count)
 {
     return crt_of(cuGraphAddEmptyNode(node, graph, after, count));
 }
 
-cudaError_t crt_cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                           size_t count, cudaGraph_t child)
+cudaError_t crt_cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                           const cudaGraphNode_t *after, size_t count,
+                                           cudaGraph_t child)
 {
     return crt_of(cuGraphAddChildGraphNode(node, graph, after, count, child));
 }
 
 #if CUDART_VERSION < 13000
-cudaError_t crt_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-                                         size_t count)
+cudaError_t crt_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                                         const cudaGraphNode_t *to, size_t count)
 {
     return crt_of(cuGraphAddDependencies(graph, from, to, NULL, count));
 }
@@ -177,12 +184,14 @@ cudaError_t crt_cudaGraphDestroyNode(cudaGraphNode_t node)
     return crt_of(cuGraphDestroyNode(node));
 }
 
-cudaError_t crt_cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+cudaError_t crt_cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                     unsigned long long flags)
 {
     return crt_of(cuGraphInstantiateWithFlags(exec, graph, flags));
 }
 
-cudaError_t crt_cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+cudaError_t crt_cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                              unsigned long long flags)
 {
     return crt_of(cuGraphInstantiateWithFlags(exec, graph, flags));
 }
@@ -192,13 +201,14 @@ cudaError_t crt_cudaGraphExecDestroy(cudaGraphExec_t exec)
     return crt_of(cuGraphExecDestroy(exec));
 }
 
-cudaError_t crt_cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info)
+cudaError_t crt_cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                    cudaGraphExecUpdateResultInfo *info)
 {
     CUgraphExecUpdateResultInfo i = { 0 };
     CUresult r = cuGraphExecUpdate(exec, graph, &i);
     if (info)
-        *info = (cudaGraphExecUpdateResultInfo) { (enum cudaGraphExecUpdateResult)i.result, i.errorNode,
-                                                  i.errorFromNode };
+        *info = (cudaGraphExecUpdateResultInfo) { (enum cudaGraphExecUpdateResult)i.result,
+                                                  i.errorNode, i.errorFromNode };
     return crt_of(r);
 }
 
@@ -210,26 +220,29 @@ cudaError_t crt_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraph
     return r ? r : crt_of(cuGraphExecKernelNodeSetParams(exec, node, &p));
 }
 
-cudaError_t crt_cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *params)
+cudaError_t crt_cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+                                             const struct cudaKernelNodeParams *params)
 {
     CUDA_KERNEL_NODE_PARAMS p;
     cudaError_t r = kernel_params(params, &p);
     return r ? r : crt_of(cuGraphKernelNodeSetParams(node, &p));
 }
 
-cudaError_t crt_cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *params)
+cudaError_t crt_cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
+                                             struct cudaKernelNodeParams *params)
 {
     CUDA_KERNEL_NODE_PARAMS p;
     if (!params)
         return cudaErrorInvalidValue;
     CUresult r = cuGraphKernelNodeGetParams(node, &p);
     if (!r)
-        *params = (struct cudaKernelNodeParams) { .func = crt_host(p.func, p.kern),
-                                                  .gridDim = { p.gridDimX, p.gridDimY, p.gridDimZ },
-                                                  .blockDim = { p.blockDimX, p.blockDimY, p.blockDimZ },
-                                                  .sharedMemBytes = p.sharedMemBytes,
-                                                  .kernelParams = p.kernelParams,
-                                                  .extra = p.extra };
+        *params =
+            (struct cudaKernelNodeParams) { .func = crt_host(p.func, p.kern),
+                                            .gridDim = { p.gridDimX, p.gridDimY, p.gridDimZ },
+                                            .blockDim = { p.blockDimX, p.blockDimY, p.blockDimZ },
+                                            .sharedMemBytes = p.sharedMemBytes,
+                                            .kernelParams = p.kernelParams,
+                                            .extra = p.extra };
     return crt_of(r);
 }
 

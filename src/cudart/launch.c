@@ -1,6 +1,6 @@
 /*
- * Launches, and what is known of kernels. `f<<<grid, block>>>(..)` is compiled to a configuration that is pushed, and a
- * function of the program's that takes it back and launches.
+ * Launches, and what is known of kernels. `f<<<grid, block>>>(..)` is compiled to a configuration
+ * that is pushed, and a function of the program's that takes it back and launches.
  */
 #include "cudart/cudart.h"
 
@@ -15,7 +15,8 @@ static _Thread_local struct {
     } at[CONFIGURATIONS_MAX];
 } configurations;
 
-unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream)
+unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
+                                         struct CUstream_st *stream)
 {
     unsigned n = configurations.count;
     if (n == CONFIGURATIONS_MAX)
@@ -28,7 +29,8 @@ unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sha
     return 0;
 }
 
-cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream)
+cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem,
+                                       void *stream)
 {
     if (configurations.count == 0)
         return crt_done(cudaErrorMissingConfiguration);
@@ -45,15 +47,17 @@ static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
 {
     if (r != CUDA_ERROR_INVALID_VALUE)
         return crt_of(r);
-    static const int limits[6] = { CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-                                   CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
-                                   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z };
+    static const int limits[6] = {
+        CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+        CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+        CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z
+    };
     const unsigned sizes[6] = { grid.x, grid.y, grid.z, block.x, block.y, block.z };
     CUdevice device = crt_device();
     int most = 0;
     for (int i = 0; i < 6; i++)
-        if (sizes[i] == 0 ||
-            (!cuDeviceGetAttribute(&most, (CUdevice_attribute)limits[i], device) && sizes[i] > (unsigned)most))
+        if (sizes[i] == 0 || (!cuDeviceGetAttribute(&most, (CUdevice_attribute)limits[i], device) &&
+                              sizes[i] > (unsigned)most))
             return cudaErrorInvalidConfiguration;
     if (!cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device) &&
         (unsigned long long)block.x * block.y * block.z > (unsigned)most)
@@ -61,24 +65,27 @@ static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
     return cudaErrorInvalidValue;
 }
 
-static cudaError_t launch(CUkernel k, dim3 g, dim3 b, void **args, size_t shared, cudaStream_t stream)
+static cudaError_t launch(CUkernel k, dim3 g, dim3 b, void **args, size_t shared,
+                          cudaStream_t stream)
 {
     if (shared > UINT32_MAX)
         return cudaErrorInvalidValue;
-    CUresult r = cuLaunchKernel((CUfunction)k, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, stream, args, NULL);
+    CUresult r = cuLaunchKernel((CUfunction)k, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared,
+                                stream, args, NULL);
     return __builtin_expect(r != CUDA_SUCCESS, 0) ? explain(r, g, b) : cudaSuccess;
 }
 
-cudaError_t crt_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
-                                 cudaStream_t stream)
+cudaError_t crt_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+                                 size_t sharedMem, cudaStream_t stream)
 {
     CUkernel k;
     cudaError_t r = crt_kernel(func, &k);
     return r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream);
 }
 
-/* What nvcc 13 calls for a launch: the first once per kernel, whose answer the program keeps for good. A reset of the device
- * makes the driver's handle invalid, so the answer is the kernel's address in the program. */
+/* What nvcc 13 calls for a launch: the first once per kernel, whose answer the program keeps for
+ * good. A reset of the device makes the driver's handle invalid, so the answer is the kernel's
+ * address in the program. */
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 {
     CUkernel k;
@@ -90,8 +97,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
     return crt_done(r);
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
-                               cudaStream_t stream)
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args,
+                               size_t sharedMem, cudaStream_t stream)
 {
     CUkernel k = kernel;
     cudaError_t r = crt_enter();
@@ -102,8 +109,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
     return crt_done(r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream));
 }
 
-cudaError_t crt_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
-                                            size_t sharedMem, cudaStream_t stream)
+cudaError_t crt_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
+                                            void **args, size_t sharedMem, cudaStream_t stream)
 {
     CUkernel k;
     cudaError_t r = crt_kernel(func, &k);
@@ -111,8 +118,9 @@ cudaError_t crt_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3
         return r;
     if (sharedMem > UINT32_MAX)
         return cudaErrorInvalidValue;
-    return explain(cuLaunchCooperativeKernel((CUfunction)k, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
-                                             blockDim.z, (unsigned)sharedMem, stream, args),
+    return explain(cuLaunchCooperativeKernel((CUfunction)k, gridDim.x, gridDim.y, gridDim.z,
+                                             blockDim.x, blockDim.y, blockDim.z,
+                                             (unsigned)sharedMem, stream, args),
                    gridDim, blockDim);
 }
 
@@ -135,7 +143,8 @@ static cudaError_t convert(const cudaLaunchConfig_t *c, CUlaunchConfig *out)
     return cudaSuccess;
 }
 
-static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func, void **args, cudaStream_t none)
+static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func, void **args,
+                             cudaStream_t none)
 {
     CUkernel k;
     CUlaunchConfig c;
@@ -146,7 +155,8 @@ static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func,
         return r;
     if (!c.hStream)
         c.hStream = none;
-    return explain(cuLaunchKernelEx(&c, (CUfunction)k, args, NULL), config->gridDim, config->blockDim);
+    return explain(cuLaunchKernelEx(&c, (CUfunction)k, args, NULL), config->gridDim,
+                   config->blockDim);
 }
 
 cudaError_t crt_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
@@ -154,7 +164,8 @@ cudaError_t crt_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void
     return launch_ex(config, func, args, NULL);
 }
 
-cudaError_t crt_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args)
+cudaError_t crt_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func,
+                                         void **args)
 {
     return launch_ex(config, func, args, cudaStreamPerThread);
 }
@@ -185,7 +196,8 @@ cudaError_t crt_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const voi
         .requiredClusterWidth = v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH],
         .requiredClusterHeight = v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT],
         .requiredClusterDepth = v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH],
-        .clusterSchedulingPolicyPreference = v[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE],
+        .clusterSchedulingPolicyPreference =
+            v[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE],
         .nonPortableClusterSizeAllowed = v[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED],
     };
     return cudaSuccess;
@@ -210,7 +222,8 @@ cudaError_t crt_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cach
 cudaError_t crt_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
 {
     CUfunction f;
-    return (unsigned)config > cudaSharedMemBankSizeEightByte ? cudaErrorInvalidValue : crt_function(func, &f);
+    return (unsigned)config > cudaSharedMemBankSizeEightByte ? cudaErrorInvalidValue
+                                                             : crt_function(func, &f);
 }
 #endif
 
@@ -231,32 +244,33 @@ cudaError_t crt_cudaGetKernel(cudaKernel_t *out, const void *entry)
     return out ? crt_kernel(entry, out) : cudaErrorInvalidValue;
 }
 
-cudaError_t crt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize,
-                                                              size_t dynamicSMemSize)
+cudaError_t crt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,
+                                                              int blockSize, size_t dynamicSMemSize)
 {
-    return crt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+    return crt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
+                                                                      dynamicSMemSize, 0);
 }
 
-cudaError_t crt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func,
-                                                                       int blockSize, size_t dynamicSMemSize,
-                                                                       unsigned int flags)
+cudaError_t crt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
     CUfunction f;
     cudaError_t r = crt_function(func, &f);
     return r ? r
-             : crt_of(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, f, blockSize, dynamicSMemSize,
-                                                                           flags));
+             : crt_of(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, f, blockSize,
+                                                                           dynamicSMemSize, flags));
 }
 
-cudaError_t crt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const void *func, int numBlocks,
-                                                          int blockSize)
+cudaError_t crt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const void *func,
+                                                          int numBlocks, int blockSize)
 {
     CUfunction f;
     cudaError_t r = crt_function(func, &f);
     return r ? r : crt_of(cuOccupancyAvailableDynamicSMemPerBlock(size, f, numBlocks, blockSize));
 }
 
-cudaError_t crt_cudaOccupancyMaxPotentialClusterSize(int *size, const void *func, const cudaLaunchConfig_t *config)
+cudaError_t crt_cudaOccupancyMaxPotentialClusterSize(int *size, const void *func,
+                                                     const cudaLaunchConfig_t *config)
 {
     CUfunction f;
     CUlaunchConfig c;
@@ -266,7 +280,8 @@ cudaError_t crt_cudaOccupancyMaxPotentialClusterSize(int *size, const void *func
     return r ? r : crt_of(cuOccupancyMaxPotentialClusterSize(size, f, &c));
 }
 
-cudaError_t crt_cudaOccupancyMaxActiveClusters(int *count, const void *func, const cudaLaunchConfig_t *config)
+cudaError_t crt_cudaOccupancyMaxActiveClusters(int *count, const void *func,
+                                               const cudaLaunchConfig_t *config)
 {
     CUfunction f;
     CUlaunchConfig c;

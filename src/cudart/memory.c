@@ -130,8 +130,10 @@ cudaError_t crt_cudaPointerGetAttributes(struct cudaPointerAttributes *out, cons
     CUdeviceptr device_pointer = 0;
     void *host_pointer = NULL;
     int device = -1;
-    CUpointer_attribute names[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                    CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+    CUpointer_attribute names[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                    CU_POINTER_ATTRIBUTE_HOST_POINTER,
                                     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
     void *values[] = { &type, &managed, &device_pointer, &host_pointer, &device };
     CUresult r = cuPointerGetAttributes(5, names, values, address(ptr));
@@ -158,12 +160,14 @@ static CUmemLocation place_of(struct cudaMemLocation l)
     return (CUmemLocation) { .type = (CUmemLocationType)l.type, .id = l.id };
 }
 
-static CUresult prefetch(const void *p, size_t count, struct cudaMemLocation l, unsigned flags, cudaStream_t stream)
+static CUresult prefetch(const void *p, size_t count, struct cudaMemLocation l, unsigned flags,
+                         cudaStream_t stream)
 {
     return cuMemPrefetchAsync(address(p), count, place_of(l), flags, stream);
 }
 
-static CUresult advise(const void *p, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation l)
+static CUresult advise(const void *p, size_t count, enum cudaMemoryAdvise advice,
+                       struct cudaMemLocation l)
 {
     return cuMemAdvise(address(p), count, (CUmem_advise)advice, place_of(l));
 }
@@ -182,8 +186,8 @@ cudaError_t crt_cudaMemPrefetchAsync(const void *p, size_t count, int device, cu
     return crt_of(prefetch(p, count, location(device), 0, stream));
 }
 
-cudaError_t crt_cudaMemPrefetchAsync_v2(const void *p, size_t count, struct cudaMemLocation l, unsigned int flags,
-                                        cudaStream_t stream)
+cudaError_t crt_cudaMemPrefetchAsync_v2(const void *p, size_t count, struct cudaMemLocation l,
+                                        unsigned int flags, cudaStream_t stream)
 {
     return crt_of(prefetch(p, count, l, flags, stream));
 }
@@ -193,27 +197,31 @@ cudaError_t crt_cudaMemAdvise(const void *p, size_t count, enum cudaMemoryAdvise
     return crt_of(advise(p, count, advice, location(device)));
 }
 
-cudaError_t crt_cudaMemAdvise_v2(const void *p, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation l)
+cudaError_t crt_cudaMemAdvise_v2(const void *p, size_t count, enum cudaMemoryAdvise advice,
+                                 struct cudaMemLocation l)
 {
     return crt_of(advise(p, count, advice, l));
 }
 #else
-cudaError_t crt_cudaMemPrefetchAsync(const void *p, size_t count, struct cudaMemLocation l, unsigned int flags,
-                                     cudaStream_t stream)
+cudaError_t crt_cudaMemPrefetchAsync(const void *p, size_t count, struct cudaMemLocation l,
+                                     unsigned int flags, cudaStream_t stream)
 {
     return crt_of(prefetch(p, count, l, flags, stream));
 }
 
-cudaError_t crt_cudaMemAdvise(const void *p, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation l)
+cudaError_t crt_cudaMemAdvise(const void *p, size_t count, enum cudaMemoryAdvise advice,
+                              struct cudaMemLocation l)
 {
     return crt_of(advise(p, count, advice, l));
 }
 #endif
 
-cudaError_t crt_cudaMemRangeGetAttribute(void *data, size_t size, enum cudaMemRangeAttribute attribute, const void *p,
+cudaError_t crt_cudaMemRangeGetAttribute(void *data, size_t size,
+                                         enum cudaMemRangeAttribute attribute, const void *p,
                                          size_t count)
 {
-    return crt_of(cuMemRangeGetAttribute(data, size, (CUmem_range_attribute)attribute, address(p), count));
+    return crt_of(
+        cuMemRangeGetAttribute(data, size, (CUmem_range_attribute)attribute, address(p), count));
 }
 
 cudaError_t crt_cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)
@@ -269,7 +277,8 @@ cudaError_t crt_cudaFreeAsync(void *devPtr, cudaStream_t stream)
     return devPtr ? crt_of(cuMemFreeAsync(address(devPtr), stream)) : cudaSuccess;
 }
 
-cudaError_t crt_cudaMallocFromPoolAsync(void **devPtr, size_t size, cudaMemPool_t pool, cudaStream_t stream)
+cudaError_t crt_cudaMallocFromPoolAsync(void **devPtr, size_t size, cudaMemPool_t pool,
+                                        cudaStream_t stream)
 {
     if (!devPtr)
         return cudaErrorInvalidValue;
@@ -315,7 +324,8 @@ cudaError_t crt_cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr
 
 _Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "one layout");
 
-cudaError_t crt_cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count)
+cudaError_t crt_cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
+                                     size_t count)
 {
     return crt_of(cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)list, count));
 }
@@ -336,25 +346,31 @@ cudaError_t crt_cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 }
 
 cudaError_t crt_cudaMemPoolExportToShareableHandle(void *handle, cudaMemPool_t pool,
-                                                   enum cudaMemAllocationHandleType type, unsigned int flags)
+                                                   enum cudaMemAllocationHandleType type,
+                                                   unsigned int flags)
 {
-    return crt_of(cuMemPoolExportToShareableHandle(handle, pool, (CUmemAllocationHandleType)type, flags));
+    return crt_of(
+        cuMemPoolExportToShareableHandle(handle, pool, (CUmemAllocationHandleType)type, flags));
 }
 
 cudaError_t crt_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *handle,
-                                                     enum cudaMemAllocationHandleType type, unsigned int flags)
+                                                     enum cudaMemAllocationHandleType type,
+                                                     unsigned int flags)
 {
-    return crt_of(cuMemPoolImportFromShareableHandle(pool, handle, (CUmemAllocationHandleType)type, flags));
+    return crt_of(
+        cuMemPoolImportFromShareableHandle(pool, handle, (CUmemAllocationHandleType)type, flags));
 }
 
-_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "one layout");
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData),
+               "one layout");
 
 cudaError_t crt_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *data, void *p)
 {
     return crt_of(cuMemPoolExportPointer((CUmemPoolPtrExportData *)data, address(p)));
 }
 
-cudaError_t crt_cudaMemPoolImportPointer(void **out, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *data)
+cudaError_t crt_cudaMemPoolImportPointer(void **out, cudaMemPool_t pool,
+                                         struct cudaMemPoolPtrExportData *data)
 {
     if (!out)
         return cudaErrorInvalidValue;

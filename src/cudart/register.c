@@ -1,10 +1,10 @@
 /*
- * What a program's own code registers before main(): its fat binaries, and for each kernel and variable the address by
- * which it will name it. An image is loaded when something of it is first wanted: a program that only prints its
- * usage needs no device.
+ * What a program's own code registers before main(): its fat binaries, and for each kernel and
+ * variable the address by which it will name it. An image is loaded when something of it is first
+ * wanted: a program that only prints its usage needs no device.
  *
- * Everything here is the word of a compiler we do not know. A handle that was not given out is ignored, a name is at most
- * NAME_MAX_LENGTH long; the image itself is the driver's to check.
+ * Everything here is the word of a compiler we do not know. A handle that was not given out is
+ * ignored, a name is at most NAME_MAX_LENGTH long; the image itself is the driver's to check.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -131,7 +131,8 @@ static void add(void **handle, const void *host, const char *name, enum kind kin
     (void)pthread_mutex_lock(&table.lock);
     struct image *image = image_of(handle);
     char *copy = image ? strdup(name) : NULL;
-    if (copy && (table.count + 1) * 2 > table.capacity && !resize(table.capacity ? table.capacity * 2 : 64)) {
+    if (copy && (table.count + 1) * 2 > table.capacity &&
+        !resize(table.capacity ? table.capacity * 2 : 64)) {
         free(copy);
         copy = NULL;
     }
@@ -141,7 +142,9 @@ static void add(void **handle, const void *host, const char *name, enum kind kin
             free(s->name);
         else
             table.count++;
-        *s = (struct symbol) { .host = host, .image = image, .name = copy, .kind = kind, .size = size };
+        *s = (struct symbol) {
+            .host = host, .image = image, .name = copy, .kind = kind, .size = size
+        };
     }
     (void)pthread_mutex_unlock(&table.lock);
 }
@@ -185,7 +188,8 @@ void __cudaUnregisterFatBinary(void **handle)
     (void)pthread_mutex_unlock(&table.lock);
     if (!image)
         return;
-    /* At the end of a program the driver may have gone before: it says so, and that is all right. */
+    /* At the end of a program the driver may have gone before: it says so, and that is all right.
+     */
     if (image->library)
         (void)cuLibraryUnload(image->library);
     for (struct managed *m = image->managed, *next; m; m = next) {
@@ -196,26 +200,29 @@ void __cudaUnregisterFatBinary(void **handle)
     free(image);
 }
 
-void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun, const char *deviceName,
-                            int threadLimit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize)
+void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun,
+                            const char *deviceName, int threadLimit, uint3 *tid, uint3 *bid,
+                            dim3 *bDim, dim3 *gDim, int *wSize)
 {
     (void)deviceFun, (void)threadLimit, (void)tid, (void)bid, (void)bDim, (void)gDim, (void)wSize;
     add(handle, hostFun, deviceName, KERNEL, 0);
 }
 
-void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext,
-                       size_t size, int constant, int global)
+void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName,
+                       int ext, size_t size, int constant, int global)
 {
     (void)deviceAddress, (void)ext, (void)constant, (void)global;
     add(handle, hostVar, deviceName, VARIABLE, size);
 }
 
-void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName,
-                              int ext, size_t size, int constant, int global)
+void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *deviceAddress,
+                              const char *deviceName, int ext, size_t size, int constant,
+                              int global)
 {
     (void)deviceAddress, (void)ext, (void)constant, (void)global;
     add(handle, hostVarPtrAddress, deviceName, VARIABLE, size);
-    if (!hostVarPtrAddress || !deviceName || strnlen(deviceName, NAME_MAX_LENGTH) == NAME_MAX_LENGTH)
+    if (!hostVarPtrAddress || !deviceName ||
+        strnlen(deviceName, NAME_MAX_LENGTH) == NAME_MAX_LENGTH)
         return;
     struct managed *m = calloc(1, sizeof(*m));
     char *name = strdup(deviceName);
@@ -331,7 +338,8 @@ void *crt_host(CUfunction function, CUkernel kernel)
         CUfunction f;
         if (!s->host || !s->image || !s->kernel)
             continue;
-        if (s->kernel == kernel || (function && !cuKernelGetFunction(&f, s->kernel) && f == function))
+        if (s->kernel == kernel ||
+            (function && !cuKernelGetFunction(&f, s->kernel) && f == function))
             host = s->host;
     }
     (void)pthread_mutex_unlock(&table.lock);

@@ -1,6 +1,7 @@
 /*
- * Which device and context a thread works with, and its last error. A thread that has no context gets the primary one of
- * its device at its first call that needs one; one that the program made current by the driver API is kept.
+ * Which device and context a thread works with, and its last error. A thread that has no context
+ * gets the primary one of its device at its first call that needs one; one that the program made
+ * current by the driver API is kept.
  */
 #include <pthread.h>
 
@@ -53,10 +54,12 @@ static cudaError_t check_device(int device)
     cudaError_t r = crt_device_count(&count);
     if (r)
         return r;
-    return device < 0 || device >= count || device >= DEVICES_MAX ? cudaErrorInvalidDevice : cudaSuccess;
+    return device < 0 || device >= count || device >= DEVICES_MAX ? cudaErrorInvalidDevice
+                                                                  : cudaSuccess;
 }
 
-/* Makes the device's primary context the thread's. The library keeps one reference to each that it used. */
+/* Makes the device's primary context the thread's. The library keeps one reference to each that it
+ * used. */
 static cudaError_t use_primary(int device)
 {
     cudaError_t r = check_device(device);
@@ -91,8 +94,9 @@ CUdevice crt_device(void)
 static bool is_sticky(cudaError_t r)
 {
     return r == cudaErrorIllegalAddress || r == cudaErrorLaunchTimeout || r == cudaErrorAssert ||
-           (r >= cudaErrorHardwareStackError && r <= cudaErrorLaunchFailure) || r == cudaErrorECCUncorrectable ||
-           r == cudaErrorMpsRpcFailure || r == cudaErrorMpsClientTerminated;
+           (r >= cudaErrorHardwareStackError && r <= cudaErrorLaunchFailure) ||
+           r == cudaErrorECCUncorrectable || r == cudaErrorMpsRpcFailure ||
+           r == cudaErrorMpsClientTerminated;
 }
 
 cudaError_t crt_done(cudaError_t r)
@@ -166,7 +170,9 @@ cudaError_t crt_cudaSetDeviceFlags(unsigned int flags)
         return cudaErrorInvalidValue;
     cudaError_t r = check_device(self.device);
     /* Memory of the host is always mapped; the driver no longer has a word for that. */
-    return r ? r : crt_of(cuDevicePrimaryCtxSetFlags(self.device, flags & ~(unsigned)cudaDeviceMapHost));
+    return r ? r
+             : crt_of(
+                   cuDevicePrimaryCtxSetFlags(self.device, flags & ~(unsigned)cudaDeviceMapHost));
 }
 
 cudaError_t crt_cudaGetDeviceFlags(unsigned int *flags)

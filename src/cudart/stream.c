@@ -52,8 +52,8 @@ static void run_callback(CUstream stream, CUresult status, void *data)
     c.function(stream, crt_of(status), c.data);
 }
 
-cudaError_t crt_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data,
-                                      unsigned int flags)
+cudaError_t crt_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                      void *data, unsigned int flags)
 {
     if (!callback || flags)
         return cudaErrorInvalidValue;
@@ -92,7 +92,8 @@ cudaError_t crt_cudaStreamGetDevice(cudaStream_t stream, int *device)
     return crt_of(cuStreamGetDevice(stream, device));
 }
 
-cudaError_t crt_cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t length, unsigned int flags)
+cudaError_t crt_cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t length,
+                                         unsigned int flags)
 {
     return crt_of(cuStreamAttachMemAsync(stream, (CUdeviceptr)(uintptr_t)p, length, flags));
 }
@@ -102,7 +103,8 @@ _Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUstreamAttrValue), "o
 cudaError_t crt_cudaStreamSetAttribute(cudaStream_t stream, enum cudaLaunchAttributeID attr,
                                        const cudaLaunchAttributeValue *value)
 {
-    return crt_of(cuStreamSetAttribute(stream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
+    return crt_of(
+        cuStreamSetAttribute(stream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
 }
 
 cudaError_t crt_cudaStreamGetAttribute(cudaStream_t stream, enum cudaLaunchAttributeID attr,

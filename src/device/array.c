@@ -49,15 +49,17 @@ static bool is_layered(const struct dev_array_shape *s)
 
 int dev_array_check(const struct dev_array_shape *s)
 {
-    const uint32_t served =
-        CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
-    const uint32_t others = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+    const uint32_t served = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
+                            CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
+    const uint32_t others =
+        CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
     uint32_t element = dev_array_element(s->format, s->channels);
     if (s->flags & ~(served | others))
         return GM_CUDA_INVALID_VALUE;
     if ((s->flags & others) || (!element && format_exists(s->format)))
         return GM_CUDA_NOT_SUPPORTED;
-    if (!element || s->width == 0 || s->width > WIDTH_MAX / element || s->height > WIDTH_MAX || s->depth > WIDTH_MAX)
+    if (!element || s->width == 0 || s->width > WIDTH_MAX / element || s->height > WIDTH_MAX ||
+        s->depth > WIDTH_MAX)
         return GM_CUDA_INVALID_VALUE;
     if (s->depth && !s->height && !is_layered(s))
         return GM_CUDA_INVALID_VALUE;
@@ -65,9 +67,11 @@ int dev_array_check(const struct dev_array_shape *s)
         return GM_CUDA_INVALID_VALUE;
     if ((s->flags & CUDA_ARRAY3D_TEXTURE_GATHER) && (!s->height || s->depth))
         return GM_CUDA_INVALID_VALUE;
-    if ((s->flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED)) == CUDA_ARRAY3D_CUBEMAP && s->depth != 6)
+    if ((s->flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED)) == CUDA_ARRAY3D_CUBEMAP &&
+        s->depth != 6)
         return GM_CUDA_INVALID_VALUE;
-    if ((s->flags & CUDA_ARRAY3D_CUBEMAP) && (s->width != s->height || s->depth == 0 || s->depth % 6))
+    if ((s->flags & CUDA_ARRAY3D_CUBEMAP) &&
+        (s->width != s->height || s->depth == 0 || s->depth % 6))
         return GM_CUDA_INVALID_VALUE;
     uint64_t plane, all;
     if (__builtin_mul_overflow(s->width * element, GM_MAX(s->height, (uint64_t)1), &plane) ||
@@ -100,8 +104,8 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* No overflow: a shape that was checked has BYTES_MAX bytes, and tiles make at most DEV_TILE_WIDTH * DEV_TILE_ROWS times that
- * of it. */
+/* No overflow: a shape that was checked has BYTES_MAX bytes, and tiles make at most DEV_TILE_WIDTH
+ * * DEV_TILE_ROWS times that of it. */
 uint64_t dev_array_bytes(const struct dev_array_shape *s)
 {
     uint64_t sum = 0;
@@ -131,8 +135,8 @@ static bool fits(uint64_t at, uint64_t size, uint64_t all)
     return at <= all && size <= all - at;
 }
 
-bool dev_array_holds(const struct dev_array_shape *s, uint32_t level, uint64_t x, uint64_t y, uint64_t z,
-                     uint64_t width, uint64_t height, uint64_t depth)
+bool dev_array_holds(const struct dev_array_shape *s, uint32_t level, uint64_t x, uint64_t y,
+                     uint64_t z, uint64_t width, uint64_t height, uint64_t depth)
 {
     struct dev_array_extent e;
     dev_array_extent(s, level, &e);

@@ -1,7 +1,7 @@
 /*
- * The attribute table of the devices that are made of a CPU. A value is what a program that adapts to it
- * should see: limits are the ones that launches are really checked against, features are 1 only where they
- * work.
+ * The attribute table of the devices that are made of a CPU. A value is what a program that adapts
+ * to it should see: limits are the ones that launches are really checked against, features are 1
+ * only where they work.
  */
 #include "device/attributes.h"
 
@@ -224,7 +224,8 @@ static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* As above, on every start on this machine, another one on another machine and for another device. */
+/* As above, on every start on this machine, another one on another machine and for another device.
+ */
 static void uuid_make(uint8_t uuid[16], const char *name, uint32_t device)
 {
     char machine[64] = "";
@@ -271,15 +272,15 @@ static int32_t clock_khz(void)
     return khz > 0 && khz < INT32_MAX ? (int32_t)khz : 1000000;
 }
 
-/* Half of the memory that there is for this process, for all devices, in whole MiB: the rest stays with the programs that
- * use them, and with what is around a kernel. */
+/* Half of the memory that there is for this process, for all devices, in whole MiB: the rest stays
+ * with the programs that use them, and with what is around a kernel. */
 static uint64_t memory_total(uint32_t devices)
 {
     struct sysinfo si;
     if (sysinfo(&si) != 0)
         return 1ull << 30;
-    uint64_t all =
-        GM_MIN((uint64_t)si.totalram * si.mem_unit, dev_cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup"));
+    uint64_t all = GM_MIN((uint64_t)si.totalram * si.mem_unit,
+                          dev_cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup"));
     uint64_t half = all / 2 / devices;
     return GM_MAX(half & ~((1ull << 20) - 1), 64ull << 20);
 }
@@ -291,8 +292,8 @@ uint32_t dev_device_count(void)
     return text && gm_parse_u64(text, DEV_DEVICES, &n) && n > 0 ? (uint32_t)n : 1;
 }
 
-void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors, uint32_t device,
-                       uint32_t devices)
+void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors,
+                       uint32_t device, uint32_t devices)
 {
     memset(info, 0, sizeof(*info));
     snprintf(info->name, sizeof(info->name), "%s", name);

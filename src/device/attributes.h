@@ -1,6 +1,6 @@
 /*
- * What the null and soft devices say of themselves: one table of CUDA attribute values for both, so that a
- * program meets the same device whether it computes or not.
+ * What the null and soft devices say of themselves: one table of CUDA attribute values for both, so
+ * that a program meets the same device whether it computes or not.
  */
 #ifndef GMUX_DEVICE_ATTRIBUTES_H
 #define GMUX_DEVICE_ATTRIBUTES_H
@@ -16,20 +16,22 @@
 #define DEV_GRID_X                    0x7fffffffu
 #define DEV_GRID_YZ                   65535u
 #define DEV_SHARED_BYTES              (48u << 10) /* without asking */
-#define DEV_SHARED_OPTIN_BYTES        (96u << 10) /* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-#define DEV_PARAM_BYTES               4096u
-#define DEV_CAPABILITY                75u /* 7.5: no PTX feature of a later target is promised */
+#define DEV_SHARED_OPTIN_BYTES                                                                     \
+    (96u << 10) /* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+#define DEV_PARAM_BYTES 4096u
+#define DEV_CAPABILITY  75u /* 7.5: no PTX feature of a later target is promised */
 
-/* Fills everything but completes_always for the device with this number of so many, all made of this machine's processors
- * and memory. */
-void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors, uint32_t device,
-                       uint32_t devices);
+/* Fills everything but completes_always for the device with this number of so many, all made of
+ * this machine's processors and memory. */
+void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors,
+                       uint32_t device, uint32_t devices);
 
-/* How many devices the null and the soft back end have: GMUX_SOFT_DEVICES, or one. They share the worker threads. */
+/* How many devices the null and the soft back end have: GMUX_SOFT_DEVICES, or one. They share the
+ * worker threads. */
 uint32_t dev_device_count(void);
 
-/* Worker threads of the soft device, one multiprocessor each: GMUX_SOFT_WORKERS, or the processors this
- * process may run on. */
+/* Worker threads of the soft device, one multiprocessor each: GMUX_SOFT_WORKERS, or the processors
+ * this process may run on. */
 uint32_t dev_worker_count(void);
 
 #endif

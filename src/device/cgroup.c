@@ -1,7 +1,7 @@
 /*
- * A line of the membership file is ID:CONTROLLERS:PATH; version 2 has one with ID 0 and no controllers. Inside of a
- * container the path may be that of the host, of which nothing is to be seen there but the end: whatever of the way up
- * exists is read, and the root always.
+ * A line of the membership file is ID:CONTROLLERS:PATH; version 2 has one with ID 0 and no
+ * controllers. Inside of a container the path may be that of the host, of which nothing is to be
+ * seen there but the end: whatever of the way up exists is read, and the root always.
  */
 #include "device/cgroup.h"
 
@@ -13,7 +13,8 @@
 #include "base/parse.h"
 
 /* The limit in that file; UINT64_MAX: none ("max", or no such file). */
-static uint64_t limit_in(const char *root, const char *controller, const char *path, const char *name)
+static uint64_t limit_in(const char *root, const char *controller, const char *path,
+                         const char *name)
 {
     char file[PATH_MAX + 128], text[64];
     uint64_t value;
@@ -46,7 +47,8 @@ static bool names_memory(const char *list)
 {
     static const char memory[] = "memory";
     for (const char *p = list; (p = strstr(p, memory)); p++)
-        if ((p == list || p[-1] == ',') && (p[sizeof(memory) - 1] == ',' || p[sizeof(memory) - 1] == 0))
+        if ((p == list || p[-1] == ',') &&
+            (p[sizeof(memory) - 1] == ',' || p[sizeof(memory) - 1] == 0))
             return true;
     return false;
 }

@@ -1,9 +1,10 @@
 /*
- * A guarded call: code that touches a client's memory, or is the client's code, may raise SIGSEGV, SIGBUS or
- * SIGFPE, or never end. Inside dev_guard_call() these leave the call instead of ending the process.
+ * A guarded call: code that touches a client's memory, or is the client's code, may raise SIGSEGV,
+ * SIGBUS or SIGFPE, or never end. Inside dev_guard_call() these leave the call instead of ending
+ * the process.
  *
- * What runs inside must own nothing: no lock taken, no heap allocation half made, no stdio. It is left at an
- * arbitrary instruction. Locks taken before the call are fine.
+ * What runs inside must own nothing: no lock taken, no heap allocation half made, no stdio. It is
+ * left at an arbitrary instruction. Locks taken before the call are fine.
  *
  * A call can also be held: it stands still, wherever it is, until it is let go.
  *
@@ -19,13 +20,14 @@
 
 #include "base/attr.h"
 
-/* The signal that dev_guard_interrupt() sends; ignored by default, harmless where it comes too late. */
+/* The signal that dev_guard_interrupt() sends; ignored by default, harmless where it comes too
+ * late. */
 #define DEV_GUARD_INTERRUPT SIGURG
 
 struct dev_guard {
     sigjmp_buf jump;
-    /* NULL, or: an interrupt takes effect only while this is true. Points to whatever the caller is working
-     * for, so that a late signal cannot hit the next one's work. */
+    /* NULL, or: an interrupt takes effect only while this is true. Points to whatever the caller is
+     * working for, so that a late signal cannot hit the next one's work. */
     const _Atomic bool *interrupt;
     _Atomic uint32_t held; /* futex: 1 while the call is to stand still */
     bool still;            /* it does; the thread's own */
@@ -36,21 +38,22 @@ struct dev_guard {
 /* Installs the handlers, once per process; again is harmless. */
 void dev_guard_install(void);
 
-/* Gives the calling thread a signal stack, so that an overflow of its stack can be handled too. 0 or -errno.
+/* Gives the calling thread a signal stack, so that an overflow of its stack can be handled too. 0
+ * or -errno.
  */
 GM_MUST_CHECK int dev_guard_thread_begin(void);
 void dev_guard_thread_end(void);
 
-/* Runs fn(arg). 0, or the signal that ended it; then g->address is the address it concerns. Calls do not
- * nest. */
+/* Runs fn(arg). 0, or the signal that ended it; then g->address is the address it concerns. Calls
+ * do not nest. */
 int dev_guard_call(struct dev_guard *g, void (*fn)(void *), void *arg);
 
-/* Makes a dev_guard_call() of that thread return DEV_GUARD_INTERRUPT if its `interrupt` flag is set. The
- * caller repeats it until it sees the effect. */
+/* Makes a dev_guard_call() of that thread return DEV_GUARD_INTERRUPT if its `interrupt` flag is
+ * set. The caller repeats it until it sees the effect. */
 void dev_guard_interrupt(pthread_t thread);
 
-/* Has the thread's dev_guard_call() with `g`, this one or the next, stand still until it is let go. One that stands still
- * heeds interrupts once it is let go. */
+/* Has the thread's dev_guard_call() with `g`, this one or the next, stand still until it is let go.
+ * One that stands still heeds interrupts once it is let go. */
 void dev_guard_hold(struct dev_guard *g, pthread_t thread);
 void dev_guard_let_go(struct dev_guard *g);
 

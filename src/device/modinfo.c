@@ -32,9 +32,11 @@ void dev_modinfo_function(struct dev_modinfo *m, const struct wire_function_info
                           const struct dev_param *params, uint32_t param_count)
 {
     struct wire_function_info full = *info;
-    full.params = (struct wire_bytes) { .data = params, .size = param_count * (uint32_t)sizeof(*params) };
+    full.params =
+        (struct wire_bytes) { .data = params, .size = param_count * (uint32_t)sizeof(*params) };
     if (!reserve(m, &m->functions,
-                 ELEMENT_SLACK + strlen(info->name) + (info->lacks ? strlen(info->lacks) : 0) + full.params.size))
+                 ELEMENT_SLACK + strlen(info->name) + (info->lacks ? strlen(info->lacks) : 0) +
+                     full.params.size))
         return;
     wire_put_function_info(&m->functions, &full);
     m->function_count++;
@@ -46,8 +48,8 @@ void dev_modinfo_global(struct dev_modinfo *m, const struct wire_global_info *in
         wire_put_global_info(&m->globals, info);
 }
 
-int dev_modinfo_finish(struct dev_modinfo *m, uint32_t ptx_version, uint32_t target, uint64_t globals_size,
-                       uint64_t globals_align, struct dev_module_info *out)
+int dev_modinfo_finish(struct dev_modinfo *m, uint32_t ptx_version, uint32_t target,
+                       uint64_t globals_size, uint64_t globals_align, struct dev_module_info *out)
 {
     const struct wire_module_info info = {
         .ptx_version = ptx_version,

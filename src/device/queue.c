@@ -1,12 +1,12 @@
 /*
- * One rule drives everything: a queue is advanced while its head can be done. A thread that changes what a head may
- * wait for (submits, finishes, moves a gate, completes a queue that others wait for) puts the queues
- * concerned on `runnable` and runs that list before it lets go of the lock, so there is no separate thread
- * for it and no recursion.
+ * One rule drives everything: a queue is advanced while its head can be done. A thread that changes
+ * what a head may wait for (submits, finishes, moves a gate, completes a queue that others wait
+ * for) puts the queues concerned on `runnable` and runs that list before it lets go of the lock, so
+ * there is no separate thread for it and no recursion.
  *
- * A fault is reported to the executor before anything completes because of it: a client that sees the
- * completion must also see the error. The lock is not held during the report; `reporting` keeps completions
- * back meanwhile.
+ * A fault is reported to the executor before anything completes because of it: a client that sees
+ * the completion must also see the error. The lock is not held during the report; `reporting` keeps
+ * completions back meanwhile.
  */
 #include "device/queue.h"
 
@@ -23,7 +23,8 @@
 #define WEIGHT_BYTES 1024u
 
 int dev_work_init(struct dev_work *w, struct dev_client *client, const struct dev_work_ops *ops,
-                  const struct dev_events *events, struct tp_session *session, struct dev_window *window)
+                  const struct dev_events *events, struct tp_session *session,
+                  struct dev_window *window)
 {
     memset(w, 0, sizeof(*w));
     int r = pthread_mutex_init(&w->lock, NULL);
@@ -105,7 +106,9 @@ static void move_inline(void *arg)
 
 static void transfer_inline(struct dev_work *w, struct dev_op *op)
 {
-    static const char *const verbs[] = { [DEV_OP_COPY] = "copy", [DEV_OP_FILL] = "fill", [DEV_OP_WRITE] = "write" };
+    static const char *const verbs[] = {
+        [DEV_OP_COPY] = "copy", [DEV_OP_FILL] = "fill", [DEV_OP_WRITE] = "write"
+    };
     struct dev_guard g = { 0 };
     if (op->kind == DEV_OP_COPY && dev_box_bytes(&op->u.box) == 0)
         return;
@@ -113,8 +116,9 @@ static void transfer_inline(struct dev_work *w, struct dev_op *op)
         return;
     if (dev_guard_call(&g, move_inline, op) != 0) {
         char text[128];
-        snprintf(text, sizeof(text), "%s in stream %u touches address 0x%llx, which is not allocated",
-                 verbs[op->kind], op->queue->stream, (unsigned long long)g.address);
+        snprintf(text, sizeof(text),
+                 "%s in stream %u touches address 0x%llx, which is not allocated", verbs[op->kind],
+                 op->queue->stream, (unsigned long long)g.address);
         fail(w, GM_CUDA_ILLEGAL_ADDRESS, g.address, text);
     } else if (w->ops->moved) {
         w->ops->moved(w, op);
@@ -125,9 +129,11 @@ static void read_word(void *arg)
 {
     const struct wire_rec_wait_value *v = &((const struct dev_op *)arg)->u.value;
     const void *at = (const void *)(uintptr_t)v->address;
-    uint64_t now = v->width == 8 ? atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire)
-                                 : atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire);
-    atomic_store_explicit(&((const struct dev_op *)arg)->queue->slot->looked, now, memory_order_relaxed);
+    uint64_t now = v->width == 8
+                       ? atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire)
+                       : atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire);
+    atomic_store_explicit(&((const struct dev_op *)arg)->queue->slot->looked, now,
+                          memory_order_relaxed);
 }
 
 /* The gate word says so, too, because threads that count gates look there. */
@@ -136,10 +142,12 @@ static bool value_reached(struct dev_queue *q, struct dev_op *op)
     struct dev_guard g = { 0 };
     q->gated = true;
     if (dev_guard_call(&g, read_word, op) != 0) {
-        fail(q->work, GM_CUDA_ILLEGAL_ADDRESS, g.address, "wait for a value at an address that is not allocated");
+        fail(q->work, GM_CUDA_ILLEGAL_ADDRESS, g.address,
+             "wait for a value at an address that is not allocated");
         return false;
     }
-    if (!dev_value_reached(&op->u.value, atomic_load_explicit(&q->slot->looked, memory_order_relaxed)))
+    if (!dev_value_reached(&op->u.value,
+                           atomic_load_explicit(&q->slot->looked, memory_order_relaxed)))
         return false;
     atomic_store_explicit(&q->slot->gate, op->seq, memory_order_release);
     q->gated = false;
@@ -258,7 +266,8 @@ static void leave(struct dev_work *w)
     if (w->failed && !w->dead && !w->reporting) {
         w->reporting = true;
         pthread_mutex_unlock(&w->lock);
-        w->events->client_fault(w->events->arg, w->client, w->fault_result, w->fault_address, w->fault_text);
+        w->events->client_fault(w->events->arg, w->client, w->fault_result, w->fault_address,
+                                w->fault_text);
         pthread_mutex_lock(&w->lock);
         w->reporting = false;
         drop_all(w);
@@ -294,7 +303,8 @@ void dev_work_finish(struct dev_work *w, struct dev_op *op)
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
-int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority, struct dev_queue **out)
+int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority,
+                   struct dev_queue **out)
 {
     if (stream >= w->session->streams_count)
         return GM_CUDA_INVALID_VALUE;
@@ -349,8 +359,8 @@ void dev_queue_close(struct dev_queue *q)
     pthread_mutex_lock(&w->lock);
     gm_list_remove(&q->link);
     forget_queue(w, q);
-    /* What is on the device comes back with dev_work_finish() and must find its queue; the caller promised
-     * that there is nothing, a client that lied keeps the queue until its end. */
+    /* What is on the device comes back with dev_work_finish() and must find its queue; the caller
+     * promised that there is nothing, a client that lied keeps the queue until its end. */
     if (!gm_list_empty(&q->ops) && gm_list_entry(q->ops.next, struct dev_op, link)->started)
         gm_list_append(&w->queues, &q->link);
     else
@@ -369,19 +379,22 @@ void dev_work_destroy(struct dev_work *w)
 }
 
 /* --- submission
- * ------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------
+ */
 
-/* A stream that stands still keeps what its launches and writes were given: the more that is, the fewer of them. */
+/* A stream that stands still keeps what its launches and writes were given: the more that is, the
+ * fewer of them. */
 static void weigh(struct dev_op *op, size_t size)
 {
     op->weight = 1 + (uint32_t)(size / WEIGHT_BYTES);
     atomic_fetch_add_explicit(&op->queue->work->backlog, op->weight, memory_order_relaxed);
 }
 
-/* With the lock held: an op on the caller's stack is done at once where nothing is before it, else a copy of
- * it with `tail` behind it is queued. A stack op that has to be started must be queued first: `start` keeps
- * its address. */
-static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, const void *tail, size_t tail_size)
+/* With the lock held: an op on the caller's stack is done at once where nothing is before it, else
+ * a copy of it with `tail` behind it is queued. A stack op that has to be started must be queued
+ * first: `start` keeps its address. */
+static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, const void *tail,
+                  size_t tail_size)
 {
     struct dev_work *w = q->work;
     struct dev_op *copy = malloc(sizeof(*op) + GM_MAX(tail_size, w->ops->op_extra));
@@ -401,7 +414,8 @@ static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, co
     return GM_CUDA_SUCCESS;
 }
 
-/* Operations that need no memory of their own: nothing is allocated where nothing is before them. */
+/* Operations that need no memory of their own: nothing is allocated where nothing is before them.
+ */
 static int submit_light(struct dev_queue *q, uint64_t seq, struct dev_op *op)
 {
     struct dev_work *w = q->work;
@@ -419,7 +433,8 @@ static int submit_light(struct dev_queue *q, uint64_t seq, struct dev_op *op)
     return done ? GM_CUDA_SUCCESS : submit(q, seq, op, NULL, 0);
 }
 
-static int submit_wrong(struct dev_queue *q, uint64_t seq, int result, uint64_t address, const char *text)
+static int submit_wrong(struct dev_queue *q, uint64_t seq, int result, uint64_t address,
+                        const char *text)
 {
     dev_work_fail(q->work, result, address, text);
     return dev_queue_mark(q, seq);
@@ -455,17 +470,20 @@ int dev_queue_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy
                                     .src_pitch = r->src_pitch,
                                     .src_slice = r->src_slice } };
     if (!dev_box_check(q->work->window, &op.u.box, &address))
-        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, address, "copy outside the program's device memory");
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, address,
+                            "copy outside the program's device memory");
     if (op_bytes(&op) > q->work->ops->inline_bytes && q->work->ops->start)
         return submit(q, seq, &op, NULL, 0);
     return submit_light(q, seq, &op);
 }
 
-int dev_queue_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size)
+int dev_queue_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data,
+                    uint32_t size)
 {
     const struct dev_op op = { .kind = DEV_OP_WRITE, .u.write = { .dst = dst, .size = size } };
     if (!dev_window_holds(q->work->window, dst, size))
-        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, dst, "write outside the program's device memory");
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, dst,
+                            "write outside the program's device memory");
     return submit(q, seq, &op, data, size);
 }
 
@@ -480,7 +498,8 @@ int dev_queue_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill
                                      .value = r->value,
                                      .element_size = r->element_size } };
     if (!dev_area_check(q->work->window, &op.u.area, &address))
-        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, address, "fill outside the program's device memory");
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, address,
+                            "fill outside the program's device memory");
     if (op_bytes(&op) > q->work->ops->inline_bytes && q->work->ops->start)
         return submit(q, seq, &op, NULL, 0);
     return submit_light(q, seq, &op);
@@ -496,7 +515,8 @@ int dev_queue_stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
 {
     struct dev_op op = { .kind = DEV_OP_STAMP, .u.event = event };
     if (event >= q->work->session->events_count)
-        return submit_wrong(q, seq, GM_CUDA_INVALID_HANDLE, 0, "stamp names an event that does not exist");
+        return submit_wrong(q, seq, GM_CUDA_INVALID_HANDLE, 0,
+                            "stamp names an event that does not exist");
     return submit_light(q, seq, &op);
 }
 

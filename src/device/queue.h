@@ -1,11 +1,12 @@
 /*
- * Queues of one client, the part that all back ends made of a CPU share: order within a queue, waits between
- * queues, gates, stamps, completion words, dropping everything after a fault. Small memory operations are
- * done at once by the thread that finds them at the head of their queue; launches and large copies are handed to the
- * back end's `start`.
+ * Queues of one client, the part that all back ends made of a CPU share: order within a queue,
+ * waits between queues, gates, stamps, completion words, dropping everything after a fault. Small
+ * memory operations are done at once by the thread that finds them at the head of their queue;
+ * launches and large copies are handed to the back end's `start`.
  *
- * A back end embeds struct dev_work in its struct dev_client. Everything of one client is under one lock,
- * which is held for microseconds only. Functions are called without it unless they say otherwise; any thread.
+ * A back end embeds struct dev_work in its struct dev_client. Everything of one client is under one
+ * lock, which is held for microseconds only. Functions are called without it unless they say
+ * otherwise; any thread.
  */
 #ifndef GMUX_DEVICE_QUEUE_H
 #define GMUX_DEVICE_QUEUE_H
@@ -81,13 +82,15 @@ struct dev_queue {
 };
 
 struct dev_work_ops {
-    /* A launch, or a copy or fill of more than `inline_bytes`, has come to the head of its queue. With the
-     * lock held. True: done already. False: dev_work_finish() will be called, also if it fails. NULL:
-     * everything is done inline and launches compute nothing. */
+    /* A launch, or a copy or fill of more than `inline_bytes`, has come to the head of its queue.
+     * With the lock held. True: done already. False: dev_work_finish() will be called, also if it
+     * fails. NULL: everything is done inline and launches compute nothing. */
     bool (*start)(struct dev_work *w, struct dev_op *op);
-    /* The client has failed: hurry up with what was started. With the lock held, once. May be NULL. */
+    /* The client has failed: hurry up with what was started. With the lock held, once. May be NULL.
+     */
     void (*abandon)(struct dev_work *w);
-    /* A copy, fill or write has been done by the thread that found it. With the lock held. May be NULL. */
+    /* A copy, fill or write has been done by the thread that found it. With the lock held. May be
+     * NULL. */
     void (*moved)(struct dev_work *w, const struct dev_op *op);
     /* Frees a launch, which the back end allocated. With the lock held. NULL: free(). */
     void (*release)(struct dev_work *w, struct dev_op *op);
@@ -109,7 +112,8 @@ struct dev_work {
     uint64_t arrivals;
     _Atomic uint32_t backlog;
     bool failed; /* a fault has been recorded .. */
-    bool dead;   /* .. and reported; or the client is being stopped: everything completes, nothing is done */
+    bool dead; /* .. and reported; or the client is being stopped: everything completes, nothing is
+                  done */
     bool reporting;
     int fault_result;
     uint64_t fault_address;
@@ -117,14 +121,14 @@ struct dev_work {
 };
 
 /* The window and the session outlive the work. 0 or -errno. */
-GM_MUST_CHECK int dev_work_init(struct dev_work *w, struct dev_client *client, const struct dev_work_ops *ops,
-                                const struct dev_events *events, struct tp_session *session,
-                                struct dev_window *window);
+GM_MUST_CHECK int dev_work_init(struct dev_work *w, struct dev_client *client,
+                                const struct dev_work_ops *ops, const struct dev_events *events,
+                                struct tp_session *session, struct dev_window *window);
 /* Frees all queues. Nothing started is left. NULL-safe inside: a work never initialised is fine. */
 void dev_work_destroy(struct dev_work *w);
 
-/* The client's fault, from a thread that works for it. The first one counts: the executor is told, then
- * everything queued completes undone. */
+/* The client's fault, from a thread that works for it. The first one counts: the executor is told,
+ * then everything queued completes undone. */
 void dev_work_fail(struct dev_work *w, int result, uint64_t address, const char *text);
 /* Drops everything without a fault. What was started is abandoned, not waited for. */
 void dev_work_stop(struct dev_work *w);
@@ -132,12 +136,15 @@ void dev_work_stop(struct dev_work *w);
 void dev_work_finish(struct dev_work *w, struct dev_op *op);
 
 /* The queue part of struct dev_ops, except launches. */
-int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority, struct dev_queue **out);
+int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority,
+                   struct dev_queue **out);
 void dev_queue_close(struct dev_queue *q);
-/* `op` with all but link, queue, seq filled, allocated with malloc() or by the back end, with so many bytes behind it; taken over. */
+/* `op` with all but link, queue, seq filled, allocated with malloc() or by the back end, with so
+ * many bytes behind it; taken over. */
 int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op, size_t size);
 int dev_queue_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
-int dev_queue_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);
+int dev_queue_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data,
+                    uint32_t size);
 int dev_queue_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r);
 int dev_queue_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq);
 int dev_queue_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);

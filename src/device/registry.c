@@ -1,6 +1,6 @@
 /*
- * Finds a device back end by name. Only "null" is linked in; the others are modules, so that what they need
- * (an LLVM helper, a GPU driver) burdens nobody who does not use them.
+ * Finds a device back end by name. Only "null" is linked in; the others are modules, so that what
+ * they need (an LLVM helper, a GPU driver) burdens nobody who does not use them.
  */
 #include "device/device.h"
 
@@ -34,8 +34,8 @@ static bool program_directory(char out[PATH_MAX])
 }
 
 /* NULL if there is no such file; `*found` tells that one was there but cannot be used. */
-static const struct dev_ops *open_module(const char *directory, const char *sub, const char *name, bool *found,
-                                         char *why, size_t why_size)
+static const struct dev_ops *open_module(const char *directory, const char *sub, const char *name,
+                                         bool *found, char *why, size_t why_size)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s%s/gmux-dev-%s.so", directory, sub, name);
@@ -83,13 +83,15 @@ const struct dev_ops *dev_find(const char *name, char *why, size_t why_size)
     GM_AUTO_FREE char *program = malloc(PATH_MAX);
     if (program && program_directory(program))
         for (size_t i = 0; i < GM_ARRAY_LEN(beside); i++) {
-            const struct dev_ops *ops = open_module(program, beside[i], name, &found, why, why_size);
+            const struct dev_ops *ops =
+                open_module(program, beside[i], name, &found, why, why_size);
             if (ops || found)
                 return ops;
         }
     const struct dev_ops *ops = open_module(GMUX_LIBEXECDIR, "", name, &found, why, why_size);
     if (!ops && !found)
-        snprintf(why, why_size, "gmux-dev-%s.so is not installed (looked beside the program and in %s)", name,
+        snprintf(why, why_size,
+                 "gmux-dev-%s.so is not installed (looked beside the program and in %s)", name,
                  GMUX_LIBEXECDIR);
     return ops;
 }

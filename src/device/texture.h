@@ -1,8 +1,8 @@
 /*
- * What a texture or surface handle is on devices whose memory is ordinary memory: the address of a struct dev_texture in
- * the client's own device memory. The client writes it and kernels read it, with every access checked against the client's
- * window, so that nobody has to believe it: whatever stands there, a client reaches its own memory only. It outlives an
- * executor, as that memory does.
+ * What a texture or surface handle is on devices whose memory is ordinary memory: the address of a
+ * struct dev_texture in the client's own device memory. The client writes it and kernels read it,
+ * with every access checked against the client's window, so that nobody has to believe it: whatever
+ * stands there, a client reaches its own memory only. It outlives an executor, as that memory does.
  *
  * A texture reference of a module is a variable of that size, and its handle is its address.
  */
@@ -33,13 +33,18 @@ enum dev_texture_format {
 };
 
 enum dev_texture_flags {
-    DEV_TEXTURE_IN_LEVELS =
-        1, /* rows and planes as dev_array_row() and dev_array_plane() say; else `pitch`, one level */
-    DEV_TEXTURE_LAYERED = 2, /* planes are layers: all levels have the same number */
+    DEV_TEXTURE_IN_LEVELS = 1, /* rows and planes as dev_array_row() and dev_array_plane() say; else
+                                  `pitch`, one level */
+    DEV_TEXTURE_LAYERED = 2,   /* planes are layers: all levels have the same number */
     DEV_TEXTURE_CUBE = 4,
 };
 
-enum dev_address_mode { DEV_ADDRESS_WRAP, DEV_ADDRESS_CLAMP, DEV_ADDRESS_MIRROR, DEV_ADDRESS_BORDER };
+enum dev_address_mode {
+    DEV_ADDRESS_WRAP,
+    DEV_ADDRESS_CLAMP,
+    DEV_ADDRESS_MIRROR,
+    DEV_ADDRESS_BORDER
+};
 
 enum dev_sampler_flags {
     DEV_SAMPLER_LINEAR = 1,     /* filters between elements .. */
@@ -50,20 +55,23 @@ enum dev_sampler_flags {
     DEV_SAMPLER_SEAMLESS = 32, /* filters over the edges of a cube's faces */
 };
 
-/* Layout: interpreter, compiled code and clients of other processes agree on it (DEV_TEXTURE_BYTES in all). */
+/* Layout: interpreter, compiled code and clients of other processes agree on it (DEV_TEXTURE_BYTES
+ * in all). */
 struct dev_texture {
     uint32_t kind; /* enum dev_texture_kind */
     uint32_t format;
-    uint32_t channels;             /* 1, 2, 4 */
-    uint32_t element;              /* bytes of all channels */
-    uint64_t base;                 /* of the first level */
-    uint64_t pitch, slice;         /* bytes between rows and planes of the first level */
-    uint32_t width, height, depth; /* elements of the first level; 1 where there is no such dimension */
-    uint32_t row;                  /* bytes of a row of the first level */
-    uint32_t first_layer, layers;  /* faces of cubes are layers */
+    uint32_t channels;     /* 1, 2, 4 */
+    uint32_t element;      /* bytes of all channels */
+    uint64_t base;         /* of the first level */
+    uint64_t pitch, slice; /* bytes between rows and planes of the first level */
+    uint32_t width, height,
+        depth;    /* elements of the first level; 1 where there is no such dimension */
+    uint32_t row; /* bytes of a row of the first level */
+    uint32_t first_layer, layers; /* faces of cubes are layers */
     uint32_t levels;
     uint32_t flags;
-    /* As kernels are told: OpenCL's numbers for the order of channels and their type; 0 where there is no such dimension. */
+    /* As kernels are told: OpenCL's numbers for the order of channels and their type; 0 where there
+     * is no such dimension. */
     uint32_t order, data_type;
     uint32_t told_height, told_depth, told_layers;
     uint32_t planes; /* layers that a level has in memory, of which `layers` may be a part */
@@ -75,7 +83,8 @@ struct dev_texture {
 };
 _Static_assert(sizeof(struct dev_texture) <= DEV_TEXTURE_BYTES, "room for more");
 
-/* Rows and planes of arrays begin at whole tiles, so that they take what a client is charged (array.h). */
+/* Rows and planes of arrays begin at whole tiles, so that they take what a client is charged
+ * (array.h). */
 #define DEV_TILE_WIDTH 64u
 #define DEV_TILE_ROWS  8u
 
@@ -86,7 +95,8 @@ static inline uint64_t dev_array_row(uint64_t bytes)
 
 static inline uint64_t dev_array_plane(uint64_t bytes, uint64_t rows)
 {
-    return dev_array_row(bytes) * (rows > 1 ? (rows + DEV_TILE_ROWS - 1) / DEV_TILE_ROWS * DEV_TILE_ROWS : 1);
+    return dev_array_row(bytes) *
+           (rows > 1 ? (rows + DEV_TILE_ROWS - 1) / DEV_TILE_ROWS * DEV_TILE_ROWS : 1);
 }
 
 #endif

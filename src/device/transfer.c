@@ -1,17 +1,19 @@
 /*
- * A piece is either a run of whole rows or, where rows are longer than a piece, a part of one row. Both cases
- * are numbered so that any piece can be found without the ones before it.
+ * A piece is either a run of whole rows or, where rows are longer than a piece, a part of one row.
+ * Both cases are numbered so that any piece can be found without the ones before it.
  */
 #include "device/transfer.h"
 
 #include <string.h>
 
-/* Bytes from the first to behind the last one; false if that overflows, or if rows or slices overlap: so the
- * work is bounded by the size of the window. */
-static bool extent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch, uint64_t slice, uint64_t *out)
+/* Bytes from the first to behind the last one; false if that overflows, or if rows or slices
+ * overlap: so the work is bounded by the size of the window. */
+static bool extent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch, uint64_t slice,
+                   uint64_t *out)
 {
     uint64_t rows, slices, sum;
-    if (__builtin_mul_overflow(height - 1, pitch, &rows) || __builtin_mul_overflow(depth - 1, slice, &slices) ||
+    if (__builtin_mul_overflow(height - 1, pitch, &rows) ||
+        __builtin_mul_overflow(depth - 1, slice, &slices) ||
         __builtin_add_overflow(rows, width, &rows) || __builtin_add_overflow(rows, slices, &sum))
         return false;
     if ((height > 1 && pitch < width) || (depth > 1 && slice < rows))

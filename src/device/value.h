@@ -11,13 +11,15 @@ enum { DEV_VALUE_AT_LEAST, DEV_VALUE_EQUAL, DEV_VALUE_AND, DEV_VALUE_NOR };
 /* The record makes sense, wherever its word is. */
 static inline bool dev_value_is_sound(const struct wire_rec_wait_value *r)
 {
-    return (r->width == 4 || r->width == 8) && r->address % r->width == 0 && r->compare <= DEV_VALUE_NOR;
+    return (r->width == 4 || r->width == 8) && r->address % r->width == 0 &&
+           r->compare <= DEV_VALUE_NOR;
 }
 
 /* The word, of which `now` has r->width bytes, is what the record waits for. */
 static inline bool dev_value_reached(const struct wire_rec_wait_value *r, uint64_t now)
 {
-    const unsigned unused = r->width == 8 ? 0 : 32; /* of narrow words all that counts stands above */
+    const unsigned unused =
+        r->width == 8 ? 0 : 32; /* of narrow words all that counts stands above */
     const uint64_t is = now << unused, wanted = r->value << unused, ones = UINT64_MAX << unused;
     switch (r->compare) {
     case DEV_VALUE_AT_LEAST:

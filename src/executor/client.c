@@ -1,11 +1,11 @@
 /*
  * A client in the executor, and the thread that reads its ring.
  *
- * The thread takes records in batches and looks around between them: order to stop, gates, words that streams wait for, the
- * device's backlog. With
- * nothing to do it spins for a moment if the machine has a processor to spare, then sleeps on the ring's bell, at first
- * with the poller standing in for it. Asleep it costs nothing; the slice only bounds the damage of a client that plays
- * with the shared flags, which harms itself.
+ * The thread takes records in batches and looks around between them: order to stop, gates, words
+ * that streams wait for, the device's backlog. With nothing to do it spins for a moment if the
+ * machine has a processor to spare, then sleeps on the ring's bell, at first with the poller
+ * standing in for it. Asleep it costs nothing; the slice only bounds the damage of a client that
+ * plays with the shared flags, which harms itself.
  */
 #include "executor/executor.h"
 
@@ -26,28 +26,31 @@
 #define BACKLOG_LIMIT 4096u
 #define SPIN_NS       30000u
 #define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes .. */
-#define SPIN_FLIGHT_NS                                                                                               \
-    2000000u             /* .. or a copy: a thread that waits for something in flight goes on as soon as it is done */
-#define SPIN_MISSES   3u /* in a row: from here on it is tried .. */
+#define SPIN_FLIGHT_NS                                                                             \
+    2000000u /* .. or a copy: a thread that waits for something in flight goes on as soon as it is \
+                done */
+#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 #define LOOK_NS       8000u /* between two looks at words that streams wait for: at least .. */
 #define LOOK_PART     16u   /* .. this part of what has been waited .. */
 #define LOOK_MAX_NS   500000u
-#define LOOK_SPIN_NS  (2 * GM_NS_PER_MS) /* .. at first without sleep, if there is a processor to spare */
-#define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
-/* A thread that is told to end takes less, unless the device is answering it, or works through its orders with others'. */
+#define LOOK_SPIN_NS                                                                               \
+    (2 * GM_NS_PER_MS) /* .. at first without sleep, if there is a processor to spare */
+#define FLUSH_NS (2 * GM_NS_PER_MS) /* though the ring does not run dry */
+/* A thread that is told to end takes less, unless the device is answering it, or works through its
+ * orders with others'. */
 #define JOIN_S 120u
-/* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver, and one that compiles when it is
- * asked to link. Only touched pages cost memory. */
+/* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver,
+ * and one that compiles when it is asked to link. Only touched pages cost memory. */
 #define STACK_BYTES (8u << 20)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("client");
 
-/* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a client that takes its
- * time, or one that shares our processor and cannot run while we spin) it is only tried now and then. How long; 0: not at
- * all. */
+/* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a
+ * client that takes its time, or one that shares our processor and cannot run while we spin) it is
+ * only tried now and then. How long; 0: not at all. */
 static uint32_t spin_time(struct exe_client *c)
 {
     struct exe_engine *e = c->engine;
@@ -56,12 +59,16 @@ static uint32_t spin_time(struct exe_client *c)
     bool in_flight = e->ops->backlog(c->dev) != 0;
     unsigned others = atomic_load_explicit(&e->spinning, memory_order_relaxed);
     if (e->info->runs_elsewhere)
-        return others >= e->spin_limit ? 0 : in_flight && others < e->spin_limit / 8 ? SPIN_FLIGHT_NS : SPIN_GPU_NS;
-    return in_flight || others >= e->spin_limit ? 0 : SPIN_NS; /* the processors have better things to do */
+        return others >= e->spin_limit                   ? 0
+               : in_flight && others < e->spin_limit / 8 ? SPIN_FLIGHT_NS
+                                                         : SPIN_GPU_NS;
+    return in_flight || others >= e->spin_limit
+               ? 0
+               : SPIN_NS; /* the processors have better things to do */
 }
 
-/* Nobody tells when a word changes. The longer streams have waited, the longer are the pauses; but what a device has just been asked
- * for, it has soon. `reads`: or until a record comes. */
+/* Nobody tells when a word changes. The longer streams have waited, the longer are the pauses; but
+ * what a device has just been asked for, it has soon. `reads`: or until a record comes. */
 static void pause_between_looks(struct exe_client *c, uint32_t bell, bool reads)
 {
     struct exe_engine *e = c->engine;
@@ -75,7 +82,8 @@ static void pause_between_looks(struct exe_client *c, uint32_t bell, bool reads)
         return;
     }
     atomic_fetch_add_explicit(&e->spinning, 1, memory_order_relaxed);
-    while (gm_now_ns() - now < pause && tp_ring_bell(&c->ring) == bell && !(reads && tp_ring_pending(&c->ring)))
+    while (gm_now_ns() - now < pause && tp_ring_bell(&c->ring) == bell &&
+           !(reads && tp_ring_pending(&c->ring)))
         gm_cpu_relax();
     atomic_fetch_sub_explicit(&e->spinning, 1, memory_order_relaxed);
 }
@@ -117,9 +125,10 @@ bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool mor
     return result == 0;
 }
 
-/* Takes up to a batch of records; fewer where a run of many operations has filled the device. How many, or -1 when the client
- * has failed. */
-static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity, uint32_t depth)
+/* Takes up to a batch of records; fewer where a run of many operations has filled the device. How
+ * many, or -1 when the client has failed. */
+static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity,
+                      uint32_t depth)
 {
     for (unsigned n = 0; n < BATCH; n++) {
         int peeked = tp_ring_peek(&c->ring, record, capacity);
@@ -137,7 +146,8 @@ static int take_batch(struct exe_client *c, struct wire_record *record, size_t c
     return BATCH;
 }
 
-/* Somebody may wait for what came long ago, while others of the program keep the ring from running dry. */
+/* Somebody may wait for what came long ago, while others of the program keep the ring from running
+ * dry. */
 static void flush_in_time(struct exe_client *c, uint64_t *flushed)
 {
     uint64_t now = gm_now_ns();
@@ -211,14 +221,18 @@ void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVI
         memcpy(out, encoded->data, GM_MIN((size_t)encoded->size, DEV_DEVICES * sizeof(*out)));
 }
 
-int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct exe_client **out)
+int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m,
+                      struct exe_client **out)
 {
     struct exe_client *c = calloc(1, sizeof(*c));
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
-    *c = (struct exe_client) {
-        .engine = e, .id = m->client, .pid = m->pid, .devices = 1, .areas = { -1, -1 }, .resumed = m->resumed != 0
-    };
+    *c = (struct exe_client) { .engine = e,
+                               .id = m->client,
+                               .pid = m->pid,
+                               .devices = 1,
+                               .areas = { -1, -1 },
+                               .resumed = m->resumed != 0 };
     for (unsigned i = 0; i < EXE_MODULE_BUCKETS; i++)
         gm_list_init(&c->modules[i]);
     pthread_mutex_init(&c->modules_lock, NULL);
@@ -256,7 +270,8 @@ int exe_client_open(struct exe_client *c, const struct wire_engine_client_add *m
     if (result != 0)
         return result;
     c->calls = atomic_load_explicit(&c->session.control->replied.value, memory_order_relaxed);
-    tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data, c->session.ring_size);
+    tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data,
+                          c->session.ring_size);
     pthread_mutex_lock(&e->clients_lock); /* faults are looked up by it */
     c->dev = dev;
     pthread_mutex_unlock(&e->clients_lock);
@@ -268,7 +283,8 @@ int exe_client_device(struct exe_client *c, uint32_t device)
     const struct dev_ops *ops = c->engine->ops;
     if (device >= c->engine->devices)
         return GM_CUDA_INVALID_DEVICE;
-    int result = !exe_client_uses(c, device) && ops->client_device ? ops->client_device(c->dev, device) : 0;
+    int result =
+        !exe_client_uses(c, device) && ops->client_device ? ops->client_device(c->dev, device) : 0;
     if (result == 0)
         atomic_fetch_or_explicit(&c->devices, 1u << device, memory_order_release);
     return result;
@@ -289,8 +305,10 @@ int exe_client_start(struct exe_client *c)
     c->started = true;
     if (c->has_thread || c->stopped)
         return 0;
-    if (c->resumed && atomic_load_explicit(&c->session.control->mortal, memory_order_acquire) != 0) {
-        exe_client_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "variables, arrays or textures were lost with the executor");
+    if (c->resumed &&
+        atomic_load_explicit(&c->session.control->mortal, memory_order_acquire) != 0) {
+        exe_client_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
+                        "variables, arrays or textures were lost with the executor");
         return 0;
     }
     int r = exe_thread_start(&c->thread, client_thread, c);
@@ -301,8 +319,8 @@ int exe_client_start(struct exe_client *c)
     return GM_CUDA_OUT_OF_MEMORY;
 }
 
-/* The device's answer may take as long as it likes. A thread that hangs for another reason does so in a driver that does not get on,
- * perhaps behind a kernel that does not end. */
+/* The device's answer may take as long as it likes. A thread that hangs for another reason does so
+ * in a driver that does not get on, perhaps behind a kernel that does not end. */
 static void join(struct exe_client *c)
 {
     struct timespec until;
@@ -333,8 +351,10 @@ void exe_client_stop(struct exe_client *c)
     }
     c->stopped = true;
     c->engine->ops->client_stop(c->dev);
-    /* A client with an error has threads that wait for what will not happen; one that is simply gone has not. */
-    if (c->session.base && atomic_load_explicit(&c->session.control->error, memory_order_acquire) != 0)
+    /* A client with an error has threads that wait for what will not happen; one that is simply
+     * gone has not. */
+    if (c->session.base &&
+        atomic_load_explicit(&c->session.control->error, memory_order_acquire) != 0)
         tp_session_release_waiters(&c->session);
 }
 
@@ -343,7 +363,8 @@ bool exe_client_end(struct exe_client *c)
     struct exe_engine *e = c->engine;
     struct dev_client *dev = c->dev;
     exe_client_stop(c);
-    pthread_mutex_lock(&e->clients_lock); /* no fault is looked up by what may be another client's soon */
+    pthread_mutex_lock(
+        &e->clients_lock); /* no fault is looked up by what may be another client's soon */
     c->dev = NULL;
     pthread_mutex_unlock(&e->clients_lock);
     e->ops->client_destroy(dev); /* with its queues and modules */
@@ -395,7 +416,9 @@ void exe_client_fail(struct exe_client *c, int result, uint64_t address, const c
     tp_session_fail(&c->session, (uint32_t)result, address);
     char line[512];
     snprintf(line, sizeof(line), "%s", text ? text : "");
-    const struct wire_engine_client_fault m = { .client = c->id, .result = result, .address = address, .text = line };
+    const struct wire_engine_client_fault m = {
+        .client = c->id, .result = result, .address = address, .text = line
+    };
     wire_enc_init(&e, packet, sizeof(packet));
     wire_pack_engine_client_fault(&e, 0, &m);
     /* Fails only when the server is gone, and then so is everything. */

@@ -1,10 +1,11 @@
 /*
- * What the executor of a device that is contained gives up before the first client comes: it runs programs' kernels, so
- * nobody believes it, and what it cannot do no kernel that finds a hole in it can.
+ * What the executor of a device that is contained gives up before the first client comes: it runs
+ * programs' kernels, so nobody believes it, and what it cannot do no kernel that finds a hole in it
+ * can.
  *
- * As root's process it becomes a user that has nothing: "gmux" if the machine has one, else a number that belongs to
- * nobody. (Not "nobody": others are that, too, and could kill it.) What it needs of
- * the file system it has opened: its cache, and gmux-jit.
+ * As root's process it becomes a user that has nothing: "gmux" if the machine has one, else a
+ * number that belongs to nobody. (Not "nobody": others are that, too, and could kill it.) What it
+ * needs of the file system it has opened: its cache, and gmux-jit.
  */
 #include <errno.h>
 #include <grp.h>
@@ -20,9 +21,10 @@
 #define USER   "gmux"
 #define NUMBER 65520u /* above those that systemd hands out, below "nobody" */
 
-/* Memory, the server's and gmux-jit's sockets, clients' memfds, threads, sleeping, and files below descriptors. Then what
- * it takes to start gmux-jit, which inherits this list and adds its own. Nothing that reads or traces other processes,
- * makes connections, mounts, or loads anything into the kernel. */
+/* Memory, the server's and gmux-jit's sockets, clients' memfds, threads, sleeping, and files below
+ * descriptors. Then what it takes to start gmux-jit, which inherits this list and adds its own.
+ * Nothing that reads or traces other processes, makes connections, mounts, or loads anything into
+ * the kernel. */
 static const int allowed[] = {
     /* memory */
     SYS_munmap,
@@ -140,7 +142,8 @@ uint32_t exe_confine_user(void)
 static int become(uint32_t user)
 {
     pid_t parent = getppid();
-    if (setgroups(0, NULL) < 0 || setresgid(user, user, user) < 0 || setresuid(user, user, user) < 0)
+    if (setgroups(0, NULL) < 0 || setresgid(user, user, user) < 0 ||
+        setresuid(user, user, user) < 0)
         return -errno;
     /* The kernel forgets it with the change. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);

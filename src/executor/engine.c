@@ -1,6 +1,6 @@
 /*
- * The main thread: the server's messages, each an order that is answered with its serial. What an order is, is in work.c; when and by which thread it is
- * carried out, in order.c.
+ * The main thread: the server's messages, each an order that is answered with its serial. What an
+ * order is, is in work.c; when and by which thread it is carried out, in order.c.
  */
 #include "executor/order.h"
 
@@ -46,9 +46,10 @@ static int answer_load(struct exe_engine *e, struct exe_order *o)
     GM_AUTO_FD int info_fd = o->info_fd;
     if (log && strlen(log) > 16384)
         log[16384] = '\0';
-    const struct wire_engine_module_loaded answer = {
-        .result = o->result, .globals_size = o->info.globals_size, .globals_align = o->info.globals_align, .log = log
-    };
+    const struct wire_engine_module_loaded answer = { .result = o->result,
+                                                      .globals_size = o->info.globals_size,
+                                                      .globals_align = o->info.globals_align,
+                                                      .log = log };
     wire_enc_init(&enc, packet_out, sizeof(packet_out));
     wire_pack_engine_module_loaded(&enc, o->serial, &answer);
     return tp_send(e->server, &enc, &info_fd, o->result == 0 ? 1 : 0);
@@ -56,7 +57,8 @@ static int answer_load(struct exe_engine *e, struct exe_order *o)
 
 int exe_order_answer(struct exe_engine *e, struct exe_order *o)
 {
-    return o->type == WIRE_ENGINE_MODULE_LOAD ? answer_load(e, o) : send_done(e, o->serial, o->result);
+    return o->type == WIRE_ENGINE_MODULE_LOAD ? answer_load(e, o)
+                                              : send_done(e, o->serial, o->result);
 }
 
 /* --- the main thread -------------------------------------------------------------------------- */
@@ -94,15 +96,16 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
     const struct wire_message_info *info = wire_message_info(p->header.type);
     struct wire_dec body = p->body;
 
-    if (!info || info->receiver != WIRE_EXECUTOR || p->fds_count < info->fds_min || p->fds_count > info->fds ||
-        !info->check(&body) || !exe_order_kind(p->header.type)) {
+    if (!info || info->receiver != WIRE_EXECUTOR || p->fds_count < info->fds_min ||
+        p->fds_count > info->fds || !info->check(&body) || !exe_order_kind(p->header.type)) {
         gm_error(&topic, "the server sent a message that is none (type %u)", p->header.type);
         return -EBADMSG;
     }
     return p->header.type == WIRE_ENGINE_CLIENT_ADD ? on_client_add(e, p) : on_order(e, p);
 }
 
-void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address, const char *text)
+void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address,
+                             const char *text)
 {
     struct exe_engine *e = arg;
     pthread_mutex_lock(&e->clients_lock); /* keeps the client from being destroyed meanwhile */
@@ -177,7 +180,8 @@ static int send_ready(struct exe_engine *e)
 
 int exe_engine_run(struct exe_engine *e)
 {
-    struct pollfd polled[] = { { .fd = e->server, .events = POLLIN }, { .fd = e->failures, .events = POLLIN } };
+    struct pollfd polled[] = { { .fd = e->server, .events = POLLIN },
+                               { .fd = e->failures, .events = POLLIN } };
     int r = send_traits(e);
     if (r >= 0)
         r = send_ready(e);

@@ -1,10 +1,11 @@
 /*
- * gmux-executor: the disposable process that owns the devices and runs what the clients ask of it. It believes its
- * server, which started it, and nobody else.
+ * gmux-executor: the disposable process that owns the devices and runs what the clients ask of it.
+ * It believes its server, which started it, and nobody else.
  *
- * Threads. The main thread takes the server's engine_* messages; those that may take long are carried out by workers beside it
- * (order.h). Each client has a thread that reads that client's command ring and hands its records to the device. The device has
- * threads of its own, which report faults. A client that fails, for whatever reason, ends the same way: sticky error in its session,
+ * Threads. The main thread takes the server's engine_* messages; those that may take long are
+ * carried out by workers beside it (order.h). Each client has a thread that reads that client's
+ * command ring and hands its records to the device. The device has threads of its own, which report
+ * faults. A client that fails, for whatever reason, ends the same way: sticky error in its session,
  * its thread ends, a worker takes its work off the device and lets its waiters go.
  */
 #ifndef GMUX_EXECUTOR_EXECUTOR_H
@@ -27,7 +28,7 @@ struct exe_stream {
     uint64_t value; /* the same of those that open when a word has a value */
     struct dev_queue *queue;
     uint32_t device; /* of the number, for good; DEV_DEVICES: it had no queue yet */
-    bool retired;    /* its last record was `retire`: the queue goes when the device is done with it */
+    bool retired; /* its last record was `retire`: the queue goes when the device is done with it */
 };
 
 struct exe_module {
@@ -41,7 +42,8 @@ struct exe_module {
 struct exe_engine;
 
 struct exe_client {
-    struct gm_list link; /* engine->clients; the main thread changes it, under engine->clients_lock */
+    struct gm_list
+        link; /* engine->clients; the main thread changes it, under engine->clients_lock */
     struct exe_engine *engine;
     uint32_t id;
     uint32_t pid;
@@ -57,7 +59,8 @@ struct exe_client {
     unsigned beside;       /* of those, with workers */
     bool stopping;         /* it has failed, and the order is given */
 
-    /* engine->jobs.lock: the order that waits until the device has let go of the client, and that it has. */
+    /* engine->jobs.lock: the order that waits until the device has let go of the client, and that
+     * it has. */
     struct exe_order *removal;
     bool gone;
 
@@ -67,9 +70,10 @@ struct exe_client {
     _Atomic bool started; /* its ring is read, or was */
     bool stopped;         /* its work is off the device */
 
-    _Atomic bool stop;    /* order to the thread */
-    _Atomic bool failed;  /* set once, by the thread that found out */
-    _Atomic bool leaving; /* it has failed, or is to be stopped: what waits for it on the device need not */
+    _Atomic bool stop;   /* order to the thread */
+    _Atomic bool failed; /* set once, by the thread that found out */
+    _Atomic bool
+        leaving; /* it has failed, or is to be stopped: what waits for it on the device need not */
 
     /* The client's thread only. */
     struct tp_ring ring;
@@ -85,11 +89,12 @@ struct exe_client {
     uint64_t calls;       /* answered */
     uint8_t *reply;       /* where an answer is made; allocated with the first call */
 
-    /* A question is with the device, which may take long, as a driver that compiles does: nobody waits for that with a lock held,
-     * and no module goes meanwhile. The client's thread sets it, under modules_lock. */
+    /* A question is with the device, which may take long, as a driver that compiles does: nobody
+     * waits for that with a lock held, and no module goes meanwhile. The client's thread sets it,
+     * under modules_lock. */
     _Atomic bool asking;
-    bool
-        awaited; /* modules_lock: an order had to wait for that once, and the main thread wants to hear when it is over */
+    bool awaited; /* modules_lock: an order had to wait for that once, and the main thread wants to
+                     hear when it is over */
 
     /* Orders change it, the client's thread launches from it. */
     pthread_mutex_t modules_lock;
@@ -111,7 +116,8 @@ struct exe_engine {
     uint32_t devices;
     const struct dev_info *info; /* of the first; what is the same for all is read here */
     int server;                  /* socket; sends are whole packets, from any thread */
-    int failures; /* eventfd: a client failed, or an order is done, or what it waits for is over: main thread please look */
+    int failures; /* eventfd: a client failed, or an order is done, or what it waits for is over:
+                     main thread please look */
     struct exe_jobs jobs;
     unsigned descriptors; /* main thread: of orders that wait or are worked at */
     unsigned descriptors_max;
@@ -124,17 +130,20 @@ struct exe_engine {
 
 /* --- engine.c: the server's messages ---------------------------------------------------------- */
 
-/* Main thread: tells the server that the device is ready, then serves until the socket closes. Exit status. */
+/* Main thread: tells the server that the device is ready, then serves until the socket closes. Exit
+ * status. */
 int exe_engine_run(struct exe_engine *e);
 /* Any thread: dev_events.client_fault. */
-void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address, const char *text);
+void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address,
+                             const char *text);
 
 /* --- confine.c -------------------------------------------------------------------------------- */
 
-/* Whom the executor of a contained device becomes; 0: it stays who it is, having no more than its user. */
+/* Whom the executor of a contained device becomes; 0: it stays who it is, having no more than its
+ * user. */
 uint32_t exe_confine_user(void);
-/* Once the device is open: gives up what it does not need, for ever and for all threads. 0 or -errno; `what` (a word or
- * two) says what failed. */
+/* Once the device is open: gives up what it does not need, for ever and for all threads. 0 or
+ * -errno; `what` (a word or two) says what failed. */
 GM_MUST_CHECK int exe_confine(const struct dev_ops *ops, uint32_t user, const char **what);
 
 /* --- order.c ---------------------------------------------------------------------------------- */
@@ -148,26 +157,30 @@ void exe_order_client_gone(void *arg, struct tp_session *session);
 /* The multiprocessors of each device, as the server says it. */
 void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVICES]);
 /* A client of that number, to be opened. Main thread. CUresult. */
-int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct exe_client **out);
-/* Maps the session and makes the client on the device, with the message's descriptors, of which it takes those that it keeps. If that
- * fails there is nothing of it but the number. CUresult. */
+int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m,
+                      struct exe_client **out);
+/* Maps the session and makes the client on the device, with the message's descriptors, of which it
+ * takes those that it keeps. If that fails there is nothing of it but the number. CUresult. */
 int exe_client_open(struct exe_client *c, const struct wire_engine_client_add *m, int *fds);
 /* Starts reading the ring. CUresult. */
 int exe_client_start(struct exe_client *c);
-/* Ends the thread and takes the client's work off the device; its waiters return. It waits for as long as the device is answering the
- * client; a thread that does not end otherwise ends the executor. */
+/* Ends the thread and takes the client's work off the device; its waiters return. It waits for as
+ * long as the device is answering the client; a thread that does not end otherwise ends the
+ * executor. */
 void exe_client_stop(struct exe_client *c);
-/* Stops it, and the device forgets it; then nothing but exe_client_free() may be done with it. False: not before the device says so. */
+/* Stops it, and the device forgets it; then nothing but exe_client_free() may be done with it.
+ * False: not before the device says so. */
 bool exe_client_end(struct exe_client *c);
 /* Frees one that has ended. Main thread. */
 void exe_client_free(struct exe_client *c);
 /* Both, on a device that lets go at once. Main thread. NULL is fine. */
 void exe_client_destroy(struct exe_client *c);
-/* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
+/* Any thread: sets the client's sticky error and tells server and main thread. The first call
+ * counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
 
-/* The client's thread: hands over the record last peeked, with `more` behind it, and takes it off the ring. False: the client has
- * failed. */
+/* The client's thread: hands over the record last peeked, with `more` behind it, and takes it off
+ * the ring. False: the client has failed. */
 bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool more);
 
 /* A thread with a stack on which a driver can compile. 0 or -errno. */
@@ -180,7 +193,8 @@ int exe_client_device(struct exe_client *c, uint32_t device);
 /* Whether it is. Any thread. */
 static inline bool exe_client_uses(const struct exe_client *c, uint32_t device)
 {
-    return device < DEV_DEVICES && (atomic_load_explicit(&c->devices, memory_order_acquire) >> device & 1);
+    return device < DEV_DEVICES &&
+           (atomic_load_explicit(&c->devices, memory_order_acquire) >> device & 1);
 }
 
 /* Under modules_lock: the module with this number or NULL. */
@@ -188,11 +202,13 @@ struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
 
 /* --- record.c: from a record to the device; the client's thread only -------------------------- */
 
-/* Checks and hands over one record; `more` is behind it. 0, or a CUresult: the client failed, with a reason in `why`. */
+/* Checks and hands over one record; `more` is behind it. 0, or a CUresult: the client failed, with
+ * a reason in `why`. */
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why);
 /* Nothing would be waited for. Any record, also one that breaks a rule. */
 bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r);
-/* Has the device look at gates that the client may have opened, and at words that streams wait for. */
+/* Has the device look at gates that the client may have opened, and at words that streams wait for.
+ */
 void exe_record_open_gates(struct exe_client *c);
 /* Gives up queues of retired streams; only while the device holds no work of the client. */
 void exe_record_reap(struct exe_client *c);

@@ -74,14 +74,18 @@ static int serve(struct exe_engine *e, const char *device)
     e->devices = e->ops->count(e->dev);
     e->info = e->ops->info(e->dev, 0);
     unsigned cpus = processors();
-    e->spin_limit = e->info->runs_elsewhere ? cpus : cpus / 2; /* it gives way, where nothing else computes here */
-    const struct exe_poller_policy policy = {
-        .keep_ns = EXE_KEEP_NS, .soon_ns = EXE_SOON_NS, .spin_limit = e->spin_limit, .stuck_ms = EXE_STUCK_MS
-    };
+    e->spin_limit = e->info->runs_elsewhere
+                        ? cpus
+                        : cpus / 2; /* it gives way, where nothing else computes here */
+    const struct exe_poller_policy policy = { .keep_ns = EXE_KEEP_NS,
+                                              .soon_ns = EXE_SOON_NS,
+                                              .spin_limit = e->spin_limit,
+                                              .stuck_ms = EXE_STUCK_MS };
     if (e->ops->is_prompt && e->info->runs_elsewhere && cpus >= POLLER_CPUS)
         e->poller = exe_poller_start(&e->spinning, &policy);
     int status = exe_engine_run(e);
-    /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees faster. */
+    /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees
+     * faster. */
     _exit(status);
 }
 
@@ -126,7 +130,8 @@ int main(int argc, char **argv)
     if (e.server < 0 || !device || optind != argc)
         return usage();
 
-    /* An executor never outlives its server; the socket says so too, but only to a main thread that reads it. */
+    /* An executor never outlives its server; the socket says so too, but only to a main thread that
+     * reads it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
     /* Every thread an arena of its own would cost each idle client 130 KiB. */

@@ -16,13 +16,16 @@
 /* Two of the same module, or one is about all. */
 static bool share_module(const struct exe_order *a, const struct exe_order *b)
 {
-    return a->touches & b->touches & EXE_MODULES && (!a->module || !b->module || a->module == b->module);
+    return a->touches & b->touches & EXE_MODULES &&
+           (!a->module || !b->module || a->module == b->module);
 }
 
-/* `before`: what those before it touch, with a bit for each module that may stand for others, too. */
+/* `before`: what those before it touch, with a bit for each module that may stand for others, too.
+ */
 static bool is_behind(const struct exe_order *o, const struct exe_order *before)
 {
-    if (before->touches & (o->touches | o->needs) & ~EXE_MODULES || before->needs & o->touches & EXE_VALUES)
+    if (before->touches & (o->touches | o->needs) & ~EXE_MODULES ||
+        before->needs & o->touches & EXE_VALUES)
         return true;
     if (!(before->modules & o->modules))
         return false;
@@ -42,8 +45,9 @@ static void add(struct exe_order *before, const struct exe_order *o)
     before->modules |= o->modules;
 }
 
-/* If nothing before it is in its way. What was tried while the device answered the client is tried again when that is over. What a stop
- * waits for (it needs something) does not wait for its turn among many. */
+/* If nothing before it is in its way. What was tried while the device answered the client is tried
+ * again when that is over. What a stop waits for (it needs something) does not wait for its turn
+ * among many. */
 static bool may_begin(const struct exe_order *o)
 {
     bool one_of_many = (o->touches & EXE_MODULES) && o->module && !o->needs;
@@ -109,8 +113,8 @@ static void *worker_thread(void *arg)
     return NULL;
 }
 
-/* There are as many workers as there is work: one that had to wait for another's would have somebody wait for another client.
- * Without memory for one the main thread does it. */
+/* There are as many workers as there is work: one that had to wait for another's would have
+ * somebody wait for another client. Without memory for one the main thread does it. */
 static void hand_over(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_jobs *j = &e->jobs;
@@ -247,7 +251,8 @@ static int forget(struct exe_engine *e, struct exe_client *c)
 static int take_back(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_client *c = o->client;
-    bool removed = o->type == WIRE_ENGINE_CLIENT_REMOVE || (o->type == WIRE_ENGINE_CLIENT_ADD && o->result != 0);
+    bool removed = o->type == WIRE_ENGINE_CLIENT_REMOVE ||
+                   (o->type == WIRE_ENGINE_CLIENT_ADD && o->result != 0);
     o->working = false;
     c->beside--;
     if (o->again)

@@ -1,11 +1,13 @@
 /*
- * Orders: what the server has the executor do, from the packet to the answer. The main thread carries out what is done at once. What may take long (a driver
- * that compiles a module, pins gigabytes, waits for the kernel of a client that is gone) is done beside it, by a worker, so that nobody
- * but its own client waits for it.
+ * Orders: what the server has the executor do, from the packet to the answer. The main thread
+ * carries out what is done at once. What may take long (a driver that compiles a module, pins
+ * gigabytes, waits for the kernel of a client that is gone) is done beside it, by a worker, so that
+ * nobody but its own client waits for it.
  *
- * Orders of one client that touch the same thing are carried out in the order in which they came; others need not wait for each
- * other. What each kind touches is said in work.c. An order that has to wait, or that is done beside the main thread, is
- * announced to the server with engine_later, which goes by that when it judges whether the executor still lives.
+ * Orders of one client that touch the same thing are carried out in the order in which they came;
+ * others need not wait for each other. What each kind touches is said in work.c. An order that has
+ * to wait, or that is done beside the main thread, is announced to the server with engine_later,
+ * which goes by that when it judges whether the executor still lives.
  */
 #ifndef GMUX_EXECUTOR_ORDER_H
 #define GMUX_EXECUTOR_ORDER_H
@@ -34,13 +36,15 @@ struct exe_order {
     unsigned fds_count;
 
     uint32_t touches; /* EXE_MEMORY .. */
-    uint32_t needs;   /* as earlier orders have made it; later ones may change it meanwhile, but for VALUES */
+    uint32_t needs;   /* as earlier orders have made it; later ones may change it meanwhile, but for
+                         VALUES */
     uint32_t module;  /* 0: all, if it touches any */
     uint64_t modules; /* a bit for each, which others may have, too */
     bool beside;      /* may take long */
     bool working;     /* a worker has it */
     bool leaves;      /* it is carried out when the device says that the client is gone */
-    bool again;       /* it could not be carried out when it was tried: the device was answering the client */
+    bool again;       /* it could not be carried out when it was tried: the device was answering the
+                         client */
 
     /* The answer. */
     int result;
@@ -51,12 +55,13 @@ struct exe_order {
 
 /* --- order.c; main thread. 0 or -errno, which ends the executor ------------------------------- */
 
-/* Carries out an order of a client, or sees to it that this will be done. `o` is the caller's, filled as far as `fds_count`, else zero;
- * it has no descriptors any more if they were taken. */
+/* Carries out an order of a client, or sees to it that this will be done. `o` is the caller's,
+ * filled as far as `fds_count`, else zero; it has no descriptors any more if they were taken. */
 int exe_order_take(struct exe_engine *e, struct exe_order *o);
 /* A client has failed: its work goes off the device. */
 void exe_order_stop(struct exe_engine *e, struct exe_client *c);
-/* After the main thread was woken: answers what workers are done with, and begins what waited for it. */
+/* After the main thread was woken: answers what workers are done with, and begins what waited for
+ * it. */
 int exe_orders_go_on(struct exe_engine *e);
 /* So many are kept that descriptors for more may not be had: none should be read. */
 bool exe_orders_are_many(const struct exe_engine *e);

@@ -1,6 +1,7 @@
 /*
- * A client is the poller's while it is in its place in `clients` and `at` says so. The poller writes `at`, then looks whether the
- * client is still there; its thread takes it out, then waits until `at` is another one: at least one of them sees the other.
+ * A client is the poller's while it is in its place in `clients` and `at` says so. The poller
+ * writes `at`, then looks whether the client is still there; its thread takes it out, then waits
+ * until `at` is another one: at least one of them sees the other.
  */
 #include "executor/poller.h"
 
@@ -28,7 +29,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("poller");
 static bool is_worth_it(const struct exe_poller *p, const struct exe_client *c)
 {
     const struct exe_turn *t = &c->turn;
-    return !c->gates && !c->retired && !t->seldom && (t->refused < REFUSALS || t->refused % RETRY == 0) &&
+    return !c->gates && !c->retired && !t->seldom &&
+           (t->refused < REFUSALS || t->refused % RETRY == 0) &&
            atomic_load_explicit(&p->stuck, memory_order_relaxed) !=
                atomic_load_explicit(&p->rounds, memory_order_relaxed);
 }
@@ -73,9 +75,10 @@ static void take_back(struct exe_poller *p, struct exe_client *c)
             nanosleep(&pause, NULL);
 }
 
-/* Until the bell has moved on, which it does when the poller has something for the client's thread, or the poller looks no more, and a
- * slice is over, or it has not got on for a while. */
-static void sleep_beside(struct exe_poller *p, struct exe_client *c, uint32_t bell, uint32_t slice_ms)
+/* Until the bell has moved on, which it does when the poller has something for the client's thread,
+ * or the poller looks no more, and a slice is over, or it has not got on for a while. */
+static void sleep_beside(struct exe_poller *p, struct exe_client *c, uint32_t bell,
+                         uint32_t slice_ms)
 {
     uint64_t before, now = atomic_load(&p->rounds);
     do {
@@ -128,7 +131,8 @@ static bool serve(struct exe_client *c)
     } buffer;
     unsigned n = 0;
     for (; n < SERVE_MAX && tp_ring_pending(&c->ring); n++) {
-        if (tp_ring_peek(&c->ring, &buffer.record, sizeof(buffer)) < 0 || !exe_record_is_prompt(c, &buffer.record))
+        if (tp_ring_peek(&c->ring, &buffer.record, sizeof(buffer)) < 0 ||
+            !exe_record_is_prompt(c, &buffer.record))
             break;
         if (!exe_client_take(c, &buffer.record, false))
             return false;
@@ -216,7 +220,8 @@ static void *poll_clients(void *arg)
     return NULL;
 }
 
-struct exe_poller *exe_poller_start(_Atomic unsigned *spinning, const struct exe_poller_policy *policy)
+struct exe_poller *exe_poller_start(_Atomic unsigned *spinning,
+                                    const struct exe_poller_policy *policy)
 {
     struct exe_poller *p = calloc(1, sizeof(*p));
     pthread_t thread;

@@ -1,13 +1,15 @@
 /*
- * The poller: one thread that looks at the rings of all clients whose own threads have gone to sleep, as io_uring's SQPOLL thread
- * does, and takes what comes there in their stead: who comes back after a pause does not have to wait until a sleeping
- * thread runs again.
+ * The poller: one thread that looks at the rings of all clients whose own threads have gone to
+ * sleep, as io_uring's SQPOLL thread does, and takes what comes there in their stead: who comes
+ * back after a pause does not have to wait until a sleeping thread runs again.
  *
- * It takes only what is prompt (device.h). For everything else, and when there is much, it wakes the client's thread and has nothing
- * more to do with that client until its thread sleeps again; a client for which that happens each time does without. Whose records
- * come soon after one another is better served by a thread that spins, as long as there are processors for it: one thread
- * cannot hand over for many. A client that is silent for a while sleeps altogether; with none left the poller sleeps, too.
- * When a driver keeps the poller, the clients' threads notice, and do without it until it gets on.
+ * It takes only what is prompt (device.h). For everything else, and when there is much, it wakes
+ * the client's thread and has nothing more to do with that client until its thread sleeps again; a
+ * client for which that happens each time does without. Whose records come soon after one another
+ * is better served by a thread that spins, as long as there are processors for it: one thread
+ * cannot hand over for many. A client that is silent for a while sleeps altogether; with none left
+ * the poller sleeps, too. When a driver keeps the poller, the clients' threads notice, and do
+ * without it until it gets on.
  */
 #ifndef GMUX_EXECUTOR_POLLER_H
 #define GMUX_EXECUTOR_POLLER_H
@@ -35,11 +37,11 @@ struct exe_poller_policy {
 
 struct exe_poller {
     _Atomic(struct exe_client *) clients[EXE_POLLED_MAX]; /* in no order; NULL: a free place */
-    _Atomic(struct exe_client *) at;                      /* whose ring it is at, if that is still in its place */
-    _Atomic uint64_t rounds;                              /* that it has begun */
-    _Atomic uint64_t stuck;                               /* the one that takes it long; 0: none */
-    _Atomic uint32_t sleeps;                              /* a futex */
-    _Atomic unsigned *spinning;                           /* the engine's */
+    _Atomic(struct exe_client *) at; /* whose ring it is at, if that is still in its place */
+    _Atomic uint64_t rounds;         /* that it has begun */
+    _Atomic uint64_t stuck;          /* the one that takes it long; 0: none */
+    _Atomic uint32_t sleeps;         /* a futex */
+    _Atomic unsigned *spinning;      /* the engine's */
     struct exe_poller_policy policy;
 };
 
@@ -54,10 +56,13 @@ struct exe_turn {
     bool burst;       /* .. and its thread is on its way */
 };
 
-/* Starts one, which stays for good and counts among those that spin while it is awake. NULL: there is none to be had. */
-struct exe_poller *exe_poller_start(_Atomic unsigned *spinning, const struct exe_poller_policy *policy);
-/* The client's thread, where there is a poller, with everything handed over: it sleeps until its bell has moved on from there, or a slice is over. Meanwhile
- * the poller stands in for it, if that is worth it. True: records come soon after one another, and it had better spin. */
+/* Starts one, which stays for good and counts among those that spin while it is awake. NULL: there
+ * is none to be had. */
+struct exe_poller *exe_poller_start(_Atomic unsigned *spinning,
+                                    const struct exe_poller_policy *policy);
+/* The client's thread, where there is a poller, with everything handed over: it sleeps until its
+ * bell has moved on from there, or a slice is over. Meanwhile the poller stands in for it, if that
+ * is worth it. True: records come soon after one another, and it had better spin. */
 bool exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms);
 
 #endif

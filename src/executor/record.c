@@ -1,9 +1,10 @@
 /*
- * Records of a command ring: checked here for what only the executor knows (streams, sequence numbers, modules), then
- * handed to the device, which checks addresses. A record that breaks a rule fails its client.
+ * Records of a command ring: checked here for what only the executor knows (streams, sequence
+ * numbers, modules), then handed to the device, which checks addresses. A record that breaks a rule
+ * fails its client.
  *
- * `accepted` is stored before the device sees the operation and the ring moves on after: if the executor dies in
- * between, accepted != completed tells the server that something was in flight.
+ * `accepted` is stored before the device sees the operation and the ring moves on after: if the
+ * executor dies in between, accepted != completed tells the server that something was in flight.
  */
 #include "executor/executor.h"
 
@@ -30,12 +31,16 @@ static struct exe_stream *find_stream(struct exe_client *c, uint32_t number)
         *chunk = calloc(EXE_STREAMS_PER_CHUNK, sizeof(**chunk));
         if (!*chunk)
             return NULL;
-        /* A new session's words are zero; under a second executor counting goes on where the first one stood. */
+        /* A new session's words are zero; under a second executor counting goes on where the first
+         * one stood. */
         uint32_t first = number - number % EXE_STREAMS_PER_CHUNK;
-        for (uint32_t i = 0; i < EXE_STREAMS_PER_CHUNK && first + i < c->session.streams_count; i++) {
+        for (uint32_t i = 0; i < EXE_STREAMS_PER_CHUNK && first + i < c->session.streams_count;
+             i++) {
             (*chunk)[i].device = DEV_DEVICES;
-            (*chunk)[i].last =
-                c->resumed ? atomic_load_explicit(&c->session.streams[first + i].accepted, memory_order_relaxed) : 0;
+            (*chunk)[i].last = c->resumed
+                                   ? atomic_load_explicit(&c->session.streams[first + i].accepted,
+                                                          memory_order_relaxed)
+                                   : 0;
         }
     }
     return &(*chunk)[number % EXE_STREAMS_PER_CHUNK];
@@ -62,7 +67,8 @@ static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t num
     return c->engine->ops->queue_create(c->dev, s->device, number, s->last, priority, &s->queue);
 }
 
-/* Around what the device may take long to answer, with modules_lock held, which is free meanwhile. */
+/* Around what the device may take long to answer, with modules_lock held, which is free meanwhile.
+ */
 static void begin_asking(struct exe_client *c)
 {
     atomic_store_explicit(&c->asking, true, memory_order_release);
@@ -94,8 +100,8 @@ static void find_names(struct exe_client *c, struct exe_module *m)
         if (name->module != m->id)
             continue;
         wire_enc_init(&args, scratch, 2 * sizeof(*name));
-        wire_put_call_function_find(&args,
-                                    &(struct wire_call_function_find) { .index = name->index, .name = name->text });
+        wire_put_call_function_find(
+            &args, &(struct wire_call_function_find) { .index = name->index, .name = name->text });
         wire_dec_init(&decoded, scratch, args.size);
         wire_enc_init(&reply, scratch + 2 * sizeof(*name), TP_REPLY_BYTES);
         const struct dev_call call = { .function = WIRE_CALL_FUNCTION_FIND,
@@ -125,8 +131,9 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
     struct take *t = arg;
     struct exe_client *c = t->client;
     uint32_t size = r->head.size - (uint32_t)sizeof(*r);
-    if (r->attributes && (!c->engine->info->launch_attributes || r->attributes > DEV_LAUNCH_ATTRIBUTES_MAX ||
-                          size < r->attributes * DEV_LAUNCH_ATTRIBUTE)) {
+    if (r->attributes &&
+        (!c->engine->info->launch_attributes || r->attributes > DEV_LAUNCH_ATTRIBUTES_MAX ||
+         size < r->attributes * DEV_LAUNCH_ATTRIBUTE)) {
         t->why = "launch with attributes that the device does not know, or not as many as it says";
         return GM_CUDA_INVALID_VALUE;
     }
@@ -190,10 +197,13 @@ static int take_wait(void *arg, const struct wire_rec_wait *r)
     struct take *t = arg;
     struct exe_client *c = t->client;
     const struct dev_ops *ops = c->engine->ops;
-    struct exe_stream *other = r->other < c->session.streams_count ? find_stream(c, r->other) : NULL;
+    struct exe_stream *other =
+        r->other < c->session.streams_count ? find_stream(c, r->other) : NULL;
 
-    /* A wait for something not yet taken could never end: what it waits for stands behind it in the ring. */
-    if (!other || r->other_seq > other->last || (other == t->stream && r->other_seq >= r->head.seq)) {
+    /* A wait for something not yet taken could never end: what it waits for stands behind it in the
+     * ring. */
+    if (!other || r->other_seq > other->last ||
+        (other == t->stream && r->other_seq >= r->head.seq)) {
         t->why = "wait for a record that does not exist";
         return GM_CUDA_INVALID_VALUE;
     }
@@ -250,8 +260,9 @@ static int take_mark(void *arg, const struct wire_rec_mark *r)
     return t->client->engine->ops->mark(t->stream->queue, t->seq);
 }
 
-/* Completes like a mark. The queue goes later, when the device holds nothing of this client and says of the queue itself that
- * it is done: the shared word that says so is the client's to forge. */
+/* Completes like a mark. The queue goes later, when the device holds nothing of this client and
+ * says of the queue itself that it is done: the shared word that says so is the client's to forge.
+ */
 static int take_retire(void *arg, const struct wire_rec_retire *r)
 {
     struct take *t = arg;
@@ -287,7 +298,9 @@ static int answer_call(struct exe_client *c, const struct wire_rec_call *r, stru
 {
     const struct dev_ops *ops = c->engine->ops;
     struct wire_dec args;
-    struct dev_call call = { .function = r->function, .device = r->device, .args = &args, .reply = reply };
+    struct dev_call call = {
+        .function = r->function, .device = r->device, .args = &args, .reply = reply
+    };
     if (!ops->call)
         return GM_CUDA_NOT_SUPPORTED;
     if (!exe_client_uses(c, r->device))
@@ -331,7 +344,8 @@ static const struct wire_record *inner(const struct wire_rec_run *r, uint32_t at
 
 static bool may_be_in_run(uint32_t op)
 {
-    return op == WIRE_OP_LAUNCH || op == WIRE_OP_COPY || op == WIRE_OP_FILL || op == WIRE_OP_COPY_ARRAY;
+    return op == WIRE_OP_LAUNCH || op == WIRE_OP_COPY || op == WIRE_OP_FILL ||
+           op == WIRE_OP_COPY_ARRAY;
 }
 
 static bool is_sound(const struct wire_rec_run *r, uint32_t size)
@@ -339,8 +353,8 @@ static bool is_sound(const struct wire_rec_run *r, uint32_t size)
     uint32_t at = 0, count = 0;
     for (; at < size; count++) {
         const struct wire_record *op = inner(r, at);
-        if (size - at < sizeof(*op) || !may_be_in_run(op->op) || !wire_record_check(op) || op->size > size - at ||
-            gm_padded(op->size) > size - at || op->stream || op->seq)
+        if (size - at < sizeof(*op) || !may_be_in_run(op->op) || !wire_record_check(op) ||
+            op->size > size - at || gm_padded(op->size) > size - at || op->stream || op->seq)
             return false;
         at += (uint32_t)gm_padded(op->size);
     }
@@ -367,9 +381,10 @@ static int take_run(void *arg, const struct wire_rec_run *r)
 {
     struct take *t = arg;
     const struct dev_ops *ops = t->client->engine->ops;
-    const struct dev_run run = {
-        .seq = r->head.seq, .count = r->count, .size = r->head.size - (uint32_t)sizeof(*r), .records = r->records
-    };
+    const struct dev_run run = { .seq = r->head.seq,
+                                 .count = r->count,
+                                 .size = r->head.size - (uint32_t)sizeof(*r),
+                                 .records = r->records };
     enum dev_run_verdict verdict = DEV_RUN_PLAIN;
     if (r->reserved || !is_sound(r, run.size)) {
         t->why = "run of operations that are none";
@@ -402,7 +417,8 @@ static const struct wire_record_ops record_ops = {
     .run = take_run,
 };
 
-static bool launch_is_prompt(struct exe_client *c, const struct exe_stream *s, const struct wire_rec_launch *r)
+static bool launch_is_prompt(struct exe_client *c, const struct exe_stream *s,
+                             const struct wire_rec_launch *r)
 {
     pthread_mutex_lock(&c->modules_lock);
     const struct exe_module *m = exe_client_module(c, r->module);
@@ -438,7 +454,8 @@ bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r)
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why)
 {
     struct take t = { .client = c, .seq = r->seq, .more = more };
-    uint32_t count = r->op == WIRE_OP_RUN ? ((const struct wire_rec_run *)(const void *)r)->count : 1;
+    uint32_t count =
+        r->op == WIRE_OP_RUN ? ((const struct wire_rec_run *)(const void *)r)->count : 1;
     uint64_t last = r->seq + count - 1;
 
     *why = "record with an unknown flag or stream";
@@ -448,7 +465,8 @@ int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more
     t.stream = find_stream(c, r->stream);
     if (!t.stream)
         return GM_CUDA_OUT_OF_MEMORY;
-    /* The record that an earlier executor had accepted and finished, but not yet taken off the ring. */
+    /* The record that an earlier executor had accepted and finished, but not yet taken off the
+     * ring. */
     bool seen = c->resumed && !c->any_taken && last == t.stream->last && r->seq != 0;
     c->any_taken = true;
     if (seen)
@@ -481,10 +499,12 @@ void exe_record_open_gates(struct exe_client *c)
         if (!s->gate)
             continue;
         const struct tp_stream_slot *slot = &c->session.streams[i];
-        const uint64_t open = atomic_load_explicit(&slot->gate, memory_order_acquire); /* before the device looks */
+        const uint64_t open =
+            atomic_load_explicit(&slot->gate, memory_order_acquire); /* before the device looks */
         c->engine->ops->gate_moved(s->queue);
         if (s->value && atomic_load_explicit(&slot->gate, memory_order_relaxed) != open)
-            c->look_since = gm_now_ns(); /* who waits for one value soon waits for the next one, perhaps */
+            c->look_since =
+                gm_now_ns(); /* who waits for one value soon waits for the next one, perhaps */
         if (s->value && open >= s->value) {
             s->value = 0;
             c->values--;

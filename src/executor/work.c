@@ -1,6 +1,7 @@
 /*
- * What the server's orders are: what each kind touches of its client, and how it is carried out. The server is trusted; what it passes on
- * from clients (images) is not, and goes to the device as it is.
+ * What the server's orders are: what each kind touches of its client, and how it is carried out.
+ * The server is trusted; what it passes on from clients (images) is not, and goes to the device as
+ * it is.
  */
 #include "executor/order.h"
 
@@ -105,7 +106,8 @@ static void plan_unmap(struct exe_order *o, struct wire_dec *body)
     o->beside |= !apart && u.size >= LONG_HOST_BYTES; /* many pages that were touched */
     if (!apart || u.address < o->client->host_area)
         return;
-    o->touches = EXE_PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */
+    o->touches =
+        EXE_PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */
     o->needs = EXE_MEMORY;
     o->beside = true;
 }
@@ -128,8 +130,8 @@ static int do_add(struct exe_engine *e GM_UNUSED, struct exe_order *o)
     if (!o->client)
         return GM_CUDA_INVALID_HANDLE;
     int result = exe_client_open(o->client, &m, o->fds);
-    /* Under a second executor the ring is left alone until modules and memory are back; engine_client_set comes
-     * last. */
+    /* Under a second executor the ring is left alone until modules and memory are back;
+     * engine_client_set comes last. */
     if (result != 0 || m.resumed)
         return result;
     result = exe_client_start(o->client);
@@ -175,11 +177,13 @@ static int do_peer(struct exe_engine *e, struct exe_order *o)
     wire_get_engine_client_peer(&o->body, &m);
     if (!o->client || m.device >= e->devices || m.peer >= e->devices)
         return GM_CUDA_INVALID_HANDLE;
-    return e->ops->client_peer ? e->ops->client_peer(o->client->dev, m.device, m.peer, m.enabled != 0) : 0;
+    return e->ops->client_peer
+               ? e->ops->client_peer(o->client->dev, m.device, m.peer, m.enabled != 0)
+               : 0;
 }
 
-/* Removing what is not there succeeds, here and below: the server repeats orders that an earlier executor may or may
- * not have carried out. */
+/* Removing what is not there succeeds, here and below: the server repeats orders that an earlier
+ * executor may or may not have carried out. */
 static int do_remove(struct exe_engine *e GM_UNUSED, struct exe_order *o)
 {
     if (o->client)
@@ -212,7 +216,8 @@ static int do_attach(struct exe_engine *e, struct exe_order *o)
     wire_get_engine_attach(&o->body, &m);
     if (!has_memory(o->client) || !e->ops->memory_attach || m.device >= e->devices)
         return GM_CUDA_INVALID_HANDLE;
-    return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], m.offset, m.device, m.access);
+    return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], m.offset, m.device,
+                                 m.access);
 }
 
 static int do_unmap(struct exe_engine *e, struct exe_order *o)
@@ -230,7 +235,8 @@ static int do_array_memory(struct exe_engine *e, struct exe_order *o)
     wire_get_engine_array_memory(&o->body, &m);
     if (!o->client || !exe_client_uses(o->client, m.device))
         return GM_CUDA_INVALID_HANDLE;
-    return e->ops->array_memory ? e->ops->array_memory(o->client->dev, m.device, m.bytes) : GM_CUDA_NOT_SUPPORTED;
+    return e->ops->array_memory ? e->ops->array_memory(o->client->dev, m.device, m.bytes)
+                                : GM_CUDA_NOT_SUPPORTED;
 }
 
 static int do_trim(struct exe_engine *e, struct exe_order *o)
@@ -251,8 +257,8 @@ static struct exe_module *find_module(struct exe_client *c, uint32_t id)
 }
 
 /* Loads the image; on success the module is in the client's table and `info` describes it. */
-static int load(struct exe_engine *e, struct exe_client *c, const struct wire_engine_module_load *m, int fd,
-                struct dev_module_info *info)
+static int load(struct exe_engine *e, struct exe_client *c, const struct wire_engine_module_load *m,
+                int fd, struct dev_module_info *info)
 {
     if (!c || find_module(c, m->module))
         return GM_CUDA_INVALID_HANDLE;
@@ -317,7 +323,8 @@ static int do_place(struct exe_engine *e, struct exe_order *o)
     struct wire_engine_module_place m;
     wire_get_engine_module_place(&o->body, &m);
     struct exe_module *module = has_memory(o->client) ? find_module(o->client, m.module) : NULL;
-    return module ? e->ops->module_place(module->dev, m.globals_address, m.initialise != 0) : GM_CUDA_INVALID_HANDLE;
+    return module ? e->ops->module_place(module->dev, m.globals_address, m.initialise != 0)
+                  : GM_CUDA_INVALID_HANDLE;
 }
 
 static int do_unload(struct exe_engine *e GM_UNUSED, struct exe_order *o)
@@ -336,8 +343,9 @@ static int do_unload(struct exe_engine *e GM_UNUSED, struct exe_order *o)
 static const struct exe_order_kind {
     uint32_t type; /* of the message; 0: the client has failed */
     uint32_t touches, needs;
-    bool beside;                                              /* it may take long */
-    void (*plan)(struct exe_order *o, struct wire_dec *body); /* what else it touches; NULL: nothing */
+    bool beside; /* it may take long */
+    void (*plan)(struct exe_order *o,
+                 struct wire_dec *body); /* what else it touches; NULL: nothing */
     int (*carry_out)(struct exe_engine *e, struct exe_order *o);
 } kinds[] = {
     { 0, WORK, 0, true, plan_end, do_stop },
@@ -356,7 +364,8 @@ static const struct exe_order_kind {
     { WIRE_ENGINE_TRIM, 0, EXE_VALUES, true, NULL,
       do_trim }, /* it needs nothing of the client but that it is there */
     { WIRE_ENGINE_MODULE_LOAD, EXE_MODULES, 0, true, plan_load, do_load },
-    /* It needs a range of its own, which is there until the client is stopped; code may be loaded again, with its variables there. */
+    /* It needs a range of its own, which is there until the client is stopped; code may be loaded
+       again, with its variables there. */
     { WIRE_ENGINE_MODULE_PLACE, EXE_MODULES, EXE_MEMORY | EXE_VALUES, true, plan_place, do_place },
     { WIRE_ENGINE_MODULE_UNLOAD, EXE_MODULES, 0, true, plan_unload, do_unload },
 };

@@ -1,6 +1,7 @@
 /*
- * What of ELF a cubin uses: kernels are function symbols with a bit of their own, a kernel's parameters are records in a
- * section whose info field is the number of the kernel's section, variables are object symbols in sections known by name.
+ * What of ELF a cubin uses: kernels are function symbols with a bit of their own, a kernel's
+ * parameters are records in a section whose info field is the number of the kernel's section,
+ * variables are object symbols in sections known by name.
  */
 #include "fatbin/cubin.h"
 
@@ -14,7 +15,8 @@
 #define SECTION_SHARED 0x7000000au
 #define SYMBOL_KERNEL  0x10u /* in st_other */
 
-/* Records of an info section: a byte of format, a byte of attribute, two of value or, by format, of a length. */
+/* Records of an info section: a byte of format, a byte of attribute, two of value or, by format, of
+ * a length. */
 #define FORMAT_SIZED       4u
 #define ATTR_PARAM         0x17u
 #define ATTR_PARAMS_SIZE   0x19u
@@ -70,8 +72,10 @@ bool fb_elf_fits(const void *elf, size_t size)
     if (size < sizeof(e))
         return false;
     memcpy(&e, elf, sizeof(e));
-    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_shentsize != sizeof(s) ||
-        !within(size, e.e_phoff, (uint64_t)e.e_phnum * e.e_phentsize) || !within(size, e.e_shoff, sizeof(s)))
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 ||
+        e.e_shentsize != sizeof(s) ||
+        !within(size, e.e_phoff, (uint64_t)e.e_phnum * e.e_phentsize) ||
+        !within(size, e.e_shoff, sizeof(s)))
         return false;
     memcpy(&s, base + e.e_shoff, sizeof(s));
     uint64_t count = e.e_shnum ? e.e_shnum : s.sh_size;
@@ -173,15 +177,16 @@ int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k)
     return 0;
 }
 
-/* Strings of printf and assert, tables of sin; and the objects without a state, one byte each, that NVIDIA's C++ libraries
- * have in every file that includes them. */
+/* Strings of printf and assert, tables of sin; and the objects without a state, one byte each, that
+ * NVIDIA's C++ libraries have in every file that includes them. */
 static bool is_of_compiler(const char *name, uint64_t size)
 {
     static const char *const starts[] = { "$str", "__unnamed_", "__cudart_" };
     for (size_t i = 0; i < GM_ARRAY_LEN(starts); i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0)
             return true;
-    return size == 1 && strstr(name, "_INTERNAL_") && (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
+    return size == 1 && strstr(name, "_INTERNAL_") &&
+           (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
 }
 
 /* Shared memory is no variable of the module: its sections have a type of their own, or a name. */
@@ -271,7 +276,8 @@ static int info_read(struct params *p, const uint8_t *at, uint64_t left)
             return -EBADMSG;
         if (attribute == ATTR_PARAMS_SIZE && format != FORMAT_SIZED)
             p->bytes = value;
-        else if ((attribute == ATTR_PARAM || attribute == ATTR_PARAM_LARGE) && size == 4u + PARAM_RECORD_BYTES)
+        else if ((attribute == ATTR_PARAM || attribute == ATTR_PARAM_LARGE) &&
+                 size == 4u + PARAM_RECORD_BYTES)
             r = param_record(p, attribute, at + 4);
         at += size;
         left -= size;
@@ -279,15 +285,17 @@ static int info_read(struct params *p, const uint8_t *at, uint64_t left)
     return r;
 }
 
-int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params, uint32_t max,
-                    uint32_t *bytes)
+int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params,
+                    uint32_t max, uint32_t *bytes)
 {
     struct params p = { .list = params, .max = max };
     Elf64_Shdr s;
     for (uint32_t i = 0; i < max; i++)
-        params[i] = (struct fb_param) { .offset = UINT32_MAX }; /* fits nowhere: a number that is missing */
+        params[i] =
+            (struct fb_param) { .offset = UINT32_MAX }; /* fits nowhere: a number that is missing */
     for (uint64_t i = 0; i < c->sections_count; i++) {
-        if (!fb_cubin_section(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 || s.sh_info != k->section)
+        if (!fb_cubin_section(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 ||
+            s.sh_info != k->section)
             continue;
         int r = info_read(&p, c->data + s.sh_offset, s.sh_size);
         if (r < 0)

@@ -1,6 +1,7 @@
 /*
- * Cubins: ELF files with machine code for one GPU architecture. Kernels, how their parameters lie, and variables. As in
- * fatbin.h everything may be hostile, and nothing is kept but pointers into the file.
+ * Cubins: ELF files with machine code for one GPU architecture. Kernels, how their parameters lie,
+ * and variables. As in fatbin.h everything may be hostile, and nothing is kept but pointers into
+ * the file.
  */
 #ifndef GMUX_FATBIN_CUBIN_H
 #define GMUX_FATBIN_CUBIN_H
@@ -11,8 +12,9 @@
 
 #include "base/attr.h"
 
-/* False if an ELF file that fits (fb_elf_fits) is machine code of GPUs with another major number than `sm` has (90 ..). Toolkits before 13 wrote
- * the architecture elsewhere: either place will do. */
+/* False if an ELF file that fits (fb_elf_fits) is machine code of GPUs with another major number
+ * than `sm` has (90 ..). Toolkits before 13 wrote the architecture elsewhere: either place will do.
+ */
 bool fb_cubin_serves(const void *data, uint32_t sm);
 
 struct fb_cubin {
@@ -42,11 +44,12 @@ struct fb_variable {
     uint64_t size;
     bool is_const;    /* __constant__: a program writes it, kernels do not */
     bool is_managed;  /* __managed__ */
-    bool of_compiler; /* a string or a table that no program knows of, or an object without state: nobody writes it */
+    bool of_compiler; /* a string or a table that no program knows of, or an object without state:
+                         nobody writes it */
 };
 
-/* The length of the ELF file at `elf`, as its headers say: reads as far as they point, so only for memory that is the caller's
- * own risk. 0 if it is none, or longer than `limit`. */
+/* The length of the ELF file at `elf`, as its headers say: reads as far as they point, so only for
+ * memory that is the caller's own risk. 0 if it is none, or longer than `limit`. */
 size_t fb_elf_size(const void *elf, size_t limit);
 
 /* True if it is an ELF file of 64 bits whose tables and sections lie within `size` bytes. */
@@ -54,15 +57,17 @@ bool fb_elf_fits(const void *elf, size_t size);
 
 /* 0, or -EBADMSG if it is no cubin with symbols. */
 GM_MUST_CHECK int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size);
-/* The next kernel, or variable, at or after symbol *at, which starts as 0: 1, 0 at the end, -EBADMSG. */
+/* The next kernel, or variable, at or after symbol *at, which starts as 0: 1, 0 at the end,
+ * -EBADMSG. */
 GM_MUST_CHECK int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k);
 GM_MUST_CHECK int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable *v);
-/* The kernel's parameters by number, at most `max` of them: how many, and the size of all in *bytes; -E2BIG if there are more,
- * -EBADMSG if what is said of them does not fit together. */
-GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params,
-                                  uint32_t max, uint32_t *bytes);
+/* The kernel's parameters by number, at most `max` of them: how many, and the size of all in
+ * *bytes; -E2BIG if there are more, -EBADMSG if what is said of them does not fit together. */
+GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k,
+                                  struct fb_param *params, uint32_t max, uint32_t *bytes);
 
-/* True if neither a program nor its kernels can leave anything in the cubin: it has no variables that are theirs. */
+/* True if neither a program nor its kernels can leave anything in the cubin: it has no variables
+ * that are theirs. */
 bool fb_cubin_is_constant(const struct fb_cubin *c);
 
 /* --- what lies below: for those that change one ----------------------------------------------- */
@@ -74,7 +79,8 @@ bool fb_section_has_bytes(const Elf64_Shdr *s);
 /* Section `index`; its bytes, if it has any, lie within the file. */
 GM_MUST_CHECK bool fb_cubin_section(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s);
 /* Symbol `index` and the section that it lies in, 0 for none. */
-GM_MUST_CHECK bool fb_cubin_symbol(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, uint64_t *section);
+GM_MUST_CHECK bool fb_cubin_symbol(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s,
+                                   uint64_t *section);
 /* A symbol's name; "" if it is none. */
 const char *fb_cubin_string(const struct fb_cubin *c, uint32_t at);
 

@@ -1,6 +1,7 @@
 /*
- * The header, then entries one behind the other up to the size the header says. Each entry has a header of its own, whose
- * length grew from toolkit to toolkit; the fields used here were always in its first 64 bytes.
+ * The header, then entries one behind the other up to the size the header says. Each entry has a
+ * header of its own, whose length grew from toolkit to toolkit; the fields used here were always in
+ * its first 64 bytes.
  */
 #include "fatbin/fatbin.h"
 
@@ -16,7 +17,8 @@
 static bool header_read(const void *data, struct header *h)
 {
     memcpy(h, data, sizeof(*h));
-    return h->magic == FB_MAGIC && h->header_size >= sizeof(*h) && h->size <= FB_SIZE_MAX - h->header_size;
+    return h->magic == FB_MAGIC && h->header_size >= sizeof(*h) &&
+           h->size <= FB_SIZE_MAX - h->header_size;
 }
 
 size_t fb_size(const void *header)
@@ -28,7 +30,8 @@ size_t fb_size(const void *header)
 int fb_open(struct fb_reader *r, const void *data, size_t size)
 {
     struct header h;
-    if (size < sizeof(h) || !header_read(data, &h) || h.header_size > size || h.size > size - h.header_size)
+    if (size < sizeof(h) || !header_read(data, &h) || h.header_size > size ||
+        h.size > size - h.header_size)
         return -EBADMSG;
     r->at = (const uint8_t *)data + h.header_size;
     r->left = (size_t)h.size;
@@ -127,7 +130,9 @@ static bool is_code(const struct fb_entry *e)
 /* What is not known stays. */
 static bool is_useful(const struct fb_entry *e, uint32_t sm)
 {
-    return e->kind == FB_KIND_CUBIN ? runs_cubin(e, sm) : e->kind == FB_KIND_PTX ? compiles_ptx(e, sm) : true;
+    return e->kind == FB_KIND_CUBIN ? runs_cubin(e, sm)
+           : e->kind == FB_KIND_PTX ? compiles_ptx(e, sm)
+                                    : true;
 }
 
 bool fb_serves(const void *data, size_t size, uint32_t sm)

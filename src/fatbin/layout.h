@@ -1,5 +1,6 @@
 /*
- * How a fat binary lies in memory: its header, and the header of each image. For those who read and who write one.
+ * How a fat binary lies in memory: its header, and the header of each image. For those who read and
+ * who write one.
  */
 #ifndef GMUX_FATBIN_LAYOUT_H
 #define GMUX_FATBIN_LAYOUT_H

@@ -1,6 +1,6 @@
 /*
- * What the loader does with an address is written down in the relocations. Those that concern the variables are done here
- * and taken out of their tables.
+ * What the loader does with an address is written down in the relocations. Those that concern the
+ * variables are done here and taken out of their tables.
  */
 #include "fatbin/move.h"
 
@@ -13,8 +13,9 @@
 #define VARIABLES_MAX 65536u
 #define BYTES_MAX     (1ull << 34)
 
-/* The types that compilers write: a word of 64 bits (in the bank of constants that code reads addresses from), the same as a generic
- * address (in data), which is no other one, and halves of an address in an instruction, whose number starts at its second word. */
+/* The types that compilers write: a word of 64 bits (in the bank of constants that code reads
+ * addresses from), the same as a generic address (in data), which is no other one, and halves of an
+ * address in an instruction, whose number starts at its second word. */
 #define TYPE_64         0x02u
 #define TYPE_GENERIC_64 0x04u
 #define TYPE_LOW        0x38u
@@ -42,18 +43,22 @@ static uint8_t *used_symbols(const struct fb_cubin *c)
     return used;
 }
 
-static bool is_wanted(const struct fb_variable *v, enum fb_move_which which, const uint8_t *used, uint64_t symbol)
+static bool is_wanted(const struct fb_variable *v, enum fb_move_which which, const uint8_t *used,
+                      uint64_t symbol)
 {
     if (which == FB_MOVE_MANAGED)
         return v->is_managed;
-    return !v->is_managed && !v->is_const && !v->of_compiler && (used[symbol / 8] >> symbol % 8 & 1);
+    return !v->is_managed && !v->is_const && !v->of_compiler &&
+           (used[symbol / 8] >> symbol % 8 & 1);
 }
 
 static int list_add(struct fb_move_list *l, const struct fb_variable *v, uint64_t symbol)
 {
-    if (!gm_array_room(&l->at, sizeof(*l->at), l->count, VARIABLES_MAX) || v->size > BYTES_MAX - l->size)
+    if (!gm_array_room(&l->at, sizeof(*l->at), l->count, VARIABLES_MAX) ||
+        v->size > BYTES_MAX - l->size)
         return -E2BIG;
-    l->at[l->count++] = (struct fb_moved) { .name = v->name, .offset = l->size, .size = v->size, .symbol = symbol };
+    l->at[l->count++] =
+        (struct fb_moved) { .name = v->name, .offset = l->size, .size = v->size, .symbol = symbol };
     l->size = (l->size + v->size + FB_MOVE_ALIGN - 1) & ~(uint64_t)(FB_MOVE_ALIGN - 1);
     return 0;
 }
@@ -111,8 +116,8 @@ static int find_spots(struct move *m)
         Elf64_Sym s;
         Elf64_Shdr in;
         uint64_t section;
-        if (!fb_cubin_symbol(m->c, m->list->at[i].symbol, &s, &section) || s.st_value > UINT64_MAX - s.st_size ||
-            !fb_cubin_section(m->c, section, &in))
+        if (!fb_cubin_symbol(m->c, m->list->at[i].symbol, &s, &section) ||
+            s.st_value > UINT64_MAX - s.st_size || !fb_cubin_section(m->c, section, &in))
             return -EBADMSG;
         if (in.sh_addralign > FB_MOVE_ALIGN)
             return -ENOTSUP;
@@ -210,7 +215,8 @@ static int move_table(const struct move *m, uint64_t index, const Elf64_Shdr *ta
         }
         if (!fb_section_has_bytes(&to))
             return -EBADMSG;
-        int e = apply(m->cubin + to.sh_offset, to.sh_size, &r, m->address + v->offset + (uint64_t)r.r_addend);
+        int e = apply(m->cubin + to.sh_offset, to.sh_size, &r,
+                      m->address + v->offset + (uint64_t)r.r_addend);
         if (e < 0)
             return e;
     }
@@ -243,7 +249,8 @@ static int move_values(const struct move *m, uint8_t *contents)
         Elf64_Shdr in;
         Elf64_Sym s;
         uint64_t section;
-        if (!fb_cubin_symbol(m->c, v->symbol, &s, &section) || !fb_cubin_section(m->c, section, &in))
+        if (!fb_cubin_symbol(m->c, v->symbol, &s, &section) ||
+            !fb_cubin_section(m->c, section, &in))
             return -EBADMSG;
         if (fb_section_has_bytes(&in)) {
             if (s.st_value > in.sh_size || v->size > in.sh_size - s.st_value)
@@ -256,7 +263,8 @@ static int move_values(const struct move *m, uint8_t *contents)
     return 0;
 }
 
-int fb_move(const struct fb_cubin *c, void *cubin, const struct fb_move_list *l, uint64_t address, void *contents)
+int fb_move(const struct fb_cubin *c, void *cubin, const struct fb_move_list *l, uint64_t address,
+            void *contents)
 {
     struct move m = { .c = c, .cubin = cubin, .list = l, .address = address };
     int r = find_spots(&m);

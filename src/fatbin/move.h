@@ -1,7 +1,8 @@
 /*
- * Variables of a cubin, moved to memory of the caller's. A GPU's driver gives them memory of the process that loads the cubin, which
- * no other can touch and which goes with it. Machine code does not know where a variable lies: its address is entered when the code is
- * loaded. Here it is entered beforehand, and the driver is left with variables that nobody uses.
+ * Variables of a cubin, moved to memory of the caller's. A GPU's driver gives them memory of the
+ * process that loads the cubin, which no other can touch and which goes with it. Machine code does
+ * not know where a variable lies: its address is entered when the code is loaded. Here it is
+ * entered beforehand, and the driver is left with variables that nobody uses.
  *
  * The cubin may be hostile, as in cubin.h.
  */
@@ -28,14 +29,18 @@ struct fb_move_list {
     uint64_t size; /* of all */
 };
 
-#define FB_MOVE_ALIGN 256u /* of each, which is what the driver gives; the caller aligns the first */
+#define FB_MOVE_ALIGN                                                                              \
+    256u /* of each, which is what the driver gives; the caller aligns the first */
 
-/* 0, -EBADMSG, -ENOMEM, or -E2BIG if they are too many or too large. On failure the list is empty. */
-GM_MUST_CHECK int fb_move_find(const struct fb_cubin *c, enum fb_move_which which, struct fb_move_list *out);
-/* Moves them to `address`; their first values are written to `contents`, l->size zeroes. `cubin` is what `c` was opened over, writable. 0;
- * -ENOTSUP if code refers to one of them in a way not known here, one's value is the address of a variable that stays, or they want to be
- * aligned to more; -EBADMSG; -ENOMEM. On failure the cubin is spoilt. */
-GM_MUST_CHECK int fb_move(const struct fb_cubin *c, void *cubin, const struct fb_move_list *l, uint64_t address,
-                          void *contents);
+/* 0, -EBADMSG, -ENOMEM, or -E2BIG if they are too many or too large. On failure the list is empty.
+ */
+GM_MUST_CHECK int fb_move_find(const struct fb_cubin *c, enum fb_move_which which,
+                               struct fb_move_list *out);
+/* Moves them to `address`; their first values are written to `contents`, l->size zeroes. `cubin` is
+ * what `c` was opened over, writable. 0; -ENOTSUP if code refers to one of them in a way not known
+ * here, one's value is the address of a variable that stays, or they want to be aligned to more;
+ * -EBADMSG; -ENOMEM. On failure the cubin is spoilt. */
+GM_MUST_CHECK int fb_move(const struct fb_cubin *c, void *cubin, const struct fb_move_list *l,
+                          uint64_t address, void *contents);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Archives are a magic word and members, each behind a header of text; an object of a host compiler is an ELF file of
- * 64 bits. nvcc and clang call the section .nv_fatbin, nvcc __nv_relfatbin where code is relocatable.
+ * Archives are a magic word and members, each behind a header of text; an object of a host compiler
+ * is an ELF file of 64 bits. nvcc and clang call the section .nv_fatbin, nvcc __nv_relfatbin where
+ * code is relocatable.
  */
 #include "fatbin/object.h"
 
@@ -39,7 +40,8 @@ static int next_member(struct fb_objects *o)
     while (o->size - o->next >= MEMBER_SIZE) {
         const uint8_t *header = o->data + o->next;
         size_t length = 0;
-        for (unsigned i = 0; i < LENGTH_SIZE && header[LENGTH_AT + i] >= '0' && header[LENGTH_AT + i] <= '9'; i++)
+        for (unsigned i = 0;
+             i < LENGTH_SIZE && header[LENGTH_AT + i] >= '0' && header[LENGTH_AT + i] <= '9'; i++)
             length = length * 10 + (size_t)(header[LENGTH_AT + i] - '0');
         o->next += MEMBER_SIZE;
         if (length > o->size - o->next)
@@ -62,7 +64,8 @@ static void section_read(const struct fb_objects *o, uint64_t index, Elf64_Shdr 
     memcpy(s, o->object + e.e_shoff + index * sizeof(*s), sizeof(*s));
 }
 
-/* A section's header names it by where its name begins. The file fits (fb_elf_fits), so all sections lie in it. */
+/* A section's header names it by where its name begins. The file fits (fb_elf_fits), so all
+ * sections lie in it. */
 static bool has_device_code(const struct fb_objects *o, const Elf64_Shdr *s, uint64_t count)
 {
     static const char *const names[] = { ".nv_fatbin", "__nv_relfatbin" };

@@ -1,6 +1,7 @@
 /*
- * What a host compiler makes of device code: objects, and archives of objects, with fat binaries in a section of
- * theirs. As in fatbin.h everything may be hostile, and nothing is kept but pointers into the file.
+ * What a host compiler makes of device code: objects, and archives of objects, with fat binaries in
+ * a section of theirs. As in fatbin.h everything may be hostile, and nothing is kept but pointers
+ * into the file.
  */
 #ifndef GMUX_FATBIN_OBJECT_H
 #define GMUX_FATBIN_OBJECT_H

@@ -1,6 +1,6 @@
 /*
- * Unpacking in one go into memory of the size that the entry says: neither decompressor needs more than that, whatever the
- * stream makes it believe, and one that would write more stops.
+ * Unpacking in one go into memory of the size that the entry says: neither decompressor needs more
+ * than that, whatever the stream makes it believe, and one that would write more stops.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,7 +21,8 @@ static bool unpack(const struct fb_entry *e, char *to, size_t whole)
         return true;
     }
     if (e->packing == FB_ZSTD)
-        return ZSTD_decompress(to, whole, e->data, e->size) == whole; /* errors are sizes beyond all others */
+        return ZSTD_decompress(to, whole, e->data, e->size) ==
+               whole; /* errors are sizes beyond all others */
     if (e->size > INT_MAX || whole > INT_MAX)
         return false;
     return LZ4_decompress_safe((const char *)e->data, to, (int)e->size, (int)whole) == (int)whole;

@@ -1,10 +1,11 @@
 /*
  * Affine registers whose lanes may not be lane 0's value plus a stride after all.
  *
- * Addresses come from 32-bit indices that are widened. An index may wrap around between two lanes of a warp, although no
- * program means it to; then the 64-bit values are not in line. Such a register is kept as lane 0's value with a bit that
- * says that it is out of line, and, where that is set, a vector of what the lanes have. The bit comes from a few scalar
- * instructions where the index is widened, and is handed on by those that compute with it; the vector is computed in a
+ * Addresses come from 32-bit indices that are widened. An index may wrap around between two lanes
+ * of a warp, although no program means it to; then the 64-bit values are not in line. Such a
+ * register is kept as lane 0's value with a bit that says that it is out of line, and, where that
+ * is set, a vector of what the lanes have. The bit comes from a few scalar instructions where the
+ * index is widened, and is handed on by those that compute with it; the vector is computed in a
  * branch that is hardly ever taken.
  */
 #include "jit/gen.h"
@@ -24,7 +25,8 @@ static LLVMTypeRef vector_type(const struct jit_gen *g, uint32_t reg)
     return jit_vec(g, jit_type(g, (enum ir_type)g->fn->regs[reg].type));
 }
 
-/* In the warp's save area of a register that lives over a barrier: lane 0's value, the bit, the lanes. */
+/* In the warp's save area of a register that lives over a barrier: lane 0's value, the bit, the
+ * lanes. */
 #define SAVED_BIT   8u
 #define SAVED_LANES 64u
 
@@ -74,7 +76,8 @@ static void store_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef v)
 
 LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg)
 {
-    LLVMValueRef first = jit_get(g, reg), ramp = jit_ramp(g, LLVMTypeOf(first), g->a->regs[reg].stride);
+    LLVMValueRef first = jit_get(g, reg),
+                 ramp = jit_ramp(g, LLVMTypeOf(first), g->a->regs[reg].stride);
     LLVMValueRef line = LLVMBuildAdd(g->b, jit_splat(g, first), ramp, "");
     if (!jit_may_wrap(g, reg))
         return line;
@@ -87,9 +90,11 @@ static LLVMValueRef leaves_range(struct jit_gen *g, bool sign, uint32_t reg)
 {
     unsigned size = (unsigned)ir_types[g->fn->regs[reg].type].size;
     LLVMValueRef first = jit_resize(g, jit_get(g, reg), g->i64, sign);
-    LLVMValueRef span = LLVMConstInt(g->i64, (uint64_t)(g->a->regs[reg].stride * (int64_t)(g->lanes - 1)), 1);
+    LLVMValueRef span =
+        LLVMConstInt(g->i64, (uint64_t)(g->a->regs[reg].stride * (int64_t)(g->lanes - 1)), 1);
     LLVMValueRef last = LLVMBuildAdd(g->b, first, span, "");
-    LLVMValueRef again = jit_resize(g, LLVMBuildTrunc(g->b, last, jit_int(g, size), ""), g->i64, sign);
+    LLVMValueRef again =
+        jit_resize(g, LLVMBuildTrunc(g->b, last, jit_int(g, size), ""), g->i64, sign);
     return LLVMBuildICmp(g->b, LLVMIntNE, last, again, "");
 }
 
@@ -103,8 +108,10 @@ static LLVMValueRef result_wraps(struct jit_gen *g)
         if (s->kind != IR_SRC_REG)
             continue;
         any = LLVMBuildOr(g->b, any, jit_wraps(g, s->index), "");
-        if (info->widen != IR_WIDEN_NONE && k == info->widen_src && jit_shape(g, s->index) == IR_AFFINE)
-            any = LLVMBuildOr(g->b, any, leaves_range(g, info->widen == IR_WIDEN_SIGNED, s->index), "");
+        if (info->widen != IR_WIDEN_NONE && k == info->widen_src &&
+            jit_shape(g, s->index) == IR_AFFINE)
+            any = LLVMBuildOr(g->b, any, leaves_range(g, info->widen == IR_WIDEN_SIGNED, s->index),
+                              "");
     }
     return any;
 }
@@ -146,7 +153,8 @@ void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v)
 
 void jit_save_wrapped(struct jit_gen *g, uint32_t reg)
 {
-    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, jit_wraps(g, reg), g->i8, ""), saved(g, g->b, reg, SAVED_BIT));
+    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, jit_wraps(g, reg), g->i8, ""),
+                   saved(g, g->b, reg, SAVED_BIT));
 }
 
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg)

@@ -1,7 +1,7 @@
 /*
- * Registers that are computed again behind a barrier, instead of being saved in front of it: scalars that come from nothing but
- * parameters, thread and block indices. What is the same for all warps then leaves the loops over them, and what bounds the others is
- * plain to see.
+ * Registers that are computed again behind a barrier, instead of being saved in front of it:
+ * scalars that come from nothing but parameters, thread and block indices. What is the same for all
+ * warps then leaves the loops over them, and what bounds the others is plain to see.
  */
 #include "jit/gen.h"
 
@@ -15,12 +15,14 @@ static bool is_cheap(const struct ir_instr *i)
         return false;
     switch (i->op) {
     case IR_OP_LD:
-        return i->space == IR_SPACE_PARAM && i->address.base == IR_NONE && i->order == IR_ORDER_WEAK;
+        return i->space == IR_SPACE_PARAM && i->address.base == IR_NONE &&
+               i->order == IR_ORDER_WEAK;
     case IR_OP_MOV:
     case IR_OP_CVTA:
         return true;
     case IR_OP_CVT:
-        return !ir_type_is_float((enum ir_type)i->type) && !ir_type_is_float((enum ir_type)i->type2);
+        return !ir_type_is_float((enum ir_type)i->type) &&
+               !ir_type_is_float((enum ir_type)i->type2);
     case IR_OP_ADD:
     case IR_OP_SUB:
     case IR_OP_MUL:
@@ -42,8 +44,8 @@ static bool source_can(const struct jit_gen *g, const struct ir_src *s, unsigned
 static bool can_again(const struct jit_gen *g, uint32_t reg, unsigned depth)
 {
     const struct ir_reg_info *r = &g->a->regs[reg];
-    if (r->any_def == IR_NONE || depth == 0 || jit_shape(g, reg) == IR_VARYING || jit_may_wrap(g, reg) ||
-        ir_live_in(g->a, 0, reg)) /* on some way it has no value */
+    if (r->any_def == IR_NONE || depth == 0 || jit_shape(g, reg) == IR_VARYING ||
+        jit_may_wrap(g, reg) || ir_live_in(g->a, 0, reg)) /* on some way it has no value */
         return false;
     const struct ir_instr *i = &g->fn->instrs[r->any_def];
     if (!is_cheap(i))

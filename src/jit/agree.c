@@ -1,7 +1,8 @@
 /*
- * Branches on which lanes may disagree, and do not: `i < n` holds for all lanes of a warp, or for none, except in the one where
- * i passes n. What rises by a constant from lane to lane is compared by its first and its last value, both scalars; the
- * vector of all is for the branch that finds them to differ (flow.c).
+ * Branches on which lanes may disagree, and do not: `i < n` holds for all lanes of a warp, or for
+ * none, except in the one where i passes n. What rises by a constant from lane to lane is compared
+ * by its first and its last value, both scalars; the vector of all is for the branch that finds
+ * them to differ (flow.c).
  */
 #include "jit/gen.h"
 
@@ -14,8 +15,9 @@ static struct jit_agree unknown(void)
 
 static bool is_affine(const struct jit_gen *g, const struct ir_src *s)
 {
-    return s->kind == IR_SRC_REG && jit_shape(g, s->index) == IR_AFFINE && !jit_may_wrap(g, s->index) &&
-           g->a->regs[s->index].stride <= STRIDE_MAX && g->a->regs[s->index].stride >= -STRIDE_MAX;
+    return s->kind == IR_SRC_REG && jit_shape(g, s->index) == IR_AFFINE &&
+           !jit_may_wrap(g, s->index) && g->a->regs[s->index].stride <= STRIDE_MAX &&
+           g->a->regs[s->index].stride >= -STRIDE_MAX;
 }
 
 static bool is_uniform(const struct jit_gen *g, const struct ir_src *s)
@@ -41,28 +43,35 @@ static struct jit_agree both(struct jit_gen *g, struct jit_agree a, struct jit_a
 {
     if (!a.all || !b.all)
         return unknown();
-    return (struct jit_agree) { LLVMBuildAnd(g->b, a.all, b.all, ""), LLVMBuildOr(g->b, a.none, b.none, "") };
+    return (struct jit_agree) { LLVMBuildAnd(g->b, a.all, b.all, ""),
+                                LLVMBuildOr(g->b, a.none, b.none, "") };
 }
 
 static struct jit_agree either(struct jit_gen *g, struct jit_agree a, struct jit_agree b)
 {
     if (!a.all || !b.all)
         return unknown();
-    return (struct jit_agree) { LLVMBuildOr(g->b, a.all, b.all, ""), LLVMBuildAnd(g->b, a.none, b.none, "") };
+    return (struct jit_agree) { LLVMBuildOr(g->b, a.all, b.all, ""),
+                                LLVMBuildAnd(g->b, a.none, b.none, "") };
 }
 
-/* What an operand has at its lowest and at its highest, of all lanes; `rises` (i1): it does not wrap in between. */
+/* What an operand has at its lowest and at its highest, of all lanes; `rises` (i1): it does not
+ * wrap in between. */
 struct ends {
     LLVMValueRef low, high, rises;
 };
 
-static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth, struct ends *e);
+static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth,
+                    struct ends *e);
 
-/* The register is the larger or the smaller one of two values, computed before in this block from what has not changed since. */
-static bool ends_of_choice(struct jit_gen *g, uint32_t reg, enum ir_type t, unsigned depth, struct ends *e)
+/* The register is the larger or the smaller one of two values, computed before in this block from
+ * what has not changed since. */
+static bool ends_of_choice(struct jit_gen *g, uint32_t reg, enum ir_type t, unsigned depth,
+                           struct ends *e)
 {
     uint32_t def = g->a->regs[reg].single_def;
-    if (def == IR_NONE || def >= g->at_instr || def < g->fn->blocks[g->at_block].first || depth == 0)
+    if (def == IR_NONE || def >= g->at_instr || def < g->fn->blocks[g->at_block].first ||
+        depth == 0)
         return false;
     const struct ir_instr *i = &g->fn->instrs[def];
     struct ends of[2];
@@ -70,7 +79,8 @@ static bool ends_of_choice(struct jit_gen *g, uint32_t reg, enum ir_type t, unsi
         return false;
     for (unsigned k = 0; k < 2; k++) {
         uint32_t from = i->src[k].kind == IR_SRC_REG ? g->a->regs[i->src[k].index].single_def : 0;
-        if (from == IR_NONE || (from > def && from < g->at_instr) || !ends_of(g, &i->src[k], t, depth - 1, &of[k]))
+        if (from == IR_NONE || (from > def && from < g->at_instr) ||
+            !ends_of(g, &i->src[k], t, depth - 1, &of[k]))
             return false;
     }
     const char *name = ir_type_is_signed(t) ? (i->op == IR_OP_MAX ? "llvm.smax" : "llvm.smin")
@@ -81,7 +91,8 @@ static bool ends_of_choice(struct jit_gen *g, uint32_t reg, enum ir_type t, unsi
     return true;
 }
 
-static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth, struct ends *e)
+static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth,
+                    struct ends *e)
 {
     if (is_uniform(g, s)) {
         e->low = e->high = jit_src(g, s, t, false);
@@ -92,11 +103,13 @@ static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, u
         return s->kind == IR_SRC_REG && ends_of_choice(g, s->index, t, depth, e);
     int64_t stride = g->a->regs[s->index].stride;
     LLVMValueRef a = jit_src(g, s, t, false);
-    LLVMValueRef span = LLVMConstInt(LLVMTypeOf(a), (uint64_t)(stride * (int64_t)(g->lanes - 1)), 1);
+    LLVMValueRef span =
+        LLVMConstInt(LLVMTypeOf(a), (uint64_t)(stride * (int64_t)(g->lanes - 1)), 1);
     LLVMValueRef z = LLVMBuildAdd(g->b, a, span, "");
     e->low = stride > 0 ? a : z;
     e->high = stride > 0 ? z : a;
-    e->rises = LLVMBuildICmp(g->b, ir_type_is_signed(t) ? LLVMIntSGE : LLVMIntUGE, e->high, e->low, "");
+    e->rises =
+        LLVMBuildICmp(g->b, ir_type_is_signed(t) ? LLVMIntSGE : LLVMIntUGE, e->high, e->low, "");
     return true;
 }
 
@@ -113,15 +126,16 @@ static struct jit_agree of_comparison(struct jit_gen *g)
     LLVMIntPredicate less = ir_type_is_signed(t) ? LLVMIntSLT : LLVMIntULT;
     LLVMIntPredicate p = jit_int_predicate(i->cmp, ir_type_is_signed(t));
     if (p == LLVMIntEQ || p == LLVMIntNE) {
-        LLVMValueRef outside =
-            LLVMBuildOr(g->b, LLVMBuildICmp(g->b, less, c, e.low, ""), LLVMBuildICmp(g->b, less, e.high, c, ""), "");
+        LLVMValueRef outside = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, less, c, e.low, ""),
+                                           LLVMBuildICmp(g->b, less, e.high, c, ""), "");
         LLVMValueRef never = LLVMBuildAnd(g->b, e.rises, outside, ""), no = LLVMConstNull(g->i1);
         return p == LLVMIntEQ ? (struct jit_agree) { no, never } : (struct jit_agree) { never, no };
     }
     LLVMValueRef at_low = LLVMBuildICmp(g->b, p, first ? e.low : c, first ? c : e.low, "");
     LLVMValueRef at_high = LLVMBuildICmp(g->b, p, first ? e.high : c, first ? c : e.high, "");
     LLVMValueRef some = LLVMBuildOr(g->b, at_low, at_high, "");
-    return (struct jit_agree) { LLVMBuildAnd(g->b, e.rises, LLVMBuildAnd(g->b, at_low, at_high, ""), ""),
+    return (struct jit_agree) { LLVMBuildAnd(g->b, e.rises, LLVMBuildAnd(g->b, at_low, at_high, ""),
+                                             ""),
                                 LLVMBuildAnd(g->b, e.rises, LLVMBuildNot(g->b, some, ""), "") };
 }
 

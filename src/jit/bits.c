@@ -53,7 +53,8 @@ static void emit_logic(struct jit_gen *g, bool vec)
         r = LLVMBuildNot(g->b, a, "");
         break;
     default: /* CNOT */
-        r = LLVMBuildZExt(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, a, zero_like(a), ""), LLVMTypeOf(a), "");
+        r = LLVMBuildZExt(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, a, zero_like(a), ""), LLVMTypeOf(a),
+                          "");
         break;
     }
     jit_set(g, 0, r);
@@ -70,8 +71,10 @@ static void emit_shift(struct jit_gen *g, bool vec)
         return;
     }
     LLVMValueRef good = less(g, amount, bits);
-    amount = jit_resize(g, LLVMBuildAnd(g->b, amount, jit_const(g, amount, bits - 1), ""), element, false);
-    r = g->i->op == IR_OP_SHL ? LLVMBuildShl(g->b, a, amount, "") : LLVMBuildLShr(g->b, a, amount, "");
+    amount = jit_resize(g, LLVMBuildAnd(g->b, amount, jit_const(g, amount, bits - 1), ""), element,
+                        false);
+    r = g->i->op == IR_OP_SHL ? LLVMBuildShl(g->b, a, amount, "")
+                              : LLVMBuildLShr(g->b, a, amount, "");
     jit_set(g, 0, jit_select(g, good, r, zero_like(r)));
 }
 
@@ -106,7 +109,8 @@ static void emit_lop3(struct jit_gen *g, bool vec)
     jit_set(g, 0, r);
 }
 
-/* Byte number `from` (a vector or scalar of 32 bits, 0 .. 7) of the pair (high, low), in 64 bits. */
+/* Byte number `from` (a vector or scalar of 32 bits, 0 .. 7) of the pair (high, low), in 64 bits.
+ */
 static LLVMValueRef byte_of(struct jit_gen *g, LLVMValueRef both, LLVMValueRef from)
 {
     LLVMValueRef wide = LLVMBuildZExt(g->b, from, LLVMTypeOf(both), "");
@@ -118,7 +122,8 @@ static LLVMValueRef byte_of(struct jit_gen *g, LLVMValueRef both, LLVMValueRef f
 /* Which byte of the eight goes to byte k of the result. */
 static LLVMValueRef byte_index(struct jit_gen *g, LLVMValueRef control, unsigned k)
 {
-    LLVMValueRef low = LLVMBuildAnd(g->b, control, jit_const(g, control, 3), ""), place = jit_const(g, control, k);
+    LLVMValueRef low = LLVMBuildAnd(g->b, control, jit_const(g, control, 3), ""),
+                 place = jit_const(g, control, k);
     switch (g->i->mode) {
     case IR_PRMT_F4E:
         return LLVMBuildAdd(g->b, low, place, "");
@@ -143,7 +148,8 @@ static LLVMValueRef byte_index(struct jit_gen *g, LLVMValueRef control, unsigned
 
 static void emit_prmt(struct jit_gen *g, bool vec)
 {
-    LLVMValueRef low = jit_src(g, &g->i->src[0], IR_U32, vec), high = jit_src(g, &g->i->src[1], IR_U32, vec);
+    LLVMValueRef low = jit_src(g, &g->i->src[0], IR_U32, vec),
+                 high = jit_src(g, &g->i->src[1], IR_U32, vec);
     LLVMValueRef control = src32(g, 2, vec), r = zero_like(control);
     LLVMTypeRef wide = jit_like(low, g->i64);
     LLVMValueRef both = LLVMBuildZExt(g->b, high, wide, "");
@@ -152,11 +158,13 @@ static void emit_prmt(struct jit_gen *g, bool vec)
     for (unsigned k = 0; k < 4; k++) {
         LLVMValueRef byte = byte_of(g, both, byte_index(g, control, k));
         if (g->i->mode == IR_MODE_NONE) {
-            LLVMValueRef flag = LLVMBuildAnd(g->b, control, jit_const(g, control, 8u << (4 * k)), "");
+            LLVMValueRef flag =
+                LLVMBuildAnd(g->b, control, jit_const(g, control, 8u << (4 * k)), "");
             LLVMValueRef top = LLVMBuildShl(g->b, byte, jit_const(g, byte, 24), "");
             LLVMValueRef sign = LLVMBuildAShr(g->b, top, jit_const(g, byte, 31), "");
             sign = LLVMBuildAnd(g->b, sign, jit_const(g, byte, 0xff), "");
-            byte = jit_select(g, LLVMBuildICmp(g->b, LLVMIntNE, flag, zero_like(flag), ""), sign, byte);
+            byte = jit_select(g, LLVMBuildICmp(g->b, LLVMIntNE, flag, zero_like(flag), ""), sign,
+                              byte);
         }
         r = LLVMBuildOr(g->b, r, LLVMBuildShl(g->b, byte, jit_const(g, byte, 8 * k), ""), "");
     }
@@ -172,10 +180,12 @@ static LLVMValueRef low_ones(struct jit_gen *g, LLVMValueRef n, LLVMValueRef lik
     LLVMValueRef amount = LLVMBuildAnd(g->b, drop, jit_const(g, drop, bits - 1), "");
     amount = jit_resize(g, amount, jit_int(g, bits / 8), false);
     LLVMValueRef ones = LLVMBuildLShr(g->b, all, amount, "");
-    return jit_select(g, LLVMBuildICmp(g->b, LLVMIntEQ, n, zero_like(n), ""), zero_like(like), ones);
+    return jit_select(g, LLVMBuildICmp(g->b, LLVMIntEQ, n, zero_like(n), ""), zero_like(like),
+                      ones);
 }
 
-/* How many bits of a field lie inside the word: min(length, width - position), 0 if it begins behind its end. */
+/* How many bits of a field lie inside the word: min(length, width - position), 0 if it begins
+ * behind its end. */
 static LLVMValueRef present_bits(struct jit_gen *g, LLVMValueRef position, LLVMValueRef length)
 {
     LLVMValueRef bits = jit_const(g, position, width(g));
@@ -198,9 +208,11 @@ static LLVMValueRef amount_of(struct jit_gen *g, LLVMValueRef position)
 static void emit_bfe(struct jit_gen *g, bool vec)
 {
     unsigned bits = width(g);
-    LLVMValueRef a = src(g, 0, vec), position = byte_operand(g, 1, vec), length = byte_operand(g, 2, vec);
+    LLVMValueRef a = src(g, 0, vec), position = byte_operand(g, 1, vec),
+                 length = byte_operand(g, 2, vec);
     LLVMValueRef mask = low_ones(g, present_bits(g, position, length), a);
-    LLVMValueRef r = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, a, amount_of(g, position), ""), mask, "");
+    LLVMValueRef r =
+        LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, a, amount_of(g, position), ""), mask, "");
     if (ir_type_is_signed(g->i->type)) {
         LLVMValueRef last = LLVMBuildAdd(g->b, position, length, "");
         last = at_most(g, LLVMBuildSub(g->b, last, jit_const(g, last, 1), ""), bits - 1);
@@ -218,10 +230,12 @@ static void emit_bfi(struct jit_gen *g, bool vec)
 {
     LLVMValueRef a = src(g, 0, vec), b = src(g, 1, vec);
     LLVMValueRef position = byte_operand(g, 2, vec), length = byte_operand(g, 3, vec);
-    LLVMValueRef mask = low_ones(g, present_bits(g, position, length), a), amount = amount_of(g, position);
+    LLVMValueRef mask = low_ones(g, present_bits(g, position, length), a),
+                 amount = amount_of(g, position);
     mask = LLVMBuildShl(g->b, mask, amount, "");
     LLVMValueRef field = LLVMBuildAnd(g->b, LLVMBuildShl(g->b, a, amount, ""), mask, "");
-    jit_set(g, 0, LLVMBuildOr(g->b, field, LLVMBuildAnd(g->b, b, LLVMBuildNot(g->b, mask, ""), ""), ""));
+    jit_set(g, 0,
+            LLVMBuildOr(g->b, field, LLVMBuildAnd(g->b, b, LLVMBuildNot(g->b, mask, ""), ""), ""));
 }
 
 static LLVMValueRef count_zeros(struct jit_gen *g, LLVMValueRef v)
@@ -275,7 +289,8 @@ static void emit_bmsk(struct jit_gen *g, bool vec)
     if (!(g->i->flags & IR_F_WRAP)) {
         LLVMValueRef a_in = less(g, a, 32);
         from_first = jit_select(g, a_in, from_first, zero_like(a));
-        from_end = jit_select(g, LLVMBuildAnd(g->b, a_in, less(g, b, 32), ""), from_end, zero_like(a));
+        from_end =
+            jit_select(g, LLVMBuildAnd(g->b, a_in, less(g, b, 32), ""), from_end, zero_like(a));
     }
     jit_set(g, 0, LLVMBuildAnd(g->b, from_first, LLVMBuildNot(g->b, from_end, ""), ""));
 }
@@ -287,11 +302,12 @@ static void emit_szext(struct jit_gen *g, bool vec)
     LLVMValueRef above = ones_from(g, g->i->flags & IR_F_WRAP ? n : b);
     LLVMValueRef r = LLVMBuildAnd(g->b, a, LLVMBuildNot(g->b, above, ""), "");
     if (g->i->type == IR_S32) {
-        LLVMValueRef last =
-            LLVMBuildAnd(g->b, LLVMBuildSub(g->b, n, jit_const(g, n, 1), ""), jit_const(g, n, 31), "");
+        LLVMValueRef last = LLVMBuildAnd(g->b, LLVMBuildSub(g->b, n, jit_const(g, n, 1), ""),
+                                         jit_const(g, n, 31), "");
         LLVMValueRef sign = LLVMBuildLShr(g->b, a, last, "");
         sign = LLVMBuildNeg(g->b, LLVMBuildAnd(g->b, sign, jit_const(g, sign, 1), ""), "");
-        sign = jit_select(g, LLVMBuildICmp(g->b, LLVMIntNE, n, zero_like(n), ""), sign, zero_like(sign));
+        sign = jit_select(g, LLVMBuildICmp(g->b, LLVMIntNE, n, zero_like(n), ""), sign,
+                          zero_like(sign));
         r = LLVMBuildOr(g->b, r, LLVMBuildAnd(g->b, sign, above, ""), "");
     }
     jit_set(g, 0, r);
@@ -303,7 +319,8 @@ static void emit_pack(struct jit_gen *g, bool vec)
     enum ir_type t = part == 8 ? IR_B8 : part == 16 ? IR_B16 : IR_B32;
     LLVMValueRef r = NULL;
     for (unsigned k = 0; k < n; k++) {
-        LLVMValueRef v = jit_resize(g, jit_src(g, &g->i->src[k], t, vec), jit_int(g, width(g) / 8), false);
+        LLVMValueRef v =
+            jit_resize(g, jit_src(g, &g->i->src[k], t, vec), jit_int(g, width(g) / 8), false);
         v = LLVMBuildShl(g->b, v, jit_const(g, v, k * part), "");
         r = r ? LLVMBuildOr(g->b, r, v, "") : v;
     }
@@ -318,7 +335,8 @@ static void emit_unpack(struct jit_gen *g)
     LLVMValueRef v = src(g, 0, vec);
     for (unsigned k = 0; k < n; k++)
         jit_set(g, k,
-                jit_resize(g, LLVMBuildLShr(g->b, v, jit_const(g, v, k * part), ""), jit_int(g, part / 8), false));
+                jit_resize(g, LLVMBuildLShr(g->b, v, jit_const(g, v, k * part), ""),
+                           jit_int(g, part / 8), false));
 }
 
 /* Addresses of one space and generic ones differ by a constant. */
@@ -358,7 +376,8 @@ static void emit_isspacep(struct jit_gen *g, bool vec)
         break;
     default:
         space = LLVMBuildSub(g->b, space, jit_const(g, space, SOFT_SPACE_SHARED), "");
-        r = LLVMBuildICmp(g->b, LLVMIntUGT, space, jit_const(g, space, SOFT_SPACE_PARAM - SOFT_SPACE_SHARED), "");
+        r = LLVMBuildICmp(g->b, LLVMIntUGT, space,
+                          jit_const(g, space, SOFT_SPACE_PARAM - SOFT_SPACE_SHARED), "");
         break;
     }
     jit_set(g, 0, r);

@@ -1,8 +1,10 @@
 /*
- * The function that runs a thread block: loops over its warps, which call the functions of the barrier regions.
+ * The function that runs a thread block: loops over its warps, which call the functions of the
+ * barrier regions.
  *
- * Without barriers each warp runs to its end. With barriers there are phases: in each, every warp runs one region, up to
- * the next barrier or its end. Warps nearly always take the same way; then a region has one loop over all of them.
+ * Without barriers each warp runs to its end. With barriers there are phases: in each, every warp
+ * runs one region, up to the next barrier or its end. Warps nearly always take the same way; then a
+ * region has one loop over all of them.
  */
 #include "jit/gen.h"
 
@@ -27,7 +29,8 @@ static LLVMValueRef lanes_of_warp(struct jit_gen *g, const struct wrapper *w, LL
     if (g->full_warps)
         return jit_all_lanes(g);
     LLVMValueRef left = LLVMBuildSub(g->b, w->threads, first, "");
-    LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, g->lanes, 0), "");
+    LLVMValueRef full =
+        LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, g->lanes, 0), "");
     LLVMValueRef one = LLVMConstInt(g->i32, 1, 0);
     left = LLVMBuildAnd(g->b, left, LLVMConstInt(g->i32, 31, 0), "");
     LLVMValueRef some = LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, left, ""), one, "");
@@ -85,18 +88,21 @@ static void warp_loop_end(struct jit_gen *g, const struct warp_loop *l)
 static void emit_simple_block(struct jit_gen *g, struct wrapper *w)
 {
     struct warp_loop l = warp_loop_begin(g, w);
-    LLVMValueRef args[] = { w->block, l.first, LLVMConstNull(g->ptr), lanes_of_warp(g, w, l.first) };
+    LLVMValueRef args[] = { w->block, l.first, LLVMConstNull(g->ptr),
+                            lanes_of_warp(g, w, l.first) };
     LLVMValueRef r = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
     LLVMBuildStore(g->b, r, w->result);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
-                        w->fault);
+    jit_branch_unlikely(
+        g, LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+        w->fault);
     warp_loop_end(g, &l);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
 }
 
 /* State of a phase, in allocas. */
 struct phase {
-    LLVMValueRef at, upto;        /* i32: the next warp to run; the end of those that run the same region now */
+    LLVMValueRef at,
+        upto; /* i32: the next warp to run; the end of those that run the same region now */
     LLVMValueRef together;        /* i1: all warps are at the same region */
     LLVMValueRef agreed;          /* i32: what warp 0 returned */
     LLVMValueRef waiting;         /* i1: some warp has a region to run in the next phase */
@@ -112,7 +118,8 @@ bool jit_has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result)
         uint32_t b = g->a->pool[blocks->first + k];
         const struct ir_block *block = &g->fn->blocks[b];
         const struct ir_instr *last = &g->fn->instrs[block->first + block->count - 1];
-        bool barrier = g->a->blocks[b].barrier, ends = last->op == IR_OP_RET || last->op == IR_OP_EXIT;
+        bool barrier = g->a->blocks[b].barrier,
+             ends = last->op == IR_OP_RET || last->op == IR_OP_EXIT;
         if (!barrier && !ends && !g->a->blocks[b].early_exit)
             continue;
         int64_t here = barrier ? (int64_t)g->a->resume[b] : JIT_DONE;
@@ -125,11 +132,12 @@ bool jit_has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result)
 }
 
 /* A warp of several that may go different ways has run: what it returned is noted. */
-static void note_result(struct jit_gen *g, const struct phase *p, LLVMValueRef at, LLVMValueRef save,
-                        LLVMValueRef result)
+static void note_result(struct jit_gen *g, const struct phase *p, LLVMValueRef at,
+                        LLVMValueRef save, LLVMValueRef result)
 {
     LLVMBuildStore(g->b, result, jit_at_offset(g, g->b, save, SAVE_NEXT));
-    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), is_first = LLVMBuildICmp(g->b, LLVMIntEQ, at, zero, "");
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0),
+                 is_first = LLVMBuildICmp(g->b, LLVMIntEQ, at, zero, "");
     LLVMValueRef agreed = LLVMBuildLoad2(g->b, g->i32, p->agreed, "");
     agreed = LLVMBuildSelect(g->b, is_first, result, agreed, "");
     LLVMBuildStore(g->b, agreed, p->agreed);
@@ -141,8 +149,10 @@ static void note_result(struct jit_gen *g, const struct phase *p, LLVMValueRef a
     LLVMBuildStore(g->b, waiting, p->waiting);
 }
 
-/* A loop of one result is at its end. All warps ran in it: they all go on together. Else the one that ran is noted. */
-static void note_one_result(struct jit_gen *g, const struct wrapper *w, const struct phase *p, int64_t result)
+/* A loop of one result is at its end. All warps ran in it: they all go on together. Else the one
+ * that ran is noted. */
+static void note_one_result(struct jit_gen *g, const struct wrapper *w, const struct phase *p,
+                            int64_t result)
 {
     LLVMBasicBlockRef all = jit_new_block(g, "all"), one = jit_new_block(g, "one");
     LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, p->together, ""), all, one);
@@ -150,7 +160,8 @@ static void note_one_result(struct jit_gen *g, const struct wrapper *w, const st
     LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), p->at);
     LLVMBuildBr(g->b, result < 0 ? p->end : p->begin[result]);
     jit_position(g, one);
-    LLVMValueRef next = LLVMConstInt(g->i32, (uint64_t)result, 1), at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
+    LLVMValueRef next = LLVMConstInt(g->i32, (uint64_t)result, 1),
+                 at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
     LLVMValueRef save = save_of_warp(g, w, LLVMBuildSub(g->b, at, LLVMConstInt(g->i32, 1, 0), ""));
     LLVMBuildStore(g->b, next, jit_at_offset(g, g->b, save, SAVE_NEXT));
     if (result >= 0)
@@ -158,10 +169,13 @@ static void note_one_result(struct jit_gen *g, const struct wrapper *w, const st
     LLVMBuildBr(g->b, p->group);
 }
 
-/* Warps [at, upto) run region `r`, in a loop of their own: what is the same for all of them is computed once. */
-static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const struct phase *p, uint32_t r)
+/* Warps [at, upto) run region `r`, in a loop of their own: what is the same for all of them is
+ * computed once. */
+static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const struct phase *p,
+                             uint32_t r)
 {
-    LLVMBasicBlockRef head = jit_new_block(g, "warps"), body = jit_new_block(g, "warp"), after = p->group;
+    LLVMBasicBlockRef head = jit_new_block(g, "warps"), body = jit_new_block(g, "warp"),
+                      after = p->group;
     int64_t only = JIT_DONE;
     bool one_result = jit_has_one_result(g, r, &only);
     if (one_result)
@@ -172,7 +186,8 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     LLVMValueRef upto = LLVMBuildLoad2(g->b, g->i32, p->upto, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, upto, ""), body, after);
     jit_position(g, body);
-    LLVMValueRef first = LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
+    LLVMValueRef first =
+        LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
     LLVMValueRef save = save_of_warp(g, w, at);
     LLVMValueRef alive = jit_all_lanes(g);
     if (!g->full[r].begins)
@@ -180,8 +195,9 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     LLVMValueRef args[] = { w->block, first, save, alive };
     LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
     LLVMBuildStore(g->b, result, w->result);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
-                        w->fault);
+    jit_branch_unlikely(
+        g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+        w->fault);
     if (!one_result)
         note_result(g, p, at, save, result);
     LLVMBuildStore(g->b, LLVMBuildAdd(g->b, at, LLVMConstInt(g->i32, 1, 0), ""), p->at);
@@ -192,7 +208,8 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     }
 }
 
-/* The region of warp `at` is run by it, and by all behind it while all are together; then comes the group's turn again. */
+/* The region of warp `at` is run by it, and by all behind it while all are together; then comes the
+ * group's turn again. */
 static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct phase *p)
 {
     LLVMBasicBlockRef none = jit_new_block(g, "none");
@@ -200,7 +217,8 @@ static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct 
     LLVMValueRef after = LLVMBuildAdd(g->b, at, LLVMConstInt(g->i32, 1, 0), "");
     LLVMValueRef together = LLVMBuildLoad2(g->b, g->i1, p->together, "");
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, together, w->warps, after, ""), p->upto);
-    LLVMValueRef next = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save_of_warp(g, w, at), SAVE_NEXT), "");
+    LLVMValueRef next =
+        LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save_of_warp(g, w, at), SAVE_NEXT), "");
     LLVMValueRef choice = LLVMBuildSwitch(g->b, next, none, g->a->region_count);
     jit_position(g, none); /* it is done */
     LLVMBuildStore(g->b, after, p->at);
@@ -215,7 +233,8 @@ static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct 
 /* With barriers: phases, in each of which every warp runs one region, until all warps are done. */
 static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
 {
-    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i1, 0, 0), yes = LLVMConstInt(g->i1, 1, 0);
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i1, 0, 0),
+                 yes = LLVMConstInt(g->i1, 1, 0);
     struct warp_loop l = warp_loop_begin(g, w);
     LLVMValueRef save = save_of_warp(g, w, l.warp);
     LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, SAVE_NEXT));
@@ -227,7 +246,8 @@ static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
                        .together = jit_alloca(g, g->i1, "together"),
                        .agreed = jit_alloca(g, g->i32, "agreed"),
                        .waiting = jit_alloca(g, g->i1, "waiting") };
-    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran");
+    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), run = jit_new_block(g, "run"),
+                      ran = jit_new_block(g, "ran");
     p.group = jit_new_block(g, "group");
     p.end = jit_new_block(g, "end");
     p.begin = calloc(g->a->region_count, sizeof(*p.begin));
@@ -256,10 +276,12 @@ static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
     free(p.begin);
 }
 
-/* All warps take the same way (jam.c): each region has a loop over all of them, several at a time where that is faster. */
+/* All warps take the same way (jam.c): each region has a loop over all of them, several at a time
+ * where that is faster. */
 static void emit_block_in_step(struct jit_gen *g, struct wrapper *w)
 {
-    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1);
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0),
+                 no = LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1);
     LLVMBasicBlockRef choose = jit_new_block(g, "choose"), end = jit_new_block(g, "end");
     LLVMBuildStore(g->b, zero, w->result);
     LLVMBuildBr(g->b, choose);
@@ -278,7 +300,8 @@ static void emit_block_in_step(struct jit_gen *g, struct wrapper *w)
         LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, counter, "");
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, w->warps, ""), body, choose);
         jit_position(g, body);
-        LLVMValueRef first = LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
+        LLVMValueRef first =
+            LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
         LLVMValueRef args[] = { w->block, first, save_of_warp(g, w, at), jit_all_lanes(g) };
         if (!g->full[r].begins)
             args[3] = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, args[2], SAVE_ALIVE), "");
@@ -301,8 +324,8 @@ static void count_lanes(struct jit_gen *g, LLVMValueRef save, uint64_t offset, L
     LLVMBuildStore(g->b, LLVMBuildAdd(g->b, LLVMBuildLoad2(g->b, g->i32, sum, ""), more, ""), sum);
 }
 
-/* With parked lanes: a turn for each warp, again and again until all are done. A warp that is at a barrier goes on in the turn
- * after the one in which the last thread came. */
+/* With parked lanes: a turn for each warp, again and again until all are done. A warp that is at a
+ * barrier goes on in the turn after the one in which the last thread came. */
 static void emit_turns(struct jit_gen *g, struct wrapper *w)
 {
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
@@ -325,27 +348,32 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     save = save_of_warp(g, w, l.warp);
     LLVMBasicBlockRef run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran");
     LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
-    LLVMValueRef stay = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, JIT_SAVE_AT_BARRIER), "");
+    LLVMValueRef stay =
+        LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, JIT_SAVE_AT_BARRIER), "");
     LLVMValueRef released = LLVMBuildLoad2(g->b, g->i32, release, "");
     LLVMBuildStore(g->b, released, jit_at_offset(g, g->b, save, JIT_SAVE_RELEASE));
-    stay = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, released, zero, ""), stay, zero, "");
+    stay =
+        LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, released, zero, ""), stay, zero, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, stay, ""), run, ran);
     jit_position(g, run);
     LLVMValueRef args[] = { w->block, l.first, save, lanes };
     LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
     LLVMBuildStore(g->b, result, w->result);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
-                        w->fault);
+    jit_branch_unlikely(
+        g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+        w->fault);
     LLVMBuildBr(g->b, ran);
     jit_position(g, ran);
     count_lanes(g, save, SAVE_ALIVE, alive);
     count_lanes(g, save, JIT_SAVE_AT_BARRIER, at_barrier);
     warp_loop_end(g, &l);
     LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, alive, "");
-    LLVMValueRef complete = LLVMBuildICmp(g->b, LLVMIntEQ, left, LLVMBuildLoad2(g->b, g->i32, at_barrier, ""), "");
+    LLVMValueRef complete =
+        LLVMBuildICmp(g->b, LLVMIntEQ, left, LLVMBuildLoad2(g->b, g->i32, at_barrier, ""), "");
     LLVMBuildStore(g->b, LLVMBuildZExt(g->b, complete, g->i32, ""), release);
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(g->context), &g->ptr, 1, 0);
-    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, give_way)), &w->block, 1, "");
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, give_way)),
+                   &w->block, 1, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""), turn, end);
     jit_position(g, end);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
@@ -358,22 +386,26 @@ static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
     for (unsigned d = 0; d < 3; d++) {
         LLVMValueRef n = jit_field(g, offsetof(struct soft_block, ntid) + 4 * d, g->i32);
         if (g->ntid[0])
-            wrong = LLVMBuildOr(g->b, wrong,
-                                LLVMBuildICmp(g->b, LLVMIntNE, n, LLVMConstInt(g->i32, g->ntid[d], 0), ""), "");
+            wrong = LLVMBuildOr(
+                g->b, wrong,
+                LLVMBuildICmp(g->b, LLVMIntNE, n, LLVMConstInt(g->i32, g->ntid[d], 0), ""), "");
         if (g->a->used_small_grid) {
             LLVMValueRef c = jit_field(g, offsetof(struct soft_block, nctaid) + 4 * d, g->i32);
-            LLVMValueRef all =
-                LLVMBuildMul(g->b, LLVMBuildZExt(g->b, n, g->i64, ""), LLVMBuildZExt(g->b, c, g->i64, ""), "");
-            wrong = LLVMBuildOr(g->b, wrong,
-                                LLVMBuildICmp(g->b, LLVMIntUGE, all, LLVMConstInt(g->i64, 1u << 31, 0), ""), "");
+            LLVMValueRef all = LLVMBuildMul(g->b, LLVMBuildZExt(g->b, n, g->i64, ""),
+                                            LLVMBuildZExt(g->b, c, g->i64, ""), "");
+            wrong = LLVMBuildOr(
+                g->b, wrong,
+                LLVMBuildICmp(g->b, LLVMIntUGE, all, LLVMConstInt(g->i64, 1u << 31, 0), ""), "");
         }
     }
-    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_UNSUPPORTED), 1), w->result);
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_UNSUPPORTED), 1),
+                   w->result);
     jit_branch_unlikely(g, wrong, w->fault);
 }
 
-/* The block's code in a function of its own, so that nothing of it is moved to before or behind the switch. (A block that
- * faults leaves by a signal handler, which starts with the processor's default, and does not come back here.) */
+/* The block's code in a function of its own, so that nothing of it is moved to before or behind the
+ * switch. (A block that faults leaves by a signal handler, which starts with the processor's
+ * default, and does not come back here.) */
 static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRef block)
 {
     jit_set_attribute(g, block, "noinline");
@@ -397,7 +429,8 @@ static void mark_readable(struct jit_gen *g, LLVMValueRef f, unsigned param, uin
 
 static LLVMValueRef warps_of_block(struct jit_gen *g, LLVMValueRef threads)
 {
-    LLVMValueRef round = LLVMConstInt(g->i32, g->lanes - 1, 0), lanes = LLVMConstInt(g->i32, g->lanes, 0);
+    LLVMValueRef round = LLVMConstInt(g->i32, g->lanes - 1, 0),
+                 lanes = LLVMConstInt(g->i32, g->lanes, 0);
     return LLVMBuildUDiv(g->prelude, LLVMBuildAdd(g->prelude, threads, round, ""), lanes, "");
 }
 
@@ -418,8 +451,8 @@ void jit_emit_block(struct jit_gen *g)
     LLVMValueRef jump = LLVMBuildBr(g->prelude, body);
     LLVMPositionBuilderBefore(g->prelude, jump);
     w.result = jit_alloca(g, g->i32, "result");
-    w.threads =
-        g->threads ? LLVMConstInt(g->i32, g->threads, 0) : jit_field(g, offsetof(struct soft_block, threads), g->i32);
+    w.threads = g->threads ? LLVMConstInt(g->i32, g->threads, 0)
+                           : jit_field(g, offsetof(struct soft_block, threads), g->i32);
     w.warps = warps_of_block(g, w.threads);
     w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
     w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);

@@ -1,7 +1,7 @@
 /*
- * Instructions on values that are rare: compiled code calls the interpreter's form of them, for all lanes at once
- * (struct soft_helpers, compute). What a kernel does in its inner loop deserves better; what it does now and then is no
- * reason to interpret the rest.
+ * Instructions on values that are rare: compiled code calls the interpreter's form of them, for all
+ * lanes at once (struct soft_helpers, compute). What a kernel does in its inner loop deserves
+ * better; what it does now and then is no reason to interpret the rest.
  */
 #include "jit/gen.h"
 
@@ -63,12 +63,14 @@ void jit_emit_called(struct jit_gen *g)
     LLVMTypeRef params[] = { g->ptr, g->ptr, g->ptr };
     LLVMTypeRef type = LLVMFunctionType(g->nothing, params, 3, 0), lanes = jit_vec(g, g->i64);
     if (!g->operands)
-        g->operands = jit_alloca(g, LLVMArrayType(g->i64, (IR_MAX_SRC + 2) * JIT_LANES_MAX), "operands");
+        g->operands =
+            jit_alloca(g, LLVMArrayType(g->i64, (IR_MAX_SRC + 2) * JIT_LANES_MAX), "operands");
     for (unsigned k = 0; k < g->i->src_count; k++)
         LLVMSetAlignment(LLVMBuildStore(g->b, source(g, &g->i->src[k]), row(g, g->operands, k)), 8);
     LLVMValueRef out = row(g, g->operands, IR_MAX_SRC);
     LLVMValueRef args[] = { description(g), g->operands, out };
-    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, compute)), args, 3, "");
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, compute)), args,
+                   3, "");
     LLVMValueRef result = LLVMBuildLoad2(g->b, lanes, out, "");
     LLVMValueRef second = LLVMBuildLoad2(g->b, lanes, row(g, out, 1), "");
     LLVMSetAlignment(result, 8);

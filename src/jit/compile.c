@@ -13,7 +13,8 @@
 #include "jit/target.h"
 
 /* The kernel's block size: what the job says, else what the text demands. All 0: any. */
-static void choose_block_size(const struct ir_fn *fn, const struct soft_job_options *options, uint32_t ntid[3])
+static void choose_block_size(const struct ir_fn *fn, const struct soft_job_options *options,
+                              uint32_t ntid[3])
 {
     memcpy(ntid, options->ntid, 3 * sizeof(*ntid));
     if (!ntid[0] && fn->reqntid[0])
@@ -21,13 +22,14 @@ static void choose_block_size(const struct ir_fn *fn, const struct soft_job_opti
             ntid[d] = fn->reqntid[d] ? fn->reqntid[d] : 1;
 }
 
-/* LLVM's remarks on the module. It knows the size of a frame when the code is made, and says so where that is more than
- * the function's "warn-stack-size". */
+/* LLVM's remarks on the module. It knows the size of a frame when the code is made, and says so
+ * where that is more than the function's "warn-stack-size". */
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *arg)
 {
     struct jit_gen *g = arg;
     char *text = LLVMGetDiagInfoDescription(info);
-    const char *frame = strstr(text, "stack frame size"); /* before it is a place in the source, which there is not */
+    const char *frame = strstr(
+        text, "stack frame size"); /* before it is a place in the source, which there is not */
     if (frame) {
         g->frame_over = true;
         snprintf(g->reason, sizeof(g->reason), "%s", frame);
@@ -35,8 +37,8 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *arg)
     LLVMDisposeMessage(text);
 }
 
-static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
-                    char *why, size_t why_size)
+static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *object,
+                    struct jit_times *times, char *why, size_t why_size)
 {
     char *text = NULL;
     uint64_t begin = gm_now_ns();
@@ -68,8 +70,8 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
 }
 
 /* If threads of the kernel may wait for each other, it is analysed again: with turns. */
-static int let_wait(const struct ir_module *m, struct ir_analyse_options *options, struct ir_analysis **a, char *why,
-                    size_t why_size)
+static int let_wait(const struct ir_module *m, struct ir_analyse_options *options,
+                    struct ir_analysis **a, char *why, size_t why_size)
 {
     uint32_t fn = (*a)->fn;
     GM_AUTO_FREE bool *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
@@ -86,8 +88,9 @@ static int let_wait(const struct ir_module *m, struct ir_analyse_options *option
     return r == -E2BIG ? -ENOTSUP : r;
 }
 
-static int compile_entry(const struct ir_module *m, uint32_t fn, const struct soft_job_options *options,
-                         const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
+static int compile_entry(const struct ir_module *m, uint32_t fn,
+                         const struct soft_job_options *options, const char *dump,
+                         LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
                          size_t why_size)
 {
     struct jit_gen g = { .m = m, .fn = &m->fns[fn], .options = options };
@@ -105,8 +108,9 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
         snprintf(why, why_size, "no such instruction set on this machine");
         return -EINVAL;
     }
-    g.frame_max =
-        options->frame_bytes && options->frame_bytes < SOFT_FRAME_MAX ? options->frame_bytes : SOFT_FRAME_MAX;
+    g.frame_max = options->frame_bytes && options->frame_bytes < SOFT_FRAME_MAX
+                      ? options->frame_bytes
+                      : SOFT_FRAME_MAX;
     choose_block_size(g.fn, options, g.ntid);
     memcpy(a.ntid, g.ntid, sizeof(a.ntid));
     a.lanes = g.lanes = jit_choose_lanes(g.fn, g.ntid);
@@ -125,8 +129,9 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
     return r;
 }
 
-int jit_compile(const char *text, size_t size, const char *entry, const struct soft_job_options *options,
-                const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times, char *why, size_t why_size)
+int jit_compile(const char *text, size_t size, const char *entry,
+                const struct soft_job_options *options, const char *dump,
+                LLVMMemoryBufferRef *object, struct jit_times *times, char *why, size_t why_size)
 {
     struct ir_module *m;
     struct ptx_error error;

@@ -10,13 +10,16 @@ static bool is_real(enum ir_type t)
     return ir_types[t].class == 'F';
 }
 
-/* Nearest value of the destination's range; both in 64 bits, except that the ranges of 64-bit types meet at one end
- * only. */
-static LLVMValueRef saturate_int(struct jit_gen *g, LLVMValueRef v, enum ir_type from, enum ir_type to)
+/* Nearest value of the destination's range; both in 64 bits, except that the ranges of 64-bit types
+ * meet at one end only. */
+static LLVMValueRef saturate_int(struct jit_gen *g, LLVMValueRef v, enum ir_type from,
+                                 enum ir_type to)
 {
     bool from_sign = ir_type_is_signed(from), to_sign = ir_type_is_signed(to);
     unsigned bits = 8u * (unsigned)ir_types[to].size;
-    uint64_t top = to_sign ? (UINT64_C(1) << (bits - 1)) - 1 : bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    uint64_t top = to_sign      ? (UINT64_C(1) << (bits - 1)) - 1
+                   : bits == 64 ? UINT64_MAX
+                                : (UINT64_C(1) << bits) - 1;
     if (!from_sign)
         return jit_call2(g, "llvm.umin", v, jit_const(g, v, top));
     if (!to_sign)
@@ -53,16 +56,19 @@ static const char *integral_intrinsic(uint8_t round)
 
 static bool is_integral(uint8_t round)
 {
-    return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI || round == IR_ROUND_PI;
+    return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI ||
+           round == IR_ROUND_PI;
 }
 
-/* Clamped to the type's range. NaN gives 0, but the sign bit alone for 64-bit types and from f64. */
+/* Clamped to the type's range. NaN gives 0, but the sign bit alone for 64-bit types and from f64.
+ */
 static LLVMValueRef real_to_int(struct jit_gen *g, LLVMValueRef v)
 {
     enum ir_type to = (enum ir_type)g->i->type;
     v = jit_call1(g, integral_intrinsic(g->i->round), v);
     LLVMTypeRef types[] = { jit_like(v, jit_type(g, to)), LLVMTypeOf(v) };
-    LLVMValueRef r = jit_intrinsic(g, ir_type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
+    LLVMValueRef r = jit_intrinsic(g, ir_type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
+                                   types, 2, &v, 1);
     if (ir_types[to].size == 8 || g->i->type2 == IR_F64)
         r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""),
                        jit_const(g, r, UINT64_C(1) << (8 * ir_types[to].size - 1)), r);
@@ -75,8 +81,9 @@ static bool is_nearest(const struct ir_instr *i)
 }
 
 /* A conversion with directed rounding, which AVX-512 has for vectors. */
-static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
-                            unsigned chunk, LLVMValueRef v, LLVMValueRef *more, unsigned more_count)
+static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMTypeRef *types,
+                            unsigned type_count, unsigned chunk, LLVMValueRef v, LLVMValueRef *more,
+                            unsigned more_count)
 {
     bool vec = jit_is_vec(v);
     if (!g->target->avx512) {
@@ -90,24 +97,28 @@ static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMTypeRef *ty
 
 static LLVMValueRef narrow_rounded(struct jit_gen *g, LLVMValueRef v)
 {
-    LLVMValueRef more[] = { LLVMConstNull(LLVMVectorType(g->f32, 8)), LLVMConstAllOnes(g->i8), jit_rounding(g) };
+    LLVMValueRef more[] = { LLVMConstNull(LLVMVectorType(g->f32, 8)), LLVMConstAllOnes(g->i8),
+                            jit_rounding(g) };
     return rounded(g, "llvm.x86.avx512.mask.cvtpd2ps.512", NULL, 0, 8, v, more, 3);
 }
 
 static LLVMValueRef half_rounded(struct jit_gen *g, LLVMValueRef v)
 {
-    LLVMValueRef more[] = { jit_rounding(g), LLVMConstNull(LLVMVectorType(g->i16, 16)), LLVMConstAllOnes(g->i16) };
+    LLVMValueRef more[] = { jit_rounding(g), LLVMConstNull(LLVMVectorType(g->i16, 16)),
+                            LLVMConstAllOnes(g->i16) };
     return rounded(g, "llvm.x86.avx512.mask.vcvtps2ph.512", NULL, 0, 16, v, more, 3);
 }
 
 /* `v` has 32 or 64 bits. */
-static LLVMValueRef int_rounded(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef to, bool sign, unsigned bits)
+static LLVMValueRef int_rounded(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef to, bool sign,
+                                unsigned bits)
 {
     unsigned chunk = bits == 64 ? 8 : 16;
-    LLVMTypeRef types[] = { LLVMVectorType(to, chunk), LLVMVectorType(bits == 64 ? g->i64 : g->i32, chunk) };
+    LLVMTypeRef types[] = { LLVMVectorType(to, chunk),
+                            LLVMVectorType(bits == 64 ? g->i64 : g->i32, chunk) };
     LLVMValueRef more[] = { jit_rounding(g) };
-    return rounded(g, sign ? "llvm.x86.avx512.sitofp.round" : "llvm.x86.avx512.uitofp.round", types, 2, chunk, v,
-                   more, 1);
+    return rounded(g, sign ? "llvm.x86.avx512.sitofp.round" : "llvm.x86.avx512.uitofp.round", types,
+                   2, chunk, v, more, 1);
 }
 
 /* Through f32 or directly; bf16 is the upper half of an f32, rounded by hand. */
@@ -118,9 +129,11 @@ static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type
             jit_leave(g);
             return v;
         }
-        LLVMValueRef h = is_nearest(g->i) ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), "") : half_rounded(g, v);
+        LLVMValueRef h = is_nearest(g->i) ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), "")
+                                          : half_rounded(g, v);
         h = jit_as_int(g, h);
-        return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff), h);
+        return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff),
+                          h);
     }
     if (!is_nearest(g->i))
         jit_leave(g);
@@ -128,7 +141,8 @@ static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type
     LLVMValueRef high = LLVMBuildLShr(g->b, bits, jit_const(g, bits, 16), "");
     LLVMValueRef odd = LLVMBuildAnd(g->b, high, jit_const(g, bits, 1), "");
     LLVMValueRef up = LLVMBuildAdd(g->b, odd, jit_const(g, bits, 0x7fff), "");
-    LLVMValueRef r = LLVMBuildLShr(g->b, LLVMBuildAdd(g->b, bits, up, ""), jit_const(g, bits, 16), "");
+    LLVMValueRef r =
+        LLVMBuildLShr(g->b, LLVMBuildAdd(g->b, bits, up, ""), jit_const(g, bits, 16), "");
     r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, r, 0x7fff), r);
     return jit_resize(g, r, g->i16, false);
 }
@@ -142,7 +156,8 @@ static LLVMValueRef real_source(struct jit_gen *g, unsigned k, bool vec)
         v = jit_src(g, &g->i->src[k], IR_B16, vec);
         if (!g->target->half)
             jit_leave(g);
-        return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, jit_like(v, g->f16), ""), jit_like(v, g->f32), "");
+        return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, jit_like(v, g->f16), ""),
+                              jit_like(v, g->f32), "");
     }
     if (from == IR_BF16) {
         v = jit_resize(g, jit_src(g, &g->i->src[k], IR_B16, vec), g->i32, false);
@@ -168,8 +183,8 @@ static LLVMValueRef narrow(struct jit_gen *g, LLVMValueRef v)
     LLVMValueRef r = LLVMBuildFPTrunc(g->b, v, t, "");
     if (!(g->i->flags & IR_F_FTZ))
         return r;
-    LLVMValueRef tiny =
-        LLVMBuildFCmp(g->b, LLVMRealOLT, jit_call1(g, "llvm.fabs", v), jit_real(g, v, 0x1.ffffffp-127), "");
+    LLVMValueRef tiny = LLVMBuildFCmp(g->b, LLVMRealOLT, jit_call1(g, "llvm.fabs", v),
+                                      jit_real(g, v, 0x1.ffffffp-127), "");
     return jit_select(g, tiny, jit_call2(g, "llvm.copysign", jit_real(g, r, 0), r), r);
 }
 

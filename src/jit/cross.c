@@ -1,5 +1,6 @@
 /*
- * Instructions in which lanes see each other's values: shuffles, votes, matches, reductions over a warp.
+ * Instructions in which lanes see each other's values: shuffles, votes, matches, reductions over a
+ * warp.
  */
 #include "jit/gen.h"
 
@@ -20,8 +21,8 @@ static bool constant(const struct jit_gen *g, const struct ir_src *s, uint32_t *
     return false;
 }
 
-/* Lane that `lane` reads from; false if that is out of range, and then it reads its own value. (So it does, too, if the
- * other lane is not running: PTX leaves that open.) */
+/* Lane that `lane` reads from; false if that is out of range, and then it reads its own value. (So
+ * it does, too, if the other lane is not running: PTX leaves that open.) */
 static bool source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
 {
     uint32_t clamp = c & 31, segment = c >> 8 & 31, last = (lane & segment) | (clamp & ~segment);
@@ -75,8 +76,9 @@ static LLVMValueRef permute(struct jit_gen *g, LLVMValueRef v, LLVMValueRef inde
         LLVMBuildStore(g->b, v, memory);
         LLVMValueRef at = LLVMBuildSExt(g->b, index, jit_vec(g, g->i64), "");
         LLVMTypeRef types[] = { jit_vec(g, g->i32), jit_vec(g, g->ptr) };
-        LLVMValueRef args[] = { LLVMBuildGEP2(g->b, g->i32, memory, &at, 1, ""), LLVMConstInt(g->i32, 4, 0),
-                                LLVMConstAllOnes(jit_vec(g, g->i1)), LLVMConstNull(jit_vec(g, g->i32)) };
+        LLVMValueRef args[] = { LLVMBuildGEP2(g->b, g->i32, memory, &at, 1, ""),
+                                LLVMConstInt(g->i32, 4, 0), LLVMConstAllOnes(jit_vec(g, g->i1)),
+                                LLVMConstNull(jit_vec(g, g->i32)) };
         return jit_intrinsic(g, "llvm.masked.gather", types, 2, args, 4);
     }
     LLVMValueRef half[2], r[2];
@@ -109,8 +111,10 @@ static void emit_shuffle(struct jit_gen *g)
     LLVMValueRef b = LLVMBuildAnd(g->b, jit_src(g, &i->src[1], IR_U32, true), limit, "");
     LLVMValueRef c = jit_src(g, &i->src[2], IR_U32, true);
     LLVMValueRef clamp = LLVMBuildAnd(g->b, c, limit, "");
-    LLVMValueRef segment = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, c, jit_const(g, c, 8), ""), limit, "");
-    LLVMValueRef outside = LLVMBuildNot(g->b, segment, ""), own = LLVMBuildAnd(g->b, lane, segment, "");
+    LLVMValueRef segment =
+        LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, c, jit_const(g, c, 8), ""), limit, "");
+    LLVMValueRef outside = LLVMBuildNot(g->b, segment, ""),
+                 own = LLVMBuildAnd(g->b, lane, segment, "");
     LLVMValueRef last = LLVMBuildOr(g->b, own, LLVMBuildAnd(g->b, clamp, outside, ""), ""), j, ok;
     switch (i->mode) {
     case IR_SHFL_UP:
@@ -137,7 +141,8 @@ static void emit_shuffle(struct jit_gen *g)
     jit_set(g, 4, ok);
 }
 
-/* Lanes that take part: those that run, and of them those in the member mask, source `k` if there is one. */
+/* Lanes that take part: those that run, and of them those in the member mask, source `k` if there
+ * is one. */
 static LLVMValueRef members(struct jit_gen *g, unsigned k)
 {
     LLVMValueRef active = jit_active(g);
@@ -154,7 +159,8 @@ static LLVMValueRef equal(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
 static void emit_vote(struct jit_gen *g)
 {
     LLVMValueRef m = members(g, 1), zero = LLVMConstInt(g->i32, 0, 0);
-    LLVMValueRef bits = LLVMBuildAnd(g->b, jit_bits(g, jit_src(g, &g->i->src[0], IR_PRED, true)), m, "");
+    LLVMValueRef bits =
+        LLVMBuildAnd(g->b, jit_bits(g, jit_src(g, &g->i->src[0], IR_PRED, true)), m, "");
     switch (g->i->mode) {
     case IR_VOTE_BALLOT:
         jit_set(g, 0, bits);
@@ -252,10 +258,12 @@ static void emit_mma(struct jit_gen *g)
         LLVMBuildStore(g->b, jit_src(g, &g->i->src[k], IR_B32, true),
                        LLVMBuildGEP2(g->b, row, g->matrices, &at, 1, ""));
     }
-    LLVMValueRef at = LLVMConstInt(g->i32, 7, 0), out = LLVMBuildGEP2(g->b, row, g->matrices, &at, 1, "");
-    LLVMValueRef args[] = { LLVMConstInt(g->i32, g->i->mode, 0), LLVMConstInt(g->i32, g->i->mode2, 0), g->matrices,
-                            out };
-    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, mma)), args, 4, "");
+    LLVMValueRef at = LLVMConstInt(g->i32, 7, 0),
+                 out = LLVMBuildGEP2(g->b, row, g->matrices, &at, 1, "");
+    LLVMValueRef args[] = { LLVMConstInt(g->i32, g->i->mode, 0),
+                            LLVMConstInt(g->i32, g->i->mode2, 0), g->matrices, out };
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, mma)), args, 4,
+                   "");
     for (unsigned k = 0; k < 4; k++) {
         at = LLVMConstInt(g->i32, k, 0);
         results[k] = LLVMBuildLoad2(g->b, row, LLVMBuildGEP2(g->b, row, out, &at, 1, ""), "");

@@ -1,5 +1,6 @@
 /*
- * Control flow: blocks, branches and waiting sets (thread frontiers), barriers, and the dispatch of instructions.
+ * Control flow: blocks, branches and waiting sets (thread frontiers), barriers, and the dispatch of
+ * instructions.
  */
 #include <stdlib.h>
 
@@ -60,7 +61,8 @@ static LLVMValueRef load_alive(struct jit_gen *g)
 
 static void remove_alive(struct jit_gen *g, LLVMValueRef lanes)
 {
-    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, load_alive(g), LLVMBuildNot(g->b, lanes, ""), ""), g->alive);
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, load_alive(g), LLVMBuildNot(g->b, lanes, ""), ""),
+                   g->alive);
 }
 
 static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *count, uint32_t block)
@@ -76,7 +78,8 @@ static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *cou
     ++*count;
 }
 
-/* All living lanes go to one of the block's versions: the one for all lanes, if all live. `full`: which is known. */
+/* All living lanes go to one of the block's versions: the one for all lanes, if all live. `full`:
+ * which is known. */
 static void choose_version(struct jit_gen *g, uint32_t block, bool full)
 {
     if (!g->has_whole || full) {
@@ -92,8 +95,8 @@ void jit_enter(struct jit_gen *g, uint32_t block)
     choose_version(g, block, g->full[g->region].begins);
 }
 
-/* Where the lanes that wait at the block go on. Blocks with a mask stay with it until their loop is left: two ways into a
- * loop are none that LLVM optimises. */
+/* Where the lanes that wait at the block go on. Blocks with a mask stay with it until their loop is
+ * left: two ways into a loop are none that LLVM optimises. */
 static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
 {
     if (!g->has_whole || has_mask(g, block))
@@ -109,9 +112,10 @@ static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
     return g->join[block];
 }
 
-/* Runs the first block in order of priority, of the current block's frontier and `successors`, where lanes wait.
- * `may_be_none`: perhaps nobody is left. */
-static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t successor_count, bool may_be_none)
+/* Runs the first block in order of priority, of the current block's frontier and `successors`,
+ * where lanes wait. `may_be_none`: perhaps nobody is left. */
+static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t successor_count,
+                     bool may_be_none)
 {
     const struct ir_list *f = &info(g, g->at_block)->frontier;
     uint32_t *list = calloc(f->count + successor_count + 1, sizeof(*list));
@@ -140,7 +144,8 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         }
         LLVMBasicBlockRef next = jit_new_block(g, "");
         LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[list[k]], "");
-        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""), waiting_entry(g, list[k]), next);
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""),
+                        waiting_entry(g, list[k]), next);
         jit_position(g, next);
     }
     LLVMBuildBr(g->b, g->done);
@@ -167,7 +172,8 @@ static void go_to(struct jit_gen *g, uint32_t to)
     dispatch(g, &to, 1, false);
 }
 
-/* The lanes in `lanes` leave the kernel, the others of the block go to `to` (IR_NONE: there are no others). */
+/* The lanes in `lanes` leave the kernel, the others of the block go to `to` (IR_NONE: there are no
+ * others). */
 static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
 {
     if (!g->masked && to == IR_NONE && !g->a->parking) {
@@ -185,13 +191,15 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
         return;
     }
     LLVMValueRef rest = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, lanes, ""), "");
-    if (g->whole && !has_mask(g, to) && g->i->op != IR_OP_BRA) { /* a guarded return: nobody has asked yet */
+    if (g->whole && !has_mask(g, to) &&
+        g->i->op != IR_OP_BRA) { /* a guarded return: nobody has asked yet */
         LLVMBasicBlockRef some = jit_new_block(g, "");
         LLVMBuildCondBr(g->b, jit_is_full(g, rest), g->whole_entry[to], some);
         jit_position(g, some);
     }
     if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
-        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to], g->done);
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to],
+                        g->done);
         return;
     }
     add_waiting(g, to, rest);
@@ -204,8 +212,10 @@ static LLVMValueRef taken_lanes(struct jit_gen *g)
     return LLVMBuildAnd(g->b, g->mask, jit_bits(g, jit_as_vec(g, g->guard)), "");
 }
 
-/* In the version for all lanes: a branch on which all agree stays in it. Goes on where they do not. */
-static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBlockRef target, LLVMBasicBlockRef next)
+/* In the version for all lanes: a branch on which all agree stays in it. Goes on where they do not.
+ */
+static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBlockRef target,
+                            LLVMBasicBlockRef next)
 {
     uint32_t guard = g->i->guard;
     LLVMValueRef all = g->w->regs[guard].agree.all, none = g->w->regs[guard].agree.none;
@@ -222,7 +232,8 @@ static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBloc
     jit_position(g, apart);
 }
 
-/* On a scalar condition: `yes` is positioned by the caller later, the builder goes on where it does not hold. */
+/* On a scalar condition: `yes` is positioned by the caller later, the builder goes on where it does
+ * not hold. */
 static LLVMBasicBlockRef split(struct jit_gen *g, LLVMValueRef cond)
 {
     LLVMBasicBlockRef yes = jit_new_block(g, ""), no = jit_new_block(g, "");
@@ -254,7 +265,8 @@ static void emit_branch(struct jit_gen *g, uint32_t target, uint32_t next)
     }
     LLVMValueRef taken = taken_lanes(g);
     LLVMValueRef other = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, taken, ""), "");
-    bool target_leaves = b->early_exit && b->exit_taken, next_leaves = b->early_exit && !b->exit_taken;
+    bool target_leaves = b->early_exit && b->exit_taken,
+         next_leaves = b->early_exit && !b->exit_taken;
     if ((!target_leaves && !g->entry[target]) || (!next_leaves && !g->entry[next])) {
         jit_unsupported(g, "control flow over a barrier");
         LLVMBuildUnreachable(g->b);
@@ -287,8 +299,8 @@ static void emit_return(struct jit_gen *g, uint32_t next)
     }
 }
 
-/* brx.idx on which lanes disagree. An index outside of the list is undefined in PTX and takes the last target here, as
- * in the interpreter. */
+/* brx.idx on which lanes disagree. An index outside of the list is undefined in PTX and takes the
+ * last target here, as in the interpreter. */
 static void emit_divergent_switch(struct jit_gen *g, const uint32_t *succ, uint32_t count)
 {
     LLVMValueRef index = jit_src(g, &g->i->src[0], IR_U32, true), left = g->mask;
@@ -333,7 +345,8 @@ static void emit_indexed_branch(struct jit_gen *g, const struct ir_block *block)
     }
 }
 
-/* Instructions that touch memory or leave the kernel: branched around where the guard holds for no lane. */
+/* Instructions that touch memory or leave the kernel: branched around where the guard holds for no
+ * lane. */
 static void emit_effect(struct jit_gen *g, void (*emit)(struct jit_gen *g))
 {
     if (!g->guard) {
@@ -488,7 +501,8 @@ static void emit_end_of_block(struct jit_gen *g, const struct ir_block *block)
         LLVMBuildUnreachable(g->b);
 }
 
-/* Instructions from the one at place `at` on; each has a place for each of the warps. What leaves the block is emitted once. */
+/* Instructions from the one at place `at` on; each has a place for each of the warps. What leaves
+ * the block is emitted once. */
 static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_t at)
 {
     uint32_t copies = jit_copies(g);
@@ -549,7 +563,8 @@ static bool emit_used(struct jit_gen *g, const struct ir_list *blocks, bool whol
     bool any = false;
     for (uint32_t k = 0; k < blocks->count && !g->failed; k++) {
         uint32_t b = g->a->pool[blocks->first + k];
-        if (LLVMGetBasicBlockTerminator(entry[b]) || !LLVMGetFirstUse(LLVMBasicBlockAsValue(entry[b])))
+        if (LLVMGetBasicBlockTerminator(entry[b]) ||
+            !LLVMGetFirstUse(LLVMBasicBlockAsValue(entry[b])))
             continue;
         g->whole = whole;
         emit_block(g, b);
@@ -559,7 +574,8 @@ static bool emit_used(struct jit_gen *g, const struct ir_list *blocks, bool whol
     return any;
 }
 
-static void remove_unused(const struct jit_gen *g, const struct ir_list *blocks, const LLVMBasicBlockRef *entry)
+static void remove_unused(const struct jit_gen *g, const struct ir_list *blocks,
+                          const LLVMBasicBlockRef *entry)
 {
     for (uint32_t k = 0; k < blocks->count; k++)
         if (!LLVMGetBasicBlockTerminator(entry[g->a->pool[blocks->first + k]]))

@@ -1,6 +1,6 @@
 /*
- * The module: one function per barrier region, the cold functions that report faults, and the description that the
- * loader reads.
+ * The module: one function per barrier region, the cold functions that report faults, and the
+ * description that the loader reads.
  */
 #include "jit/gen.h"
 
@@ -12,11 +12,13 @@
 
 #include "jit/target.h"
 
-/* Kernels of so many instructions go into the loops over warps (block.c), without and with barriers: a call costs as much
- * as small ones do, and what is the same for all warps is computed once. */
+/* Kernels of so many instructions go into the loops over warps (block.c), without and with
+ * barriers: a call costs as much as small ones do, and what is the same for all warps is computed
+ * once. */
 #define INLINE_SIMPLE 120u
 #define INLINE_PHASED 600u
-/* Longer kernels have no second version for warps of which all lanes run: it would take too long to compile. */
+/* Longer kernels have no second version for warps of which all lanes run: it would take too long to
+ * compile. */
 #define WHOLE_MAX 1000u
 
 void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
@@ -42,14 +44,16 @@ LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef bas
 void jit_set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(g->context, kind, 0));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(g->context, kind, 0));
 }
 
-static void set_string_attribute(struct jit_gen *g, LLVMValueRef f, const char *name, const char *value)
+static void set_string_attribute(struct jit_gen *g, LLVMValueRef f, const char *name,
+                                 const char *value)
 {
-    LLVMAddAttributeAtIndex(
-        f, LLVMAttributeFunctionIndex,
-        LLVMCreateStringAttribute(g->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(g->context, name, (unsigned)strlen(name),
+                                                      value, (unsigned)strlen(value)));
 }
 
 LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external)
@@ -57,8 +61,9 @@ LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef t
     LLVMValueRef f = LLVMAddFunction(g->module, name, type);
     jit_set_attribute(g, f, "nounwind");
     set_string_attribute(g, f, "no-builtins", "true");
-    /* Frames are bounded (compile.c hears of those that are not), and touched page by page from the top: one that is
-     * too large for the stack all the same ends in the guard behind it and not in somebody else's memory. */
+    /* Frames are bounded (compile.c hears of those that are not), and touched page by page from the
+     * top: one that is too large for the stack all the same ends in the guard behind it and not in
+     * somebody else's memory. */
     char frame_max[16];
     snprintf(frame_max, sizeof(frame_max), "%u", g->frame_max);
     set_string_attribute(g, f, "warn-stack-size", frame_max);
@@ -96,7 +101,8 @@ static void init_types(struct jit_gen *g)
     g->invariant = LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0));
 }
 
-/* Gives registers that live over a barrier their places: vectors first, so that they are aligned. */
+/* Gives registers that live over a barrier their places: vectors first, so that they are aligned.
+ */
 static void lay_out_save_area(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
@@ -107,8 +113,8 @@ static void lay_out_save_area(struct jit_gen *g)
                 uint32_t reg = a->pool[a->regions[r].live_in.first + k];
                 bool bits = g->fn->regs[reg].type == IR_PRED; /* saved as an integer */
                 bool vec = !bits && (jit_shape(g, reg) == IR_VARYING || jit_may_wrap(g, reg));
-                if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) || a->regs[reg].is_const ||
-                    jit_is_again(g, reg))
+                if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) ||
+                    a->regs[reg].is_const || jit_is_again(g, reg))
                     continue;
                 uint32_t size = (uint32_t)ir_types[g->fn->regs[reg].type].size;
                 g->save_offset[reg] = at;
@@ -125,7 +131,8 @@ static void lay_out_save_area(struct jit_gen *g)
     g->save_bytes = a->region_count > 1 || a->parking ? (at + 63) & ~63u : 0;
 }
 
-/* i32 fault_scalar(block, first thread, address, lanes, alignment - 1): notes the first of the lanes as the culprit. */
+/* i32 fault_scalar(block, first thread, address, lanes, alignment - 1): notes the first of the
+ * lanes as the culprit. */
 static void emit_fault_scalar(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, g->i64, g->i32, g->i64 };
@@ -134,17 +141,21 @@ static void emit_fault_scalar(struct jit_gen *g)
     jit_set_attribute(g, g->fault_scalar, "cold");
     jit_set_attribute(g, g->fault_scalar, "noinline");
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, g->fault_scalar, ""));
-    LLVMValueRef block = LLVMGetParam(g->fault_scalar, 0), address = LLVMGetParam(g->fault_scalar, 2);
+    LLVMValueRef block = LLVMGetParam(g->fault_scalar, 0),
+                 address = LLVMGetParam(g->fault_scalar, 2);
     LLVMValueRef count[] = { LLVMGetParam(g->fault_scalar, 3), LLVMConstInt(g->i1, 0, 0) };
     LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, count, 2);
     LLVMValueRef thread = LLVMBuildAdd(g->b, LLVMGetParam(g->fault_scalar, 1), lane, "");
-    LLVMBuildStore(g->b, address, jit_at_offset(g, g->b, block, offsetof(struct soft_block, fault_address)));
-    LLVMBuildStore(g->b, thread, jit_at_offset(g, g->b, block, offsetof(struct soft_block, fault_thread)));
+    LLVMBuildStore(g->b, address,
+                   jit_at_offset(g, g->b, block, offsetof(struct soft_block, fault_address)));
+    LLVMBuildStore(g->b, thread,
+                   jit_at_offset(g, g->b, block, offsetof(struct soft_block, fault_thread)));
     LLVMValueRef low = LLVMBuildAnd(g->b, address, LLVMGetParam(g->fault_scalar, 4), "");
     LLVMValueRef aligned = LLVMBuildICmp(g->b, LLVMIntEQ, low, LLVMConstInt(g->i64, 0, 0), "");
-    LLVMBuildRet(g->b,
-                 LLVMBuildSelect(g->b, aligned, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_ADDRESS), 1),
-                                 LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_MISALIGNED), 1), ""));
+    LLVMBuildRet(
+        g->b, LLVMBuildSelect(
+                  g->b, aligned, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_ADDRESS), 1),
+                  LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_MISALIGNED), 1), ""));
 }
 
 /* As above, with one address per lane. */
@@ -166,8 +177,8 @@ static void emit_fault_vector(struct jit_gen *g)
     LLVMBuildRet(g->b, LLVMBuildCall2(g->b, g->fault_scalar_type, g->fault_scalar, args, 5, ""));
 }
 
-/* As lanes at once where the processor has such registers: there LLVM 19 never ends on the union or difference of two sets
- * of lanes that come from integers, when all three live on. */
+/* As lanes at once where the processor has such registers: there LLVM 19 never ends on the union or
+ * difference of two sets of lanes that come from integers, when all three live on. */
 static LLVMValueRef restore_predicate(struct jit_gen *g, bool vec, LLVMValueRef p)
 {
     if (!vec)
@@ -213,7 +224,8 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
     g->b = kept;
 }
 
-/* Thread indices of the warp: scalars of lane 0 where a warp lies in one row of the block, else vectors. */
+/* Thread indices of the warp: scalars of lane 0 where a warp lies in one row of the block, else
+ * vectors. */
 static void emit_thread_indices(struct jit_gen *g)
 {
     LLVMBuilderRef b = g->prelude;
@@ -241,7 +253,8 @@ static void emit_thread_indices(struct jit_gen *g)
         row = LLVMBuildUDiv(b, linear, nx, "");
         plane = LLVMBuildUDiv(b, row, ny, "");
     } else {
-        /* Thread numbers are small: half a thread more makes the rounded quotient of floats exact. */
+        /* Thread numbers are small: half a thread more makes the rounded quotient of floats exact.
+         */
         LLVMTypeRef vf = jit_vec(g, g->f32), vi = jit_vec(g, g->i32);
         LLVMValueRef half = jit_real(g, LLVMGetUndef(vf), 0.5);
         LLVMValueRef x = LLVMBuildFAdd(b, LLVMBuildSIToFP(b, linear, vf, ""), half, "");
@@ -304,7 +317,8 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
     LLVMPositionBuilderBefore(g->prelude, jump);
     g->alive = jit_alloca(g, g->i32, "alive");
-    LLVMBuildStore(g->prelude, g->full[r].begins ? jit_all_lanes(g) : LLVMGetParam(g->function, 3), g->alive);
+    LLVMBuildStore(g->prelude, g->full[r].begins ? jit_all_lanes(g) : LLVMGetParam(g->function, 3),
+                   g->alive);
     for (uint32_t k = 0; k < region->blocks.count; k++) {
         uint32_t block = g->a->pool[region->blocks.first + k];
         g->waiting[block] = jit_alloca(g, g->i32, "");
@@ -337,7 +351,8 @@ static void emit_info(struct jit_gen *g)
         .local_bytes = g->fn->local_bytes,
         .ntid = { g->options->ntid[0], g->options->ntid[1], g->options->ntid[2] },
     };
-    LLVMValueRef bytes = LLVMConstStringInContext2(g->context, (const char *)&info, sizeof(info), 1);
+    LLVMValueRef bytes =
+        LLVMConstStringInContext2(g->context, (const char *)&info, sizeof(info), 1);
     LLVMValueRef v = LLVMAddGlobal(g->module, LLVMTypeOf(bytes), SOFT_INFO_SYMBOL);
     LLVMSetInitializer(v, bytes);
     LLVMSetGlobalConstant(v, 1);
@@ -352,7 +367,8 @@ static bool lanes_leave(const struct jit_gen *g, const struct ir_region *r)
         const struct ir_block *block = &g->fn->blocks[b];
         const struct ir_instr *last = &g->fn->instrs[block->first + block->count - 1];
         bool returns = last->op == IR_OP_RET || last->op == IR_OP_EXIT;
-        if (g->a->blocks[b].early_exit || (returns && (g->a->blocks[b].masked || last->guard != IR_NONE)))
+        if (g->a->blocks[b].early_exit ||
+            (returns && (g->a->blocks[b].masked || last->guard != IR_NONE)))
             return true;
     }
     return false;
@@ -410,7 +426,8 @@ static void generate(struct jit_gen *g)
         snprintf(name, sizeof(name), "region%u", r);
         g->regions[r] = jit_add_function(g, name, g->region_type, false);
     }
-    bool in_line = !g->a->parking && g->fn->instr_count <= (g->a->region_count == 1 ? INLINE_SIMPLE : INLINE_PHASED);
+    bool in_line = !g->a->parking &&
+                   g->fn->instr_count <= (g->a->region_count == 1 ? INLINE_SIMPLE : INLINE_PHASED);
     for (uint32_t r = 0; r < g->a->region_count; r++)
         jit_set_attribute(g, g->regions[r], in_line ? "alwaysinline" : "noinline");
     for (uint32_t r = 0; r < g->a->region_count && !g->failed; r++)
@@ -446,8 +463,8 @@ int jit_generate(struct jit_gen *g)
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
-    if (!memory || !g->other || !g->save_offset || !g->waiting || !g->parking || !g->entry || !g->whole_entry ||
-        !g->join || !g->symbol || !g->regions || !g->full) {
+    if (!memory || !g->other || !g->save_offset || !g->waiting || !g->parking || !g->entry ||
+        !g->whole_entry || !g->join || !g->symbol || !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);

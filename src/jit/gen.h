@@ -1,17 +1,21 @@
 /*
- * Code generation: one entry of an ir_module becomes an LLVM module with one function per barrier region and a
- * wrapper that runs a whole thread block. The scheme in short (the analyses of device/soft/ir/analysis.h decide it):
+ * Code generation: one entry of an ir_module becomes an LLVM module with one function per barrier
+ * region and a wrapper that runs a whole thread block. The scheme in short (the analyses of
+ * device/soft/ir/analysis.h decide it):
  *
- *   A call runs a warp. Each register is an alloca that LLVM turns into values: a scalar where all lanes agree
- *   (uniform), the scalar of lane 0 where lanes differ by a constant stride (affine), else a vector of 32 elements.
- *   Where control flow diverges, each block has a waiting set of lanes, an i32; elsewhere branches are plain branches.
- *   Barriers end a region: live registers go to the warp's save area, and the wrapper runs the next region of each
- *   warp once all warps came that far.
+ *   A call runs a warp. Each register is an alloca that LLVM turns into values: a scalar where all
+ *   lanes agree (uniform), the scalar of lane 0 where lanes differ by a constant stride (affine),
+ *   else a vector of 32 elements. Where control flow diverges, each block has a waiting set of
+ *   lanes, an i32; elsewhere branches are plain branches. Barriers end a region: live registers go
+ *   to the warp's save area, and the wrapper runs the next region of each warp once all warps came
+ *   that far.
  *
- * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
- * branches), barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers, operands, masks), memory.c, runs.c, space.c, affine.c, lanes.c (loads and stores, addresses,
- * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c (arithmetic), cross.c
- * (shuffles, votes), target.c (LLVM set-up, passes, object).
+ * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that
+ * wait for others), width.c (lanes of a warp), flow.c (blocks, branches), barrier.c, agree.c
+ * (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers,
+ * operands, masks), memory.c, runs.c, space.c, affine.c, lanes.c (loads and stores, addresses, lane
+ * by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c
+ * (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -40,16 +44,17 @@ struct jit_register {
     } wrapped;                  /* affine on condition: affine.c */
     /* In the current block: */
     struct jit_agree {
-        LLVMValueRef all, none; /* i1: the predicate holds for all lanes, for none; may be false either way */
-    } agree;                    /* NULL: not known: agree.c */
+        LLVMValueRef all,
+            none; /* i1: the predicate holds for all lanes, for none; may be false either way */
+    } agree;      /* NULL: not known: agree.c */
     struct jit_hull {
         uint32_t end;  /* accesses through the register in instructions before that need no check */
         uint8_t space; /* in that space */
     } hull;            /* hull.c */
     uint32_t checked;  /* alignment - 1 known of it */
     struct jit_run {
-        uint32_t
-            end; /* elements at the displacements [low, low + 16) have been loaded, for instructions before that */
+        uint32_t end; /* elements at the displacements [low, low + 16) have been loaded, for
+                         instructions before that */
         int64_t low;
         LLVMValueRef value[4];
     } run; /* runs.c */
@@ -68,14 +73,17 @@ struct jit_gen {
     const struct ir_analysis *a;
     const struct soft_job_options *options;
     const struct jit_target *target;
-    uint32_t ntid[3];   /* block size the code is for; 0: any */
-    uint32_t threads;   /* of such a block; 0: not known */
-    bool full_warps;    /* all lanes of each warp have a thread */
-    unsigned lanes;     /* of a warp as the code has it: 32, or 16 where no instruction can tell (jit_choose_lanes) */
-    bool flushes;       /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
-    uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets `frame_over` */
+    uint32_t ntid[3]; /* block size the code is for; 0: any */
+    uint32_t threads; /* of such a block; 0: not known */
+    bool full_warps;  /* all lanes of each warp have a thread */
+    unsigned lanes;   /* of a warp as the code has it: 32, or 16 where no instruction can tell
+                         (jit_choose_lanes) */
+    bool flushes; /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
+    uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets
+                           `frame_over` */
     bool frame_over;
-    bool failed; /* something is unsupported: `reason` says what; code made from here on is never used */
+    bool failed; /* something is unsupported: `reason` says what; code made from here on is never
+                    used */
     char reason[SOFT_JOB_REASON_MAX];
 
     LLVMContextRef context;
@@ -111,29 +119,30 @@ struct jit_gen {
     bool by_lane;          /* the instruction is emitted for such a register's lanes */
     LLVMValueRef *waiting; /* alloca i32 by block */
     struct jit_parking {
-        LLVMValueRef lanes;         /* alloca i32: those that will look again */
-        LLVMValueRef at_barrier;    /* alloca i32 */
-        uint32_t offset;            /* of both in the save area */
-    } * parking;                    /* by block where lanes may be parked: park.c */
-    LLVMBasicBlockRef *entry;       /* by block, NULL: not in this region */
-    bool has_whole;                 /* blocks have a second version, for when all lanes of the warp run: flow.c */
+        LLVMValueRef lanes;      /* alloca i32: those that will look again */
+        LLVMValueRef at_barrier; /* alloca i32 */
+        uint32_t offset;         /* of both in the save area */
+    } * parking;                 /* by block where lanes may be parked: park.c */
+    LLVMBasicBlockRef *entry;    /* by block, NULL: not in this region */
+    bool has_whole; /* blocks have a second version, for when all lanes of the warp run: flow.c */
     LLVMBasicBlockRef *whole_entry; /* by block: of that version */
-    LLVMBasicBlockRef *join;        /* by block: chooses between the two for the lanes that wait; NULL: not yet */
-    LLVMBasicBlockRef done;         /* returns JIT_DONE */
-    LLVMValueRef cached[16];        /* prelude values by enum jit_cached */
-    LLVMValueRef *symbol;           /* prelude: address of placed symbol, by symbol */
+    LLVMBasicBlockRef
+        *join; /* by block: chooses between the two for the lanes that wait; NULL: not yet */
+    LLVMBasicBlockRef done;  /* returns JIT_DONE */
+    LLVMValueRef cached[16]; /* prelude values by enum jit_cached */
+    LLVMValueRef *symbol;    /* prelude: address of placed symbol, by symbol */
 
     /* current block and instruction */
     uint32_t at_block, at_instr;
     const struct ir_instr *i;
-    LLVMValueRef mask;  /* i32: lanes that run the block */
-    LLVMValueRef guard; /* of the instruction: i1 or <32 x i1>, NULL: none */
-    bool called;        /* .. is left to the host (called.c) */
-    bool masked;        /* the block runs with a part of the living lanes */
-    bool whole;         /* the version for all lanes of the warp is emitted */
-    LLVMBasicBlockRef
-        *other;      /* by instruction of the block and warp: where its second version goes on, NULL: not needed */
-    bool checks_all; /* that version is being emitted */
+    LLVMValueRef mask;        /* i32: lanes that run the block */
+    LLVMValueRef guard;       /* of the instruction: i1 or <32 x i1>, NULL: none */
+    bool called;              /* .. is left to the host (called.c) */
+    bool masked;              /* the block runs with a part of the living lanes */
+    bool whole;               /* the version for all lanes of the warp is emitted */
+    LLVMBasicBlockRef *other; /* by instruction of the block and warp: where its second version goes
+                                 on, NULL: not needed */
+    bool checks_all;          /* that version is being emitted */
 };
 
 /* Fields of struct soft_block that are read once, at the start of a function. */
@@ -171,7 +180,8 @@ void jit_check_parking(struct jit_gen *g);
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
 /* The set for lanes that go from the current block to `block`, where they are parked. */
 LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block);
-/* Emits what a warp's turn begins with, to be entered at `begin`, and what it ends with, at g->done. */
+/* Emits what a warp's turn begins with, to be entered at `begin`, and what it ends with, at
+ * g->done. */
 void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 
 /* --- block.c ---------------------------------------------------------------------------------- */
@@ -206,14 +216,17 @@ void jit_save_register(struct jit_gen *g, uint32_t reg);
 
 /* --- value.c ---------------------------------------------------------------------------------- */
 enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg);
-LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type); /* element type of values of that PTX type */
+LLVMTypeRef jit_type(const struct jit_gen *g,
+                     enum ir_type type); /* element type of values of that PTX type */
 LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes);
 LLVMTypeRef jit_vec(const struct jit_gen *g, LLVMTypeRef element);
 bool jit_is_vec(LLVMValueRef v);
-LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element); /* element, or the vector of it if `shape` is one */
+LLVMTypeRef jit_like(LLVMValueRef shape,
+                     LLVMTypeRef element); /* element, or the vector of it if `shape` is one */
 LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar);
 LLVMValueRef jit_ramp(struct jit_gen *g, LLVMTypeRef element, int64_t stride);
-LLVMValueRef jit_const(struct jit_gen *g, LLVMValueRef like, uint64_t bits); /* integer constant of like's type */
+LLVMValueRef jit_const(struct jit_gen *g, LLVMValueRef like,
+                       uint64_t bits); /* integer constant of like's type */
 LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value);
 LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what);
 LLVMValueRef jit_field(struct jit_gen *g, size_t offset,
@@ -230,24 +243,27 @@ bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s);
 LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign);
 LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v);
 LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v);
-/* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and shape are seen to.
- * A signed result is sign-extended into a wider register. */
+/* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and
+ * shape are seen to. A signed result is sign-extended into a wider register. */
 void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v);
-LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes);   /* a bit for each lane to i32 */
-LLVMValueRef jit_all_lanes(const struct jit_gen *g);            /* i32: a bit for each lane of a warp */
-LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits); /* i1: all lanes of a warp are set in an i32 */
-LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits);   /* i32 to a bit for each lane */
+LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes); /* a bit for each lane to i32 */
+LLVMValueRef jit_all_lanes(const struct jit_gen *g); /* i32: a bit for each lane of a warp */
+LLVMValueRef jit_is_full(struct jit_gen *g,
+                         LLVMValueRef bits); /* i1: all lanes of a warp are set in an i32 */
+LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits); /* i32 to a bit for each lane */
 /* Lanes that run the current instruction: block mask and guard. */
 LLVMValueRef jit_active(struct jit_gen *g);
 /* Calls an intrinsic overloaded on `types`. */
-LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
-                           LLVMValueRef *args, unsigned arg_count);
+LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types,
+                           unsigned type_count, LLVMValueRef *args, unsigned arg_count);
 /* As above, on one overloaded type, that of the first argument. */
 LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a);
 LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c);
-LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c, LLVMValueRef d);
+LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c,
+                       LLVMValueRef d);
 LLVMValueRef jit_select(struct jit_gen *g, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no);
-LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes, unsigned count);
+LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes,
+                         unsigned count);
 /* One element of a vector, lane number known only at run time. */
 LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane);
 
@@ -258,8 +274,8 @@ void jit_emit_atomic(struct jit_gen *g);
 void jit_emit_helper(struct jit_gen *g);
 void jit_emit_texture(struct jit_gen *g);
 void jit_emit_trap(struct jit_gen *g);
-/* True if the current instruction is to be computed on vectors: some source differs between lanes and the result is
- * kept as a vector. */
+/* True if the current instruction is to be computed on vectors: some source differs between lanes
+ * and the result is kept as a vector. */
 bool jit_wants_vec(const struct jit_gen *g);
 /* These return false if the instruction is none of theirs. */
 bool jit_emit_integer(struct jit_gen *g);
@@ -270,10 +286,11 @@ LLVMIntPredicate jit_int_predicate(uint8_t cmp, bool sign);
 void jit_emit_convert(struct jit_gen *g);
 bool jit_emit_cross(struct jit_gen *g);
 LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v);
-/* Calls an intrinsic, overloaded on `types`, on `chunk` elements for all lanes of the vectors `args`; `more` is the same
- * for each call. */
-LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count, unsigned chunk,
-                        LLVMValueRef *args, unsigned arg_count, LLVMValueRef *more, unsigned more_count);
+/* Calls an intrinsic, overloaded on `types`, on `chunk` elements for all lanes of the vectors
+ * `args`; `more` is the same for each call. */
+LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
+                        unsigned type_count, unsigned chunk, LLVMValueRef *args, unsigned arg_count,
+                        LLVMValueRef *more, unsigned more_count);
 LLVMValueRef jit_rounding(struct jit_gen *g);
 /* fma.c: a * b + c, rounded once. */
 LLVMValueRef jit_fma(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
@@ -322,9 +339,11 @@ unsigned jit_copies(const struct jit_gen *g);
 void jit_note_agreement(struct jit_gen *g);
 
 /* --- hull.c ----------------------------------------------------------------------------------- */
-/* The current access needs no check of its own: of where it is, for all lanes. May emit one check for several. */
+/* The current access needs no check of its own: of where it is, for all lanes. May emit one check
+ * for several. */
 bool jit_is_covered(struct jit_gen *g);
-/* Goes on with the current instruction in the block's second version if `bad` (i1), which is hardly ever so. */
+/* Goes on with the current instruction in the block's second version if `bad` (i1), which is hardly
+ * ever so. */
 void jit_go_other(struct jit_gen *g, LLVMValueRef bad);
 
 /* --- runs.c ----------------------------------------------------------------------------------- */
@@ -332,8 +351,8 @@ void jit_go_other(struct jit_gen *g, LLVMValueRef bad);
 bool jit_emit_run(struct jit_gen *g);
 
 /* --- called.c --------------------------------------------------------------------------------- */
-/* The current instruction, which is about values only, is not compiled but called. What is emitted for it otherwise is of no
- * consequence. */
+/* The current instruction, which is about values only, is not compiled but called. What is emitted
+ * for it otherwise is of no consequence. */
 void jit_leave(struct jit_gen *g);
 void jit_emit_called(struct jit_gen *g);
 
@@ -344,12 +363,13 @@ bool jit_may_wrap(const struct jit_gen *g, uint32_t reg);
 LLVMValueRef jit_wraps(struct jit_gen *g, uint32_t reg);
 /* Each lane's value of an affine register. */
 LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg);
-/* Emits the current instruction, whose result is affine on condition, by way of `emit`: once for lane 0, once for all
- * lanes in a branch of its own. */
+/* Emits the current instruction, whose result is affine on condition, by way of `emit`: once for
+ * lane 0, once for all lanes in a branch of its own. */
 void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g));
 /* The lanes' values, while that branch is emitted. */
 void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
-/* Its bytes in the save area, and its bit over a barrier: lane 0's value is saved as any other, the lanes are there. */
+/* Its bytes in the save area, and its bit over a barrier: lane 0's value is saved as any other, the
+ * lanes are there. */
 uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg);
 void jit_save_wrapped(struct jit_gen *g, uint32_t reg);
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
@@ -357,29 +377,36 @@ void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
 /* --- space.c ---------------------------------------------------------------------------------- */
 /* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */
 LLVMValueRef jit_address(struct jit_gen *g, bool vec);
-/* The current instruction's place in shared memory: i32, a vector unless all lanes share it; checked and masked. */
+/* The current instruction's place in shared memory: i32, a vector unless all lanes share it;
+ * checked and masked. */
 LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size);
 /* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
-LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
+LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                             unsigned size);
 /* As above, for one address that all active lanes share. */
-LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
+LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                             unsigned size);
 /* i1: not a global address at which `size` bytes may be accessed. */
 LLVMValueRef jit_outside_window(struct jit_gen *g, LLVMValueRef address, unsigned size);
 /* i64: bits that no good global address of `size` bytes has, relative to the window's base. */
 LLVMValueRef jit_window_bad(struct jit_gen *g, unsigned size);
-/* i1: accesses of `size` bytes at `address` and at `width` bytes behind it are both in place, in the current space. */
-LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width, unsigned size);
+/* i1: accesses of `size` bytes at `address` and at `width` bytes behind it are both in place, in
+ * the current space. */
+LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width,
+                              unsigned size);
 /* Host address of one that is in place. */
 LLVMValueRef jit_placed_pointer(struct jit_gen *g, LLVMValueRef address);
 LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address);
 /* Where an offset (i32) in shared memory is, after masking. */
 LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size);
-/* Where the accesses of all lanes begin, which are `size` bytes apart, up to SOFT_SHARED_GUARD / 32: from lane 0's offset.
- * The result may lie in the guard zone. What the lanes reach is the block's, whatever the offset. */
+/* Where the accesses of all lanes begin, which are `size` bytes apart, up to SOFT_SHARED_GUARD /
+ * 32: from lane 0's offset. The result may lie in the guard zone. What the lanes reach is the
+ * block's, whatever the offset. */
 LLVMValueRef jit_shared_span(struct jit_gen *g, LLVMValueRef offset, unsigned size);
-/* Faults if a shared address, of lane 0 or of all, is misaligned: tested once for all accesses of a block through one
- * base register. */
-void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
+/* Faults if a shared address, of lane 0 or of all, is misaligned: tested once for all accesses of a
+ * block through one base register. */
+void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                                unsigned size);
 
 #endif

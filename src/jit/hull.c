@@ -1,20 +1,22 @@
 /*
  * One check for all accesses of a block through one base register.
  *
- * Unrolled loops and stencils access [base + 0], [base + 4] .. The first of them checks the whole range that they touch, the
- * hull. Where that is good, the rest of the block needs no check for them; where it is not (an edge, of which the other
- * lanes do not run), control goes to a second version of the rest of the block, in which each access is checked lane by
- * lane. So it does where an index wraps (affine.c).
+ * Unrolled loops and stencils access [base + 0], [base + 4] .. The first of them checks the whole
+ * range that they touch, the hull. Where that is good, the rest of the block needs no check for
+ * them; where it is not (an edge, of which the other lanes do not run), control goes to a second
+ * version of the rest of the block, in which each access is checked lane by lane. So it does where
+ * an index wraps (affine.c).
  */
 #include "jit/gen.h"
 
-#define SHARED_MIN 2         /* accesses of shared memory: a single one is masked, which costs less than a check */
-#define WIDTH_MAX  (1 << 20) /* bytes between the first and the last displacement */
+#define SHARED_MIN                                                                                 \
+    2 /* accesses of shared memory: a single one is masked, which costs less than a check */
+#define WIDTH_MAX (1 << 20) /* bytes between the first and the last displacement */
 
 static bool has_space(const struct ir_instr *i, bool uniform)
 {
-    return i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST || i->space == IR_SPACE_SHARED ||
-           (i->space == IR_SPACE_GENERIC && !uniform);
+    return i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST ||
+           i->space == IR_SPACE_SHARED || (i->space == IR_SPACE_GENERIC && !uniform);
 }
 
 static unsigned access_size(const struct ir_instr *i)
@@ -27,8 +29,8 @@ static bool is_coverable(const struct jit_gen *g, uint32_t at)
 {
     const struct ir_instr *i = &g->fn->instrs[at];
     const struct ir_instr_info *info = &g->a->instrs[at];
-    if ((i->op != IR_OP_LD && i->op != IR_OP_ST) || i->order != IR_ORDER_WEAK || i->address.base == IR_NONE ||
-        i->address.symbol != IR_NONE)
+    if ((i->op != IR_OP_LD && i->op != IR_OP_ST) || i->order != IR_ORDER_WEAK ||
+        i->address.base == IR_NONE || i->address.symbol != IR_NONE)
         return false;
     unsigned size = access_size(i);
     bool uniform = info->address == IR_UNIFORM;
@@ -51,7 +53,8 @@ struct extent {
     uint32_t end; /* of the instructions that it covers */
 };
 
-/* What the current block accesses through the current instruction's base, from here on, while that stays as it is. */
+/* What the current block accesses through the current instruction's base, from here on, while that
+ * stays as it is. */
 static struct extent extent_of(const struct jit_gen *g)
 {
     const struct ir_block *block = &g->fn->blocks[g->at_block];
@@ -81,7 +84,8 @@ static LLVMValueRef is_good(struct jit_gen *g, const struct extent *e)
         width += stride * (int64_t)(g->lanes - 1);
     LLVMValueRef here = jit_address(g, false);
     LLVMValueRef low = LLVMConstInt(g->i64, (uint64_t)(e->low - g->i->address.displacement), 1);
-    LLVMValueRef good = jit_span_is_good(g, LLVMBuildAdd(g->b, here, low, ""), (uint64_t)width, e->size);
+    LLVMValueRef good =
+        jit_span_is_good(g, LLVMBuildAdd(g->b, here, low, ""), (uint64_t)width, e->size);
     LLVMValueRef wraps = jit_wraps(g, g->i->address.base);
     return LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, wraps, ""), "");
 }
@@ -102,7 +106,8 @@ bool jit_is_covered(struct jit_gen *g)
     struct jit_hull *h = &g->w->regs[g->i->address.base].hull;
     if (g->at_instr < h->end)
         return h->space == g->i->space;
-    if (g->i->guard != IR_NONE) /* what is checked here would not be so where the guard does not hold */
+    if (g->i->guard !=
+        IR_NONE) /* what is checked here would not be so where the guard does not hold */
         return false;
     struct extent e = extent_of(g);
     if (g->i->space == IR_SPACE_SHARED && e.count < SHARED_MIN)

@@ -50,20 +50,24 @@ static LLVMValueRef as_number(struct jit_gen *g, LLVMValueRef flag, LLVMValueRef
 }
 
 /* a + b + carry, a - b - borrow; the carry out goes to dst_pred where one is asked for. */
-static void emit_add(struct jit_gen *g, bool subtract, LLVMValueRef a, LLVMValueRef b, LLVMValueRef carry)
+static void emit_add(struct jit_gen *g, bool subtract, LLVMValueRef a, LLVMValueRef b,
+                     LLVMValueRef carry)
 {
     bool sat = (g->i->flags & IR_F_SAT) != 0;
     if (sat) {
         LLVMTypeRef wide = jit_like(a, g->i64);
         a = LLVMBuildSExt(g->b, a, wide, "");
         b = LLVMBuildSExt(g->b, b, wide, "");
-        jit_set(g, 0, clamp_s32(g, subtract ? LLVMBuildSub(g->b, a, b, "") : LLVMBuildAdd(g->b, a, b, "")));
+        jit_set(
+            g, 0,
+            clamp_s32(g, subtract ? LLVMBuildSub(g->b, a, b, "") : LLVMBuildAdd(g->b, a, b, "")));
         return;
     }
     LLVMValueRef r = subtract ? LLVMBuildSub(g->b, a, b, "") : LLVMBuildAdd(g->b, a, b, "");
     LLVMValueRef out = NULL;
     if (g->i->flags & IR_F_CARRY_OUT)
-        out = subtract ? LLVMBuildICmp(g->b, LLVMIntULT, a, b, "") : LLVMBuildICmp(g->b, LLVMIntULT, r, a, "");
+        out = subtract ? LLVMBuildICmp(g->b, LLVMIntULT, a, b, "")
+                       : LLVMBuildICmp(g->b, LLVMIntULT, r, a, "");
     if (carry) {
         LLVMValueRef one = as_number(g, carry, r), before = r;
         r = subtract ? LLVMBuildSub(g->b, r, one, "") : LLVMBuildAdd(g->b, r, one, "");
@@ -147,7 +151,8 @@ static LLVMValueRef narrow24(struct jit_gen *g, const struct ir_src *s, bool vec
 
 static void emit_mul24(struct jit_gen *g, bool vec)
 {
-    LLVMValueRef ab = LLVMBuildMul(g->b, narrow24(g, &g->i->src[0], vec), narrow24(g, &g->i->src[1], vec), "");
+    LLVMValueRef ab =
+        LLVMBuildMul(g->b, narrow24(g, &g->i->src[0], vec), narrow24(g, &g->i->src[1], vec), "");
     if (g->i->mode == IR_MUL_HI)
         ab = LLVMBuildLShr(g->b, ab, jit_const(g, ab, 16), "");
     ab = jit_resize(g, ab, g->i32, false);
@@ -157,7 +162,8 @@ static void emit_mul24(struct jit_gen *g, bool vec)
         emit_add(g, false, ab, jit_src(g, &g->i->src[2], IR_U32, vec), NULL);
 }
 
-/* Quotient of vectors of 32-bit integers through double precision, whose 53 bits are enough for it to be exact. */
+/* Quotient of vectors of 32-bit integers through double precision, whose 53 bits are enough for it
+ * to be exact. */
 static LLVMValueRef divide_by_reals(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
     LLVMTypeRef real = jit_like(a, g->f64), wide = jit_like(a, g->i64);
@@ -175,14 +181,16 @@ static LLVMValueRef quotient(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, 
     return sign ? LLVMBuildSDiv(g->b, a, b, "") : LLVMBuildUDiv(g->b, a, b, "");
 }
 
-/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not fit wraps. LLVM's (and
- * the CPU's) division knows neither, so that the divisor is replaced where it must not be used. */
+/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not
+ * fit wraps. LLVM's (and the CPU's) division knows neither, so that the divisor is replaced where
+ * it must not be used. */
 static void emit_div(struct jit_gen *g, bool vec)
 {
     enum ir_type t = (enum ir_type)g->i->type;
     bool sign = ir_type_is_signed(t), rem = g->i->op == IR_OP_REM;
     LLVMValueRef a = jit_src(g, &g->i->src[0], t, vec), b = jit_src(g, &g->i->src[1], t, vec);
-    LLVMValueRef zero = jit_const(g, b, 0), one = jit_const(g, b, 1), minus = jit_const(g, b, UINT64_MAX);
+    LLVMValueRef zero = jit_const(g, b, 0), one = jit_const(g, b, 1),
+                 minus = jit_const(g, b, UINT64_MAX);
     LLVMValueRef by_zero = LLVMBuildICmp(g->b, LLVMIntEQ, b, zero, "");
     LLVMValueRef by_minus = sign ? LLVMBuildICmp(g->b, LLVMIntEQ, b, minus, "") : NULL;
     LLVMValueRef safe = jit_select(g, by_zero, one, b);
@@ -201,7 +209,8 @@ static void emit_minmax(struct jit_gen *g, bool vec)
     enum ir_type t = (enum ir_type)g->i->type;
     bool sign = ir_type_is_signed(t), min = g->i->op == IR_OP_MIN;
     const char *name = sign ? (min ? "llvm.smin" : "llvm.smax") : (min ? "llvm.umin" : "llvm.umax");
-    LLVMValueRef r = jit_call2(g, name, jit_src(g, &g->i->src[0], t, vec), jit_src(g, &g->i->src[1], t, vec));
+    LLVMValueRef r =
+        jit_call2(g, name, jit_src(g, &g->i->src[0], t, vec), jit_src(g, &g->i->src[1], t, vec));
     if (g->i->flags & IR_F_RELU)
         r = jit_call2(g, "llvm.smax", r, jit_const(g, r, 0));
     jit_set(g, 0, r);
@@ -218,7 +227,8 @@ static LLVMValueRef part(struct jit_gen *g, LLVMValueRef v, unsigned from, unsig
 static void emit_dot(struct jit_gen *g, bool vec)
 {
     bool four = g->i->op == IR_OP_DP4A;
-    LLVMValueRef a = jit_src(g, &g->i->src[0], IR_U32, vec), b = jit_src(g, &g->i->src[1], IR_U32, vec);
+    LLVMValueRef a = jit_src(g, &g->i->src[0], IR_U32, vec),
+                 b = jit_src(g, &g->i->src[1], IR_U32, vec);
     LLVMValueRef sum = jit_src(g, &g->i->src[2], IR_U32, vec);
     unsigned bits = four ? 8 : 16, from = !four && g->i->mode == IR_MUL_HI ? 16 : 0;
     for (unsigned k = 0; k < (four ? 4u : 2u); k++) {
@@ -245,7 +255,8 @@ static void emit_sad(struct jit_gen *g, bool vec)
     LLVMValueRef a = jit_src(g, &g->i->src[0], t, vec), b = jit_src(g, &g->i->src[1], t, vec);
     LLVMValueRef high = jit_call2(g, sign ? "llvm.smax" : "llvm.umax", a, b);
     LLVMValueRef low = jit_call2(g, sign ? "llvm.smin" : "llvm.umin", a, b);
-    LLVMValueRef sum = LLVMBuildAdd(g->b, jit_src(g, &g->i->src[2], t, vec), LLVMBuildSub(g->b, high, low, ""), "");
+    LLVMValueRef sum = LLVMBuildAdd(g->b, jit_src(g, &g->i->src[2], t, vec),
+                                    LLVMBuildSub(g->b, high, low, ""), "");
     jit_set(g, 0, sum);
 }
 
@@ -257,12 +268,13 @@ bool jit_emit_integer(struct jit_gen *g)
     switch (i->op) {
     case IR_OP_ADD:
     case IR_OP_SUB:
-        emit_add(g, i->op == IR_OP_SUB, jit_src(g, &i->src[0], t, vec), jit_src(g, &i->src[1], t, vec), NULL);
+        emit_add(g, i->op == IR_OP_SUB, jit_src(g, &i->src[0], t, vec),
+                 jit_src(g, &i->src[1], t, vec), NULL);
         return true;
     case IR_OP_ADDC:
     case IR_OP_SUBC:
-        emit_add(g, i->op == IR_OP_SUBC, jit_src(g, &i->src[0], t, vec), jit_src(g, &i->src[1], t, vec),
-                 jit_src(g, &i->src[2], IR_PRED, vec));
+        emit_add(g, i->op == IR_OP_SUBC, jit_src(g, &i->src[0], t, vec),
+                 jit_src(g, &i->src[1], t, vec), jit_src(g, &i->src[2], IR_PRED, vec));
         return true;
     case IR_OP_MUL:
         jit_set(g, 0, product(g, jit_src(g, &i->src[0], t, vec), jit_src(g, &i->src[1], t, vec)));

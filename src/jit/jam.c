@@ -1,9 +1,11 @@
 /*
- * Several warps in one call of a region's function. A warp's sum of products is a chain of instructions that wait for each
- * other; warps side by side fill the gaps, and what is the same for all of them, a row of a tile in shared memory, is
- * loaded once. Each instruction is emitted for one warp after the other, which has registers of its own (struct jit_warp).
+ * Several warps in one call of a region's function. A warp's sum of products is a chain of
+ * instructions that wait for each other; warps side by side fill the gaps, and what is the same for
+ * all of them, a row of a tile in shared memory, is loaded once. Each instruction is emitted for
+ * one warp after the other, which has registers of its own (struct jit_warp).
  *
- * This is for regions without divergence, of blocks whose warps all take the same way and have all their lanes.
+ * This is for regions without divergence, of blocks whose warps all take the same way and have all
+ * their lanes.
  */
 #include "jit/gen.h"
 #include "jit/target.h"
@@ -16,8 +18,10 @@ unsigned jit_copies(const struct jit_gen *g)
     return g->full[g->region].copies;
 }
 
-/* Vector registers that the region's values take at most: those that each warp has of its own, and what warps share. */
-static void count_pressure(const struct jit_gen *g, const struct ir_region *r, unsigned *own, unsigned *shared)
+/* Vector registers that the region's values take at most: those that each warp has of its own, and
+ * what warps share. */
+static void count_pressure(const struct jit_gen *g, const struct ir_region *r, unsigned *own,
+                           unsigned *shared)
 {
     *own = *shared = 0;
     for (uint32_t k = 0; k < r->blocks.count; k++) {
@@ -26,7 +30,8 @@ static void count_pressure(const struct jit_gen *g, const struct ir_region *r, u
         for (uint32_t reg = 0; reg < g->fn->reg_count; reg++) {
             bool live = ir_live_in(g->a, b, reg) || ir_live_out(g->a, b, reg);
             if (live && jit_shape(g, reg) == IR_VARYING && g->fn->regs[reg].type != IR_PRED)
-                here[g->a->regs[reg].block_uniform] += ir_types[g->fn->regs[reg].type].size * g->lanes;
+                here[g->a->regs[reg].block_uniform] +=
+                    ir_types[g->fn->regs[reg].type].size * g->lanes;
         }
         *own = GM_MAX(*own, here[0]);
         *shared = GM_MAX(*shared, here[1]);
@@ -59,11 +64,12 @@ static bool is_worth(const struct jit_gen *g, uint32_t r)
             const struct ir_instr *i = &g->fn->instrs[n];
             if (i->guard != IR_NONE && jit_shape(g, i->guard) != IR_UNIFORM)
                 return false;
-            if (ir_ops[i->op].properties & (IR_P_CROSS_LANE | IR_P_TEXTURE) || i->order != IR_ORDER_WEAK)
+            if (ir_ops[i->op].properties & (IR_P_CROSS_LANE | IR_P_TEXTURE) ||
+                i->order != IR_ORDER_WEAK)
                 return false;
             chain += is_chain(g, i);
-            outside +=
-                (i->op == IR_OP_LD || i->op == IR_OP_ST) && i->space != IR_SPACE_SHARED && i->space != IR_SPACE_PARAM;
+            outside += (i->op == IR_OP_LD || i->op == IR_OP_ST) && i->space != IR_SPACE_SHARED &&
+                       i->space != IR_SPACE_PARAM;
         }
     }
     return instrs <= INSTRS_MAX && chain >= CHAIN_MIN && chain > 4 * outside;
@@ -86,12 +92,14 @@ void jit_choose_copies(struct jit_gen *g)
     g->jams = false;
     for (uint32_t r = 0; r < g->a->region_count; r++) {
         g->full[r].copies = 1;
-        if (!g->has_whole || g->a->region_count < 2 || !g->full_warps || !is_worth(g, r) || !in_step(g))
+        if (!g->has_whole || g->a->region_count < 2 || !g->full_warps || !is_worth(g, r) ||
+            !in_step(g))
             continue;
         count_pressure(g, &g->a->regions[r], &own, &shared);
         own = GM_MAX(own, 1u);
         while (g->full[r].copies < JIT_COPIES_MAX && warps % (2 * g->full[r].copies) == 0 &&
-               2 * g->full[r].copies * own + shared + 2 <= registers && 2 * g->full[r].copies * g->lanes <= 128)
+               2 * g->full[r].copies * own + shared + 2 <= registers &&
+               2 * g->full[r].copies * g->lanes <= 128)
             g->full[r].copies *= 2;
         g->jams |= g->full[r].copies > 1;
     }

@@ -23,7 +23,8 @@ void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bi
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, c32(g, 0), ""), l->body, l->exit);
     jit_position(g, l->body);
     LLVMValueRef args[] = { left, LLVMConstInt(g->i1, 0, 0) };
-    l->lane = LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
+    l->lane =
+        LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
     LLVMValueRef less = LLVMBuildSub(g->b, left, c32(g, 1), "");
     LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, less, ""), l->left);
 }
@@ -52,11 +53,13 @@ static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
         return v;
     case IR_ATOM_PHASE: { /* as ir_phase_add() */
         LLVMValueRef sum = LLVMBuildAdd(g->b, old, v, "");
-        LLVMValueRef expected = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, sum, jit_const(g, sum, IR_PHASE_EXPECTED), ""),
-                                             jit_const(g, sum, 0xfffff), "");
-        LLVMValueRef next =
-            LLVMBuildXor(g->b, LLVMBuildOr(g->b, sum, expected, ""), jit_const(g, sum, IR_PHASE_BIT), "");
-        cond = LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildAnd(g->b, sum, jit_const(g, sum, IR_PHASE_COUNTS), ""),
+        LLVMValueRef expected =
+            LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, sum, jit_const(g, sum, IR_PHASE_EXPECTED), ""),
+                         jit_const(g, sum, 0xfffff), "");
+        LLVMValueRef next = LLVMBuildXor(g->b, LLVMBuildOr(g->b, sum, expected, ""),
+                                         jit_const(g, sum, IR_PHASE_BIT), "");
+        cond = LLVMBuildICmp(g->b, LLVMIntEQ,
+                             LLVMBuildAnd(g->b, sum, jit_const(g, sum, IR_PHASE_COUNTS), ""),
                              LLVMConstNull(LLVMTypeOf(sum)), "");
         return jit_select(g, cond, next, sum);
     }
@@ -73,9 +76,11 @@ static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
         return jit_select(g, cond, LLVMConstNull(LLVMTypeOf(v)),
                           LLVMBuildAdd(g->b, old, LLVMConstInt(LLVMTypeOf(v), 1, 0), ""));
     case IR_ATOM_DEC:
-        cond = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, old, LLVMConstNull(LLVMTypeOf(v)), ""),
-                           LLVMBuildICmp(g->b, LLVMIntUGT, old, v, ""), "");
-        return jit_select(g, cond, v, LLVMBuildSub(g->b, old, LLVMConstInt(LLVMTypeOf(v), 1, 0), ""));
+        cond =
+            LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, old, LLVMConstNull(LLVMTypeOf(v)), ""),
+                        LLVMBuildICmp(g->b, LLVMIntUGT, old, v, ""), "");
+        return jit_select(g, cond, v,
+                          LLVMBuildSub(g->b, old, LLVMConstInt(LLVMTypeOf(v), 1, 0), ""));
     default:
         return NULL;
     }
@@ -111,7 +116,8 @@ static LLVMAtomicRMWBinOp rmw_operation(const struct ir_instr *i, bool *there)
 }
 
 /* A block runs on one thread, so that its shared memory needs no atomic instructions. */
-static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a,
+                                  LLVMValueRef b)
 {
     LLVMValueRef old = LLVMBuildLoad2(g->b, t, p, ""), new;
     if (g->i->mode == IR_ATOM_CAS)
@@ -130,16 +136,19 @@ static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef
 static LLVMValueRef add_flushed(struct jit_gen *g, LLVMValueRef p, LLVMValueRef v)
 {
     LLVMValueRef first = LLVMBuildLoad2(g->b, g->i32, p, ""), old, ends[2], sum, r;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), head = jit_new_block(g, "sum"), next = jit_new_block(g, "");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), head = jit_new_block(g, "sum"),
+                      next = jit_new_block(g, "");
     v = jit_flush(g, v);
     LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
     LLVMSetAlignment(first, 4);
     LLVMBuildBr(g->b, head);
     jit_position(g, head);
     old = LLVMBuildPhi(g->b, g->i32, "");
-    sum = jit_flush(g, LLVMBuildFAdd(g->b, jit_flush(g, LLVMBuildBitCast(g->b, old, g->f32, "")), v, ""));
+    sum = jit_flush(
+        g, LLVMBuildFAdd(g->b, jit_flush(g, LLVMBuildBitCast(g->b, old, g->f32, "")), v, ""));
     r = LLVMBuildAtomicCmpXchg(g->b, p, old, LLVMBuildBitCast(g->b, sum, g->i32, ""),
-                               LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingMonotonic, 0);
+                               LLVMAtomicOrderingSequentiallyConsistent,
+                               LLVMAtomicOrderingMonotonic, 0);
     ends[0] = first;
     ends[1] = LLVMBuildExtractValue(g->b, r, 0, "");
     LLVMAddIncoming(old, ends, (LLVMBasicBlockRef[]) { before, head }, 2);
@@ -148,28 +157,31 @@ static LLVMValueRef add_flushed(struct jit_gen *g, LLVMValueRef p, LLVMValueRef 
     return LLVMBuildBitCast(g->b, old, g->f32, "");
 }
 
-static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a,
+                            LLVMValueRef b)
 {
     bool there;
     if (g->i->space == IR_SPACE_SHARED)
         return operate_alone(g, t, p, a, b);
     if (g->i->mode == IR_ATOM_CAS) {
-        LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, a, b, LLVMAtomicOrderingSequentiallyConsistent,
-                                                LLVMAtomicOrderingSequentiallyConsistent, 0);
+        LLVMValueRef r =
+            LLVMBuildAtomicCmpXchg(g->b, p, a, b, LLVMAtomicOrderingSequentiallyConsistent,
+                                   LLVMAtomicOrderingSequentiallyConsistent, 0);
         return LLVMBuildExtractValue(g->b, r, 0, "");
     }
     if (g->i->type == IR_F32 && g->i->mode == IR_ATOM_ADD)
         return add_flushed(g, p, a);
     LLVMAtomicRMWBinOp op = rmw_operation(g->i, &there);
-    if (!there || (ir_type_is_float(g->i->type) && g->i->mode != IR_ATOM_ADD && g->i->mode != IR_ATOM_EXCH)) {
+    if (!there ||
+        (ir_type_is_float(g->i->type) && g->i->mode != IR_ATOM_ADD && g->i->mode != IR_ATOM_EXCH)) {
         jit_unsupported(g, "this form of atom");
         return a;
     }
     return LLVMBuildAtomicRMW(g->b, op, p, a, LLVMAtomicOrderingSequentiallyConsistent, 0);
 }
 
-/* A vector in memory, of which lanes are read one by one. (A lane of a register, its number known only at run time,
- * costs a store of the whole vector each time.) */
+/* A vector in memory, of which lanes are read one by one. (A lane of a register, its number known
+ * only at run time, costs a store of the whole vector each time.) */
 struct laid_out {
     LLVMValueRef value, memory; /* value: constant, or the same for all lanes; else memory */
     LLVMTypeRef element;
@@ -177,7 +189,8 @@ struct laid_out {
 
 static struct laid_out lay_out(struct jit_gen *g, LLVMValueRef v)
 {
-    struct laid_out x = { .element = jit_is_vec(v) ? LLVMGetElementType(LLVMTypeOf(v)) : LLVMTypeOf(v) };
+    struct laid_out x = { .element =
+                              jit_is_vec(v) ? LLVMGetElementType(LLVMTypeOf(v)) : LLVMTypeOf(v) };
     if (!jit_is_vec(v) || LLVMIsConstant(v)) {
         x.value = v;
         return x;
@@ -194,7 +207,8 @@ static LLVMValueRef lane_pointer(struct jit_gen *g, const struct laid_out *x, LL
 
 static LLVMValueRef lane_value(struct jit_gen *g, const struct laid_out *x, LLVMValueRef lane)
 {
-    if (x->memory) { /* volatile: read from there, and not taken out of the vector, which is slower */
+    if (x->memory) { /* volatile: read from there, and not taken out of the vector, which is slower
+                      */
         LLVMValueRef v = LLVMBuildLoad2(g->b, x->element, lane_pointer(g, x, lane), "");
         LLVMSetVolatile(v, 1);
         return v;
@@ -209,11 +223,13 @@ struct atomic {
     bool result;
 };
 
-static void operate_lane(struct jit_gen *g, const struct atomic *x, LLVMValueRef lane, LLVMValueRef place)
+static void operate_lane(struct jit_gen *g, const struct atomic *x, LLVMValueRef lane,
+                         LLVMValueRef place)
 {
     if (g->i->space == IR_SPACE_SHARED)
         place = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_SHARED), &place, 1, "");
-    LLVMValueRef r = operate(g, x->type, place, lane_value(g, &x->a, lane), lane_value(g, &x->b, lane));
+    LLVMValueRef r =
+        operate(g, x->type, place, lane_value(g, &x->a, lane), lane_value(g, &x->b, lane));
     if (x->result)
         LLVMBuildStore(g->b, r, lane_pointer(g, &x->old, lane));
 }
@@ -226,12 +242,16 @@ static void operate_lanes(struct jit_gen *g, const struct atomic *x, LLVMValueRe
     jit_lanes_end(g, &l);
 }
 
-#define AT_ONCE 8 /* places that are read before they are used: a load waits for stores whose place is not known */
+#define AT_ONCE                                                                                    \
+    8 /* places that are read before they are used: a load waits for stores whose place is not     \
+         known */
 
-/* Where all lanes are active it does not ask which: most of the time of an atomic in shared memory goes into that. */
+/* Where all lanes are active it does not ask which: most of the time of an atomic in shared memory
+ * goes into that. */
 static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
 {
-    LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"), join = jit_new_block(g, "");
+    LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"),
+                      join = jit_new_block(g, "");
     LLVMBuildCondBr(g->b, jit_is_full(g, active), all, some);
     jit_position(g, all);
     for (unsigned k = 0; k < g->lanes; k += AT_ONCE) {
@@ -262,8 +282,8 @@ static void emit_half_sum(struct jit_gen *g)
     jit_lanes_begin(g, &l, active);
     LLVMValueRef args[] = { c32(g, g->i->type), jit_pick(g, p, l.lane),
                             jit_resize(g, jit_pick(g, v, l.lane), g->i32, false) };
-    LLVMValueRef r =
-        LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, add_halves)), args, 3, "");
+    LLVMValueRef r = LLVMBuildCall2(
+        g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, add_halves)), args, 3, "");
     LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, t), old, "");
     r = LLVMBuildInsertElement(g->b, all, jit_resize(g, r, t, false), l.lane, "");
     LLVMBuildStore(g->b, r, old);
@@ -337,11 +357,12 @@ static void emit_printf(struct jit_gen *g)
     jit_lanes_begin(g, &l, jit_active(g));
     LLVMValueRef args[] = { g->block, thread_of(g, l.lane), jit_pick(g, format, l.lane),
                             jit_pick(g, arguments, l.lane) };
-    LLVMValueRef r =
-        LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
+    LLVMValueRef r = LLVMBuildCall2(
+        g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
     LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), result);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntEQ, r, c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
+    jit_branch_unlikely(
+        g, LLVMBuildICmp(g->b, LLVMIntEQ, r, c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
     jit_lanes_end(g, &l);
     LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
     jit_position(g, fault);
@@ -368,7 +389,8 @@ static void emit_assertion(struct jit_gen *g)
                             jit_pick(g, jit_src(g, &g->i->src[1], IR_U64, true), lane),
                             jit_pick(g, jit_src(g, &g->i->src[2], IR_U32, true), lane),
                             jit_pick(g, jit_src(g, &g->i->src[3], IR_U64, true), lane) };
-    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, assert_fail)), args, 6, "");
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, assert_fail)),
+                   args, 6, "");
     emit_end(g, SOFT_FAULT_ASSERT);
 }
 
@@ -389,6 +411,7 @@ void jit_emit_helper(struct jit_gen *g)
 void jit_emit_trap(struct jit_gen *g)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, offsetof(struct soft_block, fault_thread), 0);
-    LLVMBuildStore(g->b, thread_of(g, first_active(g)), LLVMBuildGEP2(g->b, g->i8, g->block, &at, 1, ""));
+    LLVMBuildStore(g->b, thread_of(g, first_active(g)),
+                   LLVMBuildGEP2(g->b, g->i8, g->block, &at, 1, ""));
     emit_end(g, g->i->mode == IR_TRAP_PC ? SOFT_FAULT_PC : SOFT_FAULT_TRAP);
 }

@@ -1,9 +1,10 @@
 /*
- * gmux-jit: compiles kernels of the software device, PTX to machine code, for the process that started it. LLVM lives
- * here and nowhere else, inside a sandbox, because it works on text that strangers wrote: a crash here is a kernel
- * that stays interpreted.
+ * gmux-jit: compiles kernels of the software device, PTX to machine code, for the process that
+ * started it. LLVM lives here and nowhere else, inside a sandbox, because it works on text that
+ * strangers wrote: a crash here is a kernel that stays interpreted.
  *
- *   gmux-jit --socket                      serves jobs on descriptor 3 (src/device/soft/loader/job.h)
+ *   gmux-jit --socket                      serves jobs on descriptor 3
+ *                                          (src/device/soft/loader/job.h)
  *   gmux-jit [options] FILE.ptx ENTRY OUT  compiles one entry: for people and tests
  */
 #include <errno.h>
@@ -35,9 +36,10 @@ static int receive(struct soft_job_request *request, int *fd)
         char space[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { request, sizeof(*request) };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)
-    };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.space,
+                        .msg_controllen = sizeof(control.space) };
     ssize_t n;
 
     *fd = -1;
@@ -47,9 +49,11 @@ static int receive(struct soft_job_request *request, int *fd)
     if (n <= 0)
         return n < 0 ? -errno : 0;
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(fd, CMSG_DATA(c), sizeof(int));
-    if ((size_t)n != sizeof(*request) || (m.msg_flags & MSG_TRUNC) || request->magic != SOFT_JOB_MAGIC)
+    if ((size_t)n != sizeof(*request) || (m.msg_flags & MSG_TRUNC) ||
+        request->magic != SOFT_JOB_MAGIC)
         return -EBADMSG;
     request->entry[sizeof(request->entry) - 1] = 0;
     return 1;
@@ -66,8 +70,9 @@ static int send_answer(const struct soft_job_answer *answer, int fd)
 
     if (fd >= 0) {
         memset(&control, 0, sizeof(control));
-        control.align =
-            (struct cmsghdr) { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+        control.align = (struct cmsghdr) { .cmsg_len = CMSG_LEN(sizeof(int)),
+                                           .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS };
         memcpy(CMSG_DATA(&control.align), &fd, sizeof(int));
         m.msg_control = control.space;
         m.msg_controllen = sizeof(control.space);
@@ -80,7 +85,8 @@ static int send_answer(const struct soft_job_answer *answer, int fd)
 }
 
 /* Compiles what the request asks for; the descriptor of the object in *out. */
-static int run_job(const struct soft_job_request *request, int fd, struct soft_job_answer *answer, int *out)
+static int run_job(const struct soft_job_request *request, int fd, struct soft_job_answer *answer,
+                   int *out)
 {
     LLVMMemoryBufferRef object;
     struct jit_times times;
@@ -95,8 +101,8 @@ static int run_job(const struct soft_job_request *request, int fd, struct soft_j
         snprintf(answer->reason, sizeof(answer->reason), "%s", strerror(errno));
         return -ENOMEM;
     }
-    int r = jit_compile(text, size, request->entry, &request->options, NULL, &object, &times, answer->reason,
-                        sizeof(answer->reason));
+    int r = jit_compile(text, size, request->entry, &request->options, NULL, &object, &times,
+                        answer->reason, sizeof(answer->reason));
     munmap(text, size);
     if (r < 0)
         return r;
@@ -136,7 +142,9 @@ static int serve(void)
             return r < 0;
         struct soft_job_answer answer = { .magic = SOFT_JOB_MAGIC, .serial = request.serial };
         r = run_job(&request, fd, &answer, &object);
-        answer.status = r == 0 ? SOFT_JOB_OK : r == -ENOTSUP ? SOFT_JOB_UNSUPPORTED : SOFT_JOB_FAILED;
+        answer.status = r == 0          ? SOFT_JOB_OK
+                        : r == -ENOTSUP ? SOFT_JOB_UNSUPPORTED
+                                        : SOFT_JOB_FAILED;
         if (send_answer(&answer, object) < 0)
             return 1;
         if (cpu_seconds() > JIT_SANDBOX_CPU_S / 2)
@@ -183,7 +191,8 @@ struct arguments {
     bool times;
 };
 
-static int compile_file(const struct arguments *a, const char *path, const char *entry, const char *out)
+static int compile_file(const struct arguments *a, const char *path, const char *entry,
+                        const char *out)
 {
     LLVMMemoryBufferRef object;
     struct jit_times t;
@@ -194,8 +203,9 @@ static int compile_file(const struct arguments *a, const char *path, const char 
         return 1;
     int r = jit_compile(text, size, entry, &a->options, a->dump, &object, &t, why, sizeof(why));
     if (a->times)
-        printf("parse %.2f ms, analyse %.2f ms, emit %.2f ms, optimise and generate %.2f ms\n", (double)t.parse / 1e6,
-               (double)t.analyse / 1e6, (double)t.emit / 1e6, (double)t.optimise / 1e6);
+        printf("parse %.2f ms, analyse %.2f ms, emit %.2f ms, optimise and generate %.2f ms\n",
+               (double)t.parse / 1e6, (double)t.analyse / 1e6, (double)t.emit / 1e6,
+               (double)t.optimise / 1e6);
     if (r < 0) {
         fprintf(stderr, "gmux-jit: %s: %s%s\n", entry, r == -ENOTSUP ? "unsupported: " : "", why);
         return r == -ENOTSUP ? 2 : 1;
@@ -232,7 +242,8 @@ int main(int argc, char **argv)
     while ((o = getopt_long(argc, argv, "b:i:d:thv", options, NULL)) != -1) {
         switch (o) {
         case 'b':
-            good &= sscanf(optarg, "%u,%u,%u", &a.options.ntid[0], &a.options.ntid[1], &a.options.ntid[2]) == 3;
+            good &= sscanf(optarg, "%u,%u,%u", &a.options.ntid[0], &a.options.ntid[1],
+                           &a.options.ntid[2]) == 3;
             break;
         case 'i':
             good &= parse_isa(optarg, &a.options.isa);

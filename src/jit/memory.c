@@ -1,6 +1,7 @@
 /*
- * Loads and stores. An address that all lanes share becomes a scalar access, one that rises by the access size from
- * lane to lane a vector access, anything else a gather or scatter. Addresses and their checks: space.c.
+ * Loads and stores. An address that all lanes share becomes a scalar access, one that rises by the
+ * access size from lane to lane a vector access, anything else a gather or scatter. Addresses and
+ * their checks: space.c.
  */
 #include "jit/gen.h"
 
@@ -40,8 +41,8 @@ struct access {
     bool store;
 };
 
-static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef t, bool vector_of_pointers,
-                                LLVMValueRef *args)
+static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef t,
+                                bool vector_of_pointers, LLVMValueRef *args)
 {
     LLVMTypeRef types[] = { t, vector_of_pointers ? jit_vec(g, g->ptr) : g->ptr };
     return jit_intrinsic(g, name, types, 2, args, 4);
@@ -111,14 +112,16 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
     for (unsigned k = 0; k < x->count; k++) {
         for (unsigned n = 0; n < g->lanes; n++)
             order[n] = (int)(n * x->count + k);
-        LLVMBuildStore(g->b, x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes),
+        LLVMBuildStore(g->b,
+                       x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes),
                        x->value[k]);
     }
 }
 
-/* i1: the lanes' accesses that start at `address` are all in place, so that the vector form may be used. */
-static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x, LLVMValueRef address,
-                                       uint64_t stride)
+/* i1: the lanes' accesses that start at `address` are all in place, so that the vector form may be
+ * used. */
+static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x,
+                                       LLVMValueRef address, uint64_t stride)
 {
     return jit_span_is_good(g, address, stride * (g->lanes - 1), x->size);
 }
@@ -132,7 +135,8 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     if (!covered)
         good = contiguous_is_good(g, x, address, x->size);
     if (!covered && info->address_may_wrap)
-        good = LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
+        good =
+            LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
     if (full)
         good = LLVMBuildAnd(g->b, good, jit_is_full(g, x->active), "");
     if (covered && !full) {
@@ -149,7 +153,8 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-/* Consecutive elements of shared memory. Loads need no mask, as there is nothing that dead lanes must not read. */
+/* Consecutive elements of shared memory. Loads need no mask, as there is nothing that dead lanes
+ * must not read. */
 static void emit_shared_form(struct jit_gen *g, struct access *x)
 {
     LLVMValueRef address, p;
@@ -161,7 +166,8 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
             jit_check_shared_alignment(g, address, x->active, x->size);
         p = jit_shared_span(g, jit_low32(g, address), x->size);
         if (g->i->address.base == IR_NONE || jit_is_again(g, g->i->address.base)) {
-            LLVMValueRef good = contiguous_is_good(g, x, address, x->size); /* which is known when compiled, often */
+            LLVMValueRef good = contiguous_is_good(
+                g, x, address, x->size); /* which is known when compiled, often */
             p = LLVMBuildSelect(g->b, good, jit_placed_pointer(g, address), p, "");
         }
     }
@@ -169,7 +175,8 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
         emit_contiguous_form(g, x, p, !x->store);
         return;
     }
-    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"),
+                      join = jit_new_block(g, "");
     LLVMBuildCondBr(g->b, jit_is_full(g, x->active), fast, slow);
     jit_position(g, fast);
     emit_contiguous_form(g, x, p, true);
@@ -184,14 +191,16 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
 
 #define STRIDE_MAX (SOFT_SHARED_GUARD / JIT_LANES_MAX)
 
-/* Whether the access is worth taking the lanes' whole structures: these are aligned pieces of a power of two, so that
- * they lie in pages that the lanes access anyway. Only shared memory, which no other thread sees, is written so. */
+/* Whether the access is worth taking the lanes' whole structures: these are aligned pieces of a
+ * power of two, so that they lie in pages that the lanes access anyway. Only shared memory, which
+ * no other thread sees, is written so. */
 static bool is_structure(const struct jit_gen *g, const struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     int64_t stride = info->address_stride;
     if (info->address != IR_AFFINE || stride <= (int64_t)x->size || stride > STRIDE_MAX ||
-        !gm_is_pow2((uint64_t)stride) || stride / x->esize > 8 || (uint64_t)g->i->address.displacement % x->size != 0)
+        !gm_is_pow2((uint64_t)stride) || stride / x->esize > 8 ||
+        (uint64_t)g->i->address.displacement % x->size != 0)
         return false;
     if (g->i->space == IR_SPACE_SHARED)
         return !info->address_may_wrap;
@@ -199,7 +208,8 @@ static bool is_structure(const struct jit_gen *g, const struct access *x)
 }
 
 /* `offset`: of the access in its structure. */
-static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValueRef p, unsigned n, unsigned offset)
+static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValueRef p, unsigned n,
+                                  unsigned offset)
 {
     LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * n);
     LLVMValueRef all = LLVMBuildLoad2(g->b, wide, p, "");
@@ -210,12 +220,14 @@ static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValue
         if (!x->store) {
             for (unsigned l = 0; l < g->lanes; l++)
                 order[l] = (int)(l * n + from + k);
-            LLVMBuildStore(g->b, jit_shuffle(g, all, LLVMGetPoison(wide), order, g->lanes), x->value[k]);
+            LLVMBuildStore(g->b, jit_shuffle(g, all, LLVMGetPoison(wide), order, g->lanes),
+                           x->value[k]);
             continue;
         }
         for (unsigned j = 0; j < g->lanes * n; j++)
             order[j] = j < g->lanes ? (int)j : -1;
-        LLVMValueRef v = jit_shuffle(g, x->value[k], LLVMGetPoison(jit_vec(g, x->element)), order, g->lanes * n);
+        LLVMValueRef v =
+            jit_shuffle(g, x->value[k], LLVMGetPoison(jit_vec(g, x->element)), order, g->lanes * n);
         for (unsigned j = 0; j < g->lanes * n; j++)
             order[j] = (int)(j % n == from + k ? g->lanes * n + j / n : j);
         all = jit_shuffle(g, all, v, order, g->lanes * n);
@@ -227,11 +239,13 @@ static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValue
 static void emit_structure_form(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
-    uint64_t stride = (uint64_t)info->address_stride, offset = (uint64_t)g->i->address.displacement & (stride - 1);
+    uint64_t stride = (uint64_t)info->address_stride,
+             offset = (uint64_t)g->i->address.displacement & (stride - 1);
     LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
     LLVMValueRef good = jit_is_full(g, x->active), address = jit_address(g, false);
     if (info->address_may_wrap)
-        good = LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
+        good =
+            LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
     LLVMValueRef place = LLVMBuildAnd(g->b, address, c64(g, stride - 1), "");
     good = LLVMBuildAnd(g->b, good, LLVMBuildICmp(g->b, LLVMIntEQ, place, c64(g, offset), ""), "");
     if (g->i->space != IR_SPACE_SHARED)
@@ -250,7 +264,8 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-/* Gives a load or store the order that the instruction has: the compiler neither merges nor drops it. */
+/* Gives a load or store the order that the instruction has: the compiler neither merges nor drops
+ * it. */
 static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
 {
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
@@ -272,7 +287,8 @@ static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
     LLVMSetOrdering(access, order);
 }
 
-/* Lane by lane, with accesses that the compiler neither merges nor moves: volatile, relaxed and so on. */
+/* Lane by lane, with accesses that the compiler neither merges nor moves: volatile, relaxed and so
+ * on. */
 static void emit_ordered_form(struct jit_gen *g, struct access *x)
 {
     struct jit_lane_loop l;
@@ -286,7 +302,8 @@ static void emit_ordered_form(struct jit_gen *g, struct access *x)
         } else {
             LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
             access = LLVMBuildLoad2(g->b, x->element, q, "");
-            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""), x->value[k]);
+            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""),
+                           x->value[k]);
         }
         LLVMSetAlignment(access, x->esize);
         set_order(g, access, x->store);
@@ -328,13 +345,14 @@ static struct access begin_access(struct jit_gen *g, bool store)
 /* Host address of an access that all lanes share. */
 static LLVMValueRef shared_by_lanes(struct jit_gen *g, const struct access *x, LLVMValueRef address)
 {
-    return jit_is_covered(g) ? jit_placed_pointer(g, address) : jit_host_scalar(g, address, x->active, x->size);
+    return jit_is_covered(g) ? jit_placed_pointer(g, address)
+                             : jit_host_scalar(g, address, x->active, x->size);
 }
 
-/* Uniform generic addresses are global ones almost always. True: the caller may treat it so, in a block of its own;
- * `slow` is the other one. */
-static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size, LLVMBasicBlockRef *slow,
-                          LLVMBasicBlockRef *join)
+/* Uniform generic addresses are global ones almost always. True: the caller may treat it so, in a
+ * block of its own; `slow` is the other one. */
+static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size,
+                          LLVMBasicBlockRef *slow, LLVMBasicBlockRef *join)
 {
     if (g->i->space != IR_SPACE_GENERIC)
         return false;
@@ -394,7 +412,8 @@ void jit_emit_load(struct jit_gen *g)
     if (uniform) {
         LLVMValueRef address = jit_address(g, false);
         generic = begin_generic(g, address, x.size, &slow, &join);
-        LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : shared_by_lanes(g, &x, address);
+        LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "")
+                                 : shared_by_lanes(g, &x, address);
         load_elements(g, &x, p, false);
         if (!generic)
             return;
@@ -427,7 +446,8 @@ static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueR
         }
         if (vec)
             v = jit_pick(g, v, lane);
-        LLVMValueRef s = LLVMBuildStore(g->b, v, k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p);
+        LLVMValueRef s =
+            LLVMBuildStore(g->b, v, k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p);
         LLVMSetAlignment(s, x->esize);
         set_order(g, s, true);
     }
@@ -446,7 +466,8 @@ void jit_emit_store(struct jit_gen *g)
     if (uniform) {
         LLVMValueRef address = jit_address(g, false);
         generic = begin_generic(g, address, x.size, &slow, &join);
-        LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : shared_by_lanes(g, &x, address);
+        LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "")
+                                 : shared_by_lanes(g, &x, address);
         store_elements(g, &x, p);
         if (!generic)
             return;

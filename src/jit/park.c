@@ -1,8 +1,9 @@
 /*
- * Kernels in which threads may wait for each other without a barrier, or with one in divergent code. A warp's function
- * is the whole kernel. Lanes that would wait are parked (analysis.h); when no other lane can run, the function saves
- * what they need and returns, so that the block's other warps have their turn. In the next one every parked lane
- * goes on: it looks once more, or passes a barrier that all threads of the block have come to.
+ * Kernels in which threads may wait for each other without a barrier, or with one in divergent
+ * code. A warp's function is the whole kernel. Lanes that would wait are parked (analysis.h); when
+ * no other lane can run, the function saves what they need and returns, so that the block's other
+ * warps have their turn. In the next one every parked lane goes on: it looks once more, or passes a
+ * barrier that all threads of the block have come to.
  */
 #include "jit/gen.h"
 
@@ -25,7 +26,8 @@ void jit_check_parking(struct jit_gen *g)
         for (uint32_t k = 0; k < b->count; k++) {
             const struct ir_instr *i = &g->fn->instrs[b->first + k];
             if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)
-                jit_unsupported(g, "line %u: lanes of a warp meet while some wait for other threads", i->line);
+                jit_unsupported(
+                    g, "line %u: lanes of a warp meet while some wait for other threads", i->line);
         }
     }
 }
@@ -78,7 +80,8 @@ static void emit_begin(struct jit_gen *g)
     const struct ir_analysis *a = g->a;
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), one = LLVMConstInt(g->i32, 1, 0);
     LLVMValueRef begun = LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, 0)), zero, "");
-    LLVMValueRef release = LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, JIT_SAVE_RELEASE)), zero, "");
+    LLVMValueRef release =
+        LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, JIT_SAVE_RELEASE)), zero, "");
     LLVMBuildStore(g->b, one, saved(g, 0));
     for (uint32_t n = 0; n < a->order_count; n++)
         if (a->blocks[a->order[n]].parks)
@@ -90,7 +93,8 @@ static void emit_begin(struct jit_gen *g)
         if (!a->blocks[a->order[n]].parks)
             continue;
         next = jit_new_block(g, "");
-        LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, load(g, g->waiting[a->order[n]]), zero, "");
+        LLVMValueRef some =
+            LLVMBuildICmp(g->b, LLVMIntNE, load(g, g->waiting[a->order[n]]), zero, "");
         LLVMBuildCondBr(g->b, some, g->entry[a->order[n]], next);
         jit_position(g, next);
     }

@@ -1,7 +1,7 @@
 /*
  * Floating point arithmetic and comparison. The meaning of each instruction is that of
- * device/soft/interp/scalar_float.c and scalar_compare.c; mul and add are never contracted to fma, so that compiled and
- * interpreted code compute the same bits, approximate functions excepted.
+ * device/soft/interp/scalar_float.c and scalar_compare.c; mul and add are never contracted to fma,
+ * so that compiled and interpreted code compute the same bits, approximate functions excepted.
  */
 #include "jit/gen.h"
 
@@ -45,7 +45,8 @@ static void result(struct jit_gen *g, LLVMValueRef v)
     finish(g, (g->i->flags & IR_F_FTZ) && g->i->type == IR_F32 ? jit_flush(g, v) : v);
 }
 
-/* Whether the optimiser may find that an operation with this operand changes nothing, and drop it with its flushing. */
+/* Whether the optimiser may find that an operation with this operand changes nothing, and drop it
+ * with its flushing. */
 static bool is_neutral(LLVMValueRef v)
 {
     LLVMBool loses;
@@ -57,9 +58,11 @@ static bool is_neutral(LLVMValueRef v)
     return d == 0 || d == 1 || d == -1;
 }
 
-/* Calls an intrinsic that works on `chunk` elements for all lanes; further arguments are the same for each call. */
-LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count, unsigned chunk,
-                        LLVMValueRef *args, unsigned arg_count, LLVMValueRef *more, unsigned more_count)
+/* Calls an intrinsic that works on `chunk` elements for all lanes; further arguments are the same
+ * for each call. */
+LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
+                        unsigned type_count, unsigned chunk, LLVMValueRef *args, unsigned arg_count,
+                        LLVMValueRef *more, unsigned more_count)
 {
     LLVMValueRef parts[JIT_LANES_MAX], call[8];
     int order[JIT_LANES_MAX];
@@ -93,7 +96,8 @@ LLVMValueRef jit_rounding(struct jit_gen *g)
 }
 
 /* Arithmetic with a directed rounding mode, which AVX-512 has in the instruction. */
-static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMValueRef *args, unsigned count, bool vec)
+static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMValueRef *args, unsigned count,
+                            bool vec)
 {
     char full[64];
     bool wide = g->i->type == IR_F64;
@@ -115,9 +119,11 @@ static bool is_nearest(const struct ir_instr *i)
 }
 
 /* div.approx multiplies by 1 / b, which is flushed for large b: a times a zero then. */
-static LLVMValueRef without_reciprocal(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef quotient)
+static LLVMValueRef without_reciprocal(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b,
+                                       LLVMValueRef quotient)
 {
-    LLVMValueRef large = LLVMBuildFCmp(g->b, LLVMRealOGT, jit_call1(g, "llvm.fabs", b), jit_real(g, b, 0x1p126), "");
+    LLVMValueRef large =
+        LLVMBuildFCmp(g->b, LLVMRealOGT, jit_call1(g, "llvm.fabs", b), jit_real(g, b, 0x1p126), "");
     LLVMValueRef zero = jit_call2(g, "llvm.copysign", jit_real(g, b, 0), b);
     return jit_select(g, large, LLVMBuildFMul(g->b, a, zero, ""), quotient);
 }
@@ -194,7 +200,8 @@ static uint64_t sign_bit(const struct jit_gen *g)
 
 static void emit_sign(struct jit_gen *g, bool vec)
 {
-    LLVMValueRef a = source(g, 0, vec), bits = jit_as_int(g, a), sign = jit_const(g, bits, sign_bit(g));
+    LLVMValueRef a = source(g, 0, vec), bits = jit_as_int(g, a),
+                 sign = jit_const(g, bits, sign_bit(g));
     LLVMValueRef rest = LLVMBuildNot(g->b, sign, ""), r;
     if (g->i->op == IR_OP_NEG)
         r = LLVMBuildXor(g->b, bits, sign, "");
@@ -225,10 +232,12 @@ static void emit_approx_f64(struct jit_gen *g, bool vec)
     for (int k = 0; k < 2; k++) {
         LLVMValueRef bits = jit_as_int(g, step[k]);
         bits = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(0xffffffff00000000)), "");
-        LLVMValueRef exponent = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(0x7ff) << 52), "");
+        LLVMValueRef exponent =
+            LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(0x7ff) << 52), "");
         LLVMValueRef zero = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(1) << 63), "");
-        bits =
-            jit_select(g, LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), ""), zero, bits);
+        bits = jit_select(
+            g, LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), ""), zero,
+            bits);
         LLVMValueRef flushed = LLVMBuildBitCast(g->b, bits, LLVMTypeOf(a), "");
         if (k == 0) {
             step[1] = LLVMBuildFDiv(g->b, jit_real(g, a, 1), flushed, "");
@@ -240,7 +249,8 @@ static void emit_approx_f64(struct jit_gen *g, bool vec)
 
 static void emit_function(struct jit_gen *g, bool vec)
 {
-    if (g->i->op == IR_OP_RSQRT && g->flushes) { /* arithmetic all through, and no result is subnormal */
+    if (g->i->op == IR_OP_RSQRT &&
+        g->flushes) { /* arithmetic all through, and no result is subnormal */
         jit_set(g, 0, jit_rsqrt(g, jit_src(g, &g->i->src[0], IR_F32, vec)));
         return;
     }
@@ -381,9 +391,12 @@ static void emit_select(struct jit_gen *g, bool vec)
 static void emit_testp(struct jit_gen *g, bool vec)
 {
     bool wide = g->i->type == IR_F64;
-    LLVMValueRef a = jit_src(g, &g->i->src[0], (enum ir_type)g->i->type, vec), bits = jit_as_int(g, a);
-    uint64_t infinity = wide ? UINT64_C(0x7ff) << 52 : 0x7f800000u, smallest = wide ? UINT64_C(1) << 52 : 0x00800000u;
-    LLVMValueRef size = LLVMBuildAnd(g->b, bits, LLVMBuildNot(g->b, jit_const(g, bits, sign_bit(g)), ""), "");
+    LLVMValueRef a = jit_src(g, &g->i->src[0], (enum ir_type)g->i->type, vec),
+                 bits = jit_as_int(g, a);
+    uint64_t infinity = wide ? UINT64_C(0x7ff) << 52 : 0x7f800000u,
+             smallest = wide ? UINT64_C(1) << 52 : 0x00800000u;
+    LLVMValueRef size =
+        LLVMBuildAnd(g->b, bits, LLVMBuildNot(g->b, jit_const(g, bits, sign_bit(g)), ""), "");
     LLVMValueRef inf = jit_const(g, size, infinity), normal = jit_const(g, size, smallest), r, zero;
     zero = LLVMBuildICmp(g->b, LLVMIntEQ, size, jit_const(g, size, 0), "");
     LLVMValueRef finite = LLVMBuildICmp(g->b, LLVMIntULT, size, inf, "");
@@ -426,13 +439,15 @@ bool jit_emit_real(struct jit_gen *g)
     default:
         break;
     }
-    if (ir_types[t].class != 'F' || g->i->op == IR_OP_MOV || g->i->op == IR_OP_PACK || g->i->op == IR_OP_UNPACK)
+    if (ir_types[t].class != 'F' || g->i->op == IR_OP_MOV || g->i->op == IR_OP_PACK ||
+        g->i->op == IR_OP_UNPACK)
         return false;
     if (!is_real(t)) {
         jit_leave(g);
         return true;
     }
-    if (t == IR_F64 && (g->i->op == IR_OP_RSQRT || (g->i->op == IR_OP_RCP && (g->i->flags & IR_F_APPROX)))) {
+    if (t == IR_F64 &&
+        (g->i->op == IR_OP_RSQRT || (g->i->op == IR_OP_RCP && (g->i->flags & IR_F_APPROX)))) {
         emit_approx_f64(g, vec);
         return true;
     }

@@ -1,7 +1,8 @@
 /*
- * Elements that lie side by side in memory, read by lanes whose addresses are anywhere: a loop over a thread's own row,
- * unrolled by four, or a vector of four. A gather of each is 32 loads; here each lane's four are loaded as one, and then
- * transposed, so that each element is a vector over the lanes.
+ * Elements that lie side by side in memory, read by lanes whose addresses are anywhere: a loop over
+ * a thread's own row, unrolled by four, or a vector of four. A gather of each is 32 loads; here
+ * each lane's four are loaded as one, and then transposed, so that each element is a vector over
+ * the lanes.
  */
 #include "jit/gen.h"
 
@@ -16,12 +17,15 @@ static bool is_wide(const struct ir_instr *i)
 static bool is_part(const struct jit_gen *g, uint32_t at)
 {
     const struct ir_instr *i = &g->fn->instrs[at];
-    return i->op == IR_OP_LD && i->order == IR_ORDER_WEAK && i->guard == IR_NONE && i->address.base != IR_NONE &&
-           i->address.symbol == IR_NONE && (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST) &&
-           ir_types[i->type].size == 4 && g->a->instrs[at].address == IR_VARYING && (i->dst_count == 1 || is_wide(i));
+    return i->op == IR_OP_LD && i->order == IR_ORDER_WEAK && i->guard == IR_NONE &&
+           i->address.base != IR_NONE && i->address.symbol == IR_NONE &&
+           (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST) &&
+           ir_types[i->type].size == 4 && g->a->instrs[at].address == IR_VARYING &&
+           (i->dst_count == 1 || is_wide(i));
 }
 
-/* Finds the run that the current instruction, its first, begins: where it starts and where its last load is. */
+/* Finds the run that the current instruction, its first, begins: where it starts and where its last
+ * load is. */
 static bool find_run(const struct jit_gen *g, int64_t *low, uint32_t *end)
 {
     const struct ir_block *block = &g->fn->blocks[g->at_block];
@@ -35,7 +39,8 @@ static bool find_run(const struct jit_gen *g, int64_t *low, uint32_t *end)
         *end = g->at_instr + 1;
         return true;
     }
-    for (uint32_t n = g->at_instr; n < block->first + block->count && count < GM_ARRAY_LEN(d) && !changed; n++) {
+    for (uint32_t n = g->at_instr;
+         n < block->first + block->count && count < GM_ARRAY_LEN(d) && !changed; n++) {
         const struct ir_instr *i = &g->fn->instrs[n];
         if (is_part(g, n) && i->address.base == base && !is_wide(i)) {
             d[count] = i->address.displacement;
@@ -61,20 +66,24 @@ static bool find_run(const struct jit_gen *g, int64_t *low, uint32_t *end)
     return false;
 }
 
-/* The four elements at each lane's address. Lanes that do not run read what the first one that does reads. */
-static void load_rows(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, LLVMValueRef rows[JIT_LANES_MAX])
+/* The four elements at each lane's address. Lanes that do not run read what the first one that does
+ * reads. */
+static void load_rows(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                      LLVMValueRef rows[JIT_LANES_MAX])
 {
     LLVMValueRef memory = jit_alloca(g, jit_vec(g, g->i64), "lanes");
     if (!g->whole) {
         LLVMValueRef args[] = { active, LLVMConstInt(g->i1, 0, 0) };
         LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
         lane = LLVMBuildAnd(g->b, lane, LLVMConstInt(g->i32, g->lanes - 1, 0), "");
-        address = jit_select(g, jit_lanes(g, active), address, jit_splat(g, jit_pick(g, address, lane)));
+        address =
+            jit_select(g, jit_lanes(g, active), address, jit_splat(g, jit_pick(g, address, lane)));
     }
     LLVMBuildStore(g->b, address, memory);
     for (unsigned l = 0; l < g->lanes; l++) {
         LLVMValueRef at = LLVMConstInt(g->i64, l, 0);
-        LLVMValueRef p = LLVMBuildLoad2(g->b, g->ptr, LLVMBuildGEP2(g->b, g->i64, memory, &at, 1, ""), "");
+        LLVMValueRef p =
+            LLVMBuildLoad2(g->b, g->ptr, LLVMBuildGEP2(g->b, g->i64, memory, &at, 1, ""), "");
         LLVMSetVolatile(p, 1); /* from there, and not taken out of the vector */
         rows[l] = LLVMBuildLoad2(g->b, LLVMVectorType(g->i32, RUN), p, "");
         LLVMSetAlignment(rows[l], 4);
@@ -90,7 +99,8 @@ static LLVMValueRef join(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, unsi
     return jit_shuffle(g, a, b, order, 2 * count);
 }
 
-/* Of each four elements of both vectors: elements x and y of the first one, each followed by the second one's, or pairs. */
+/* Of each four elements of both vectors: elements x and y of the first one, each followed by the
+ * second one's, or pairs. */
 static LLVMValueRef weave(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, const unsigned pick[4])
 {
     int order[16];
@@ -119,7 +129,8 @@ static void transpose(struct jit_gen *g, LLVMValueRef rows[16], LLVMValueRef out
 
 static void load_run(struct jit_gen *g, struct jit_run *run)
 {
-    LLVMValueRef offset = LLVMConstInt(g->i64, (uint64_t)(run->low - g->i->address.displacement), 1);
+    LLVMValueRef offset =
+        LLVMConstInt(g->i64, (uint64_t)(run->low - g->i->address.displacement), 1);
     LLVMValueRef address = LLVMBuildAdd(g->b, jit_address(g, true), jit_splat(g, offset), "");
     LLVMValueRef last = LLVMBuildAdd(g->b, address, jit_const(g, address, 4 * (RUN - 1)), "");
     LLVMValueRef active = jit_active(g), rows[JIT_LANES_MAX], parts[2][RUN] = { 0 };
@@ -141,7 +152,8 @@ bool jit_emit_run(struct jit_gen *g)
         return false;
     struct jit_run *run = &g->w->regs[g->i->address.base].run;
     int64_t d = g->i->address.displacement;
-    bool inside = g->at_instr < run->end && d >= run->low && d < run->low + 4 * RUN && (d - run->low) % 4 == 0;
+    bool inside = g->at_instr < run->end && d >= run->low && d < run->low + 4 * RUN &&
+                  (d - run->low) % 4 == 0;
     if (!inside) {
         struct jit_run new = { 0 };
         if (!find_run(g, &new.low, &new.end))

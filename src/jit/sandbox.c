@@ -22,14 +22,24 @@
 #define SANITIZED 0
 #endif
 
-/* Memory, the socket, memfds for the objects, the clock, and leaving. Nothing that opens, connects, or makes
- * processes; no memory becomes executable. */
+/* Memory, the socket, memfds for the objects, the clock, and leaving. Nothing that opens, connects,
+ * or makes processes; no memory becomes executable. */
 static const int allowed[] = {
-    SYS_read,       SYS_write,        SYS_close,         SYS_fstat,          SYS_lseek,        SYS_munmap,
-    SYS_brk,        SYS_mremap,       SYS_madvise,       SYS_recvmsg,        SYS_sendmsg,      SYS_ppoll,
-    SYS_fstatfs,    SYS_memfd_create, SYS_ftruncate,     SYS_fcntl,          SYS_futex,        SYS_getpid,
-    SYS_gettid,     SYS_tgkill,       SYS_rt_sigaction,  SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,
-    SYS_exit,       SYS_exit_group,   SYS_clock_gettime, SYS_getrandom,      SYS_sched_yield,  SYS_sched_getaffinity,
+    SYS_read,          SYS_write,
+    SYS_close,         SYS_fstat,
+    SYS_lseek,         SYS_munmap,
+    SYS_brk,           SYS_mremap,
+    SYS_madvise,       SYS_recvmsg,
+    SYS_sendmsg,       SYS_ppoll,
+    SYS_fstatfs,       SYS_memfd_create,
+    SYS_ftruncate,     SYS_fcntl,
+    SYS_futex,         SYS_getpid,
+    SYS_gettid,        SYS_tgkill,
+    SYS_rt_sigaction,  SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,  SYS_sigaltstack,
+    SYS_exit,          SYS_exit_group,
+    SYS_clock_gettime, SYS_getrandom,
+    SYS_sched_yield,   SYS_sched_getaffinity,
 #ifdef SYS_poll
     SYS_poll,
 #endif
@@ -44,7 +54,8 @@ static int limit(int what, rlim_t value)
     return setrlimit((__rlimit_resource_t)what, &r) < 0 ? -errno : 0;
 }
 
-/* Where memory is short this process goes first: a compile is easily done without. Who may not say so has other worries. */
+/* Where memory is short this process goes first: a compile is easily done without. Who may not say
+ * so has other worries. */
 static void volunteer(void)
 {
     GM_AUTO_FD int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

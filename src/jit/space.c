@@ -1,7 +1,8 @@
 /*
- * Addresses: from a PTX address to one of the host, checked. Global addresses are tested against the client's window,
- * shared ones are masked into the block's memory, local and parameter ones compared with their size; all are tested for
- * alignment. Since the window is aligned to its size, one AND finds both kinds of wrong global address.
+ * Addresses: from a PTX address to one of the host, checked. Global addresses are tested against
+ * the client's window, shared ones are masked into the block's memory, local and parameter ones
+ * compared with their size; all are tested for alignment. Since the window is aligned to its size,
+ * one AND finds both kinds of wrong global address.
  */
 #include "jit/gen.h"
 
@@ -20,9 +21,11 @@ static LLVMValueRef c64(const struct jit_gen *g, uint64_t v)
 LLVMValueRef jit_address(struct jit_gen *g, bool vec)
 {
     const struct ir_address *a = &g->i->address;
-    struct ir_src symbol = { .kind = IR_SRC_SYMBOL, .index = a->symbol, .bits = (uint64_t)a->displacement };
-    LLVMValueRef offset =
-        a->symbol == IR_NONE ? c64(g, (uint64_t)a->displacement) : jit_src(g, &symbol, IR_U64, false);
+    struct ir_src symbol = { .kind = IR_SRC_SYMBOL,
+                             .index = a->symbol,
+                             .bits = (uint64_t)a->displacement };
+    LLVMValueRef offset = a->symbol == IR_NONE ? c64(g, (uint64_t)a->displacement)
+                                               : jit_src(g, &symbol, IR_U64, false);
     if (a->base == IR_NONE)
         return vec ? jit_splat(g, offset) : offset;
     bool narrow = ir_types[g->fn->regs[a->base].type].size == 4;
@@ -33,7 +36,8 @@ LLVMValueRef jit_address(struct jit_gen *g, bool vec)
     return narrow ? LLVMBuildZExt(g->b, sum, jit_like(sum, g->i64), "") : sum;
 }
 
-static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address, LLVMValueRef lanes, unsigned size)
+static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address,
+                         LLVMValueRef lanes, unsigned size)
 {
     LLVMBasicBlockRef fault = jit_new_block(g, "fault");
     jit_branch_unlikely(g, bad, fault);
@@ -46,10 +50,11 @@ static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef addre
     jit_position(g, next);
 }
 
-static void fault_unless_zero(struct jit_gen *g, LLVMValueRef v, LLVMValueRef address, LLVMValueRef lanes,
-                              unsigned size)
+static void fault_unless_zero(struct jit_gen *g, LLVMValueRef v, LLVMValueRef address,
+                              LLVMValueRef lanes, unsigned size)
 {
-    fault_unless(g, LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), ""), address, lanes, size);
+    fault_unless(g, LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), ""), address,
+                 lanes, size);
 }
 
 /* Bits that no good global address has, relative to the window's base. */
@@ -60,7 +65,8 @@ LLVMValueRef jit_window_bad(struct jit_gen *g, unsigned size)
 }
 
 /* Lanes of `active` whose bit is set in `bad` lead to a fault. */
-static void check_lanes(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef active, LLVMValueRef address, unsigned size)
+static void check_lanes(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef active,
+                        LLVMValueRef address, unsigned size)
 {
     LLVMValueRef lanes = LLVMBuildAnd(g->b, jit_bits(g, bad), active, "");
     fault_unless_zero(g, lanes, address, lanes, size);
@@ -98,7 +104,8 @@ static LLVMValueRef masked(struct jit_gen *g, LLVMValueRef offset, unsigned size
 }
 
 /* `base` + (offset & mask). Masks fit in 31 bits: sign extension lets x86 use 32-bit indices. */
-static LLVMValueRef masked_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset, unsigned size)
+static LLVMValueRef masked_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset,
+                                   unsigned size)
 {
     offset = masked(g, offset, size);
     return jit_byte_pointer(g, base, LLVMBuildSExt(g->b, offset, jit_like(offset, g->i64), ""));
@@ -109,8 +116,8 @@ LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned
     return masked_pointer(g, jit_cached(g, JIT_SHARED), offset, size);
 }
 
-/* Lane 0 need not run: in `if (t > 0) x = s[t - 1]` its address lies in front of shared memory, where the other lanes'
- * are good. So what is masked counts from the guard zone's start. */
+/* Lane 0 need not run: in `if (t > 0) x = s[t - 1]` its address lies in front of shared memory,
+ * where the other lanes' are good. So what is masked counts from the guard zone's start. */
 LLVMValueRef jit_shared_span(struct jit_gen *g, LLVMValueRef offset, unsigned size)
 {
     LLVMValueRef from = LLVMBuildAdd(g->b, offset, c32(g, SOFT_SHARED_GUARD), "");
@@ -127,12 +134,15 @@ static LLVMValueRef misaligned(struct jit_gen *g, LLVMValueRef v, unsigned size)
     return is_not_zero(g, LLVMBuildAnd(g->b, v, jit_const(g, v, size - 1), ""));
 }
 
-/* offset > limit - size, or misaligned; limit is at least size or the comparison wraps to "all bad". */
-static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMValueRef limit, unsigned size)
+/* offset > limit - size, or misaligned; limit is at least size or the comparison wraps to "all
+ * bad". */
+static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMValueRef limit,
+                                  unsigned size)
 {
     LLVMValueRef last = LLVMBuildSub(g->b, limit, c64(g, size), "");
     LLVMValueRef short_of = LLVMBuildICmp(g->b, LLVMIntULT, limit, c64(g, size), "");
-    LLVMValueRef bad = LLVMBuildICmp(g->b, LLVMIntUGT, offset, jit_is_vec(offset) ? jit_splat(g, last) : last, "");
+    LLVMValueRef bad =
+        LLVMBuildICmp(g->b, LLVMIntUGT, offset, jit_is_vec(offset) ? jit_splat(g, last) : last, "");
     if (jit_is_vec(offset))
         short_of = jit_splat(g, short_of);
     bad = LLVMBuildOr(g->b, bad, short_of, "");
@@ -145,7 +155,8 @@ static LLVMValueRef local_pointer(struct jit_gen *g, LLVMValueRef offset)
     LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
     LLVMValueRef thread = LLVMBuildZExt(g->b, g->w->first, g->i64, "");
     thread = LLVMBuildAdd(g->b, jit_splat(g, thread), jit_ramp(g, g->i64, 1), "");
-    LLVMValueRef at = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, thread, jit_splat(g, stride), ""), offset, "");
+    LLVMValueRef at =
+        LLVMBuildAdd(g->b, LLVMBuildMul(g->b, thread, jit_splat(g, stride), ""), offset, "");
     return jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), at);
 }
 
@@ -155,7 +166,8 @@ static bool writes(const struct ir_instr *i)
 }
 
 /* Generic addresses: all four spaces are tried on all lanes, and each lane takes its own. */
-static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                                   unsigned size)
 {
     LLVMTypeRef pointers = jit_vec(g, g->ptr);
     LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
@@ -164,10 +176,11 @@ static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVM
     for (unsigned k = 1; k < 4; k++)
         is[k] = LLVMBuildICmp(g->b, LLVMIntEQ, space, jit_const(g, space, k), "");
     LLVMValueRef bad = jit_outside_window(g, address, size);
-    LLVMValueRef bad_shared = size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g, g->i1));
+    LLVMValueRef bad_shared =
+        size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g, g->i1));
     LLVMValueRef bad_local = outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size);
-    LLVMValueRef bad_param =
-        writes(g->i) ? LLVMConstAllOnes(jit_vec(g, g->i1)) : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
+    LLVMValueRef bad_param = writes(g->i) ? LLVMConstAllOnes(jit_vec(g, g->i1))
+                                          : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
     bad = jit_select(g, is[SOFT_SPACE_SHARED], bad_shared, bad);
     bad = jit_select(g, is[SOFT_SPACE_LOCAL], bad_local, bad);
     bad = jit_select(g, is[SOFT_SPACE_PARAM], bad_param, bad);
@@ -175,7 +188,8 @@ static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVM
     LLVMValueRef p = LLVMBuildIntToPtr(g->b, address, pointers, "");
     p = jit_select(g, is[SOFT_SPACE_SHARED], jit_shared_pointer(g, jit_low32(g, address), size), p);
     p = jit_select(g, is[SOFT_SPACE_LOCAL], local_pointer(g, low), p);
-    return jit_select(g, is[SOFT_SPACE_PARAM], jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low), p);
+    return jit_select(g, is[SOFT_SPACE_PARAM], jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low),
+                      p);
 }
 
 LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size)
@@ -188,7 +202,8 @@ LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned 
     return masked(g, jit_low32(g, address), size);
 }
 
-LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                             unsigned size)
 {
     LLVMValueRef low;
     switch (g->i->space) {
@@ -215,11 +230,13 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
     }
 }
 
-LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width, unsigned size)
+LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width,
+                              unsigned size)
 {
     LLVMValueRef span = c64(g, width), from = address, bad;
     if (g->i->space == IR_SPACE_SHARED) {
-        /* What is surely there is a constant: the check of a thread's own element then holds at compile time. */
+        /* What is surely there is a constant: the check of a thread's own element then holds at
+         * compile time. */
         LLVMValueRef mask = c32(g, ~(soft_shared_reserve(g->fn->shared_static) - 1));
         if (g->fn->uses_dynamic_shared)
             mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
@@ -243,8 +260,10 @@ LLVMValueRef jit_placed_pointer(struct jit_gen *g, LLVMValueRef address)
     return jit_byte_pointer(g, jit_cached(g, JIT_SHARED), offset);
 }
 
-/* The alignment of a shared address is tested once for all accesses in a block that share the base register. */
-void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+/* The alignment of a shared address is tested once for all accesses in a block that share the base
+ * register. */
+void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                                unsigned size)
 {
     const struct ir_address *a = &g->i->address;
     uint64_t offset = (uint64_t)a->displacement;
@@ -260,7 +279,8 @@ void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMVal
         g->w->regs[a->base].checked = size - 1;
 }
 
-LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                             unsigned size)
 {
     switch (g->i->space) {
     case IR_SPACE_SHARED:

@@ -1,8 +1,9 @@
 /*
- * A poll is a read of memory inside a loop by an instruction that says that others write there at the same time: an
- * ordered or volatile load, a compare-and-swap against or exchange with a constant (a lock), an atomic operation that
- * changes nothing. If what it read decides a branch in a loop, that loop waits. (Compare-and-swap of what was read
- * before is no poll: when it fails, another thread has got on.)
+ * A poll is a read of memory inside a loop by an instruction that says that others write there at
+ * the same time: an ordered or volatile load, a compare-and-swap against or exchange with a
+ * constant (a lock), an atomic operation that changes nothing. If what it read decides a branch in
+ * a loop, that loop waits. (Compare-and-swap of what was read before is no poll: when it fails,
+ * another thread has got on.)
  */
 #include "jit/spin.h"
 
@@ -25,7 +26,8 @@ static bool changes_nothing(const struct ir_instr *i)
 static bool is_poll(const struct ir_analysis *a, const struct ir_instr *i)
 {
     if (i->op == IR_OP_LD)
-        return i->order != IR_ORDER_WEAK && i->space != IR_SPACE_LOCAL && i->space != IR_SPACE_PARAM;
+        return i->order != IR_ORDER_WEAK && i->space != IR_SPACE_LOCAL &&
+               i->space != IR_SPACE_PARAM;
     if (i->op != IR_OP_ATOM || i->dst_count == 0)
         return false;
     if (i->mode == IR_ATOM_CAS || i->mode == IR_ATOM_EXCH)
@@ -58,7 +60,8 @@ static uint32_t source_line(const struct ir_instr *i, const uint32_t *line)
     return 0;
 }
 
-/* Marks the headers of the loops around the block. (What is not around it, but beside, does no harm.) */
+/* Marks the headers of the loops around the block. (What is not around it, but beside, does no
+ * harm.) */
 static void mark_loops(const struct ir_analysis *a, uint32_t block, bool *polls)
 {
     uint32_t header = a->blocks[block].loop;
@@ -71,7 +74,8 @@ static void mark_loops(const struct ir_analysis *a, uint32_t block, bool *polls)
 
 uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls)
 {
-    uint32_t *line = calloc(fn->reg_count + 1u, sizeof(*line)); /* by register: line of the poll that it comes from */
+    uint32_t *line = calloc(fn->reg_count + 1u,
+                            sizeof(*line)); /* by register: line of the poll that it comes from */
     uint32_t found = 0;
     bool news = true;
     if (!line)

@@ -1,8 +1,9 @@
 /*
- * Subnormal f32 numbers. PTX has them unless an instruction says .ftz: then a subnormal operand or result becomes a
- * zero of the same sign. Flushing each operand and result takes three instructions, more than the arithmetic itself.
- * The processor does it for nothing, but for all arithmetic of a thread. So a kernel in which each instruction that
- * could see the difference says .ftz runs with the processor set that way (MXCSR, x86-64); others flush one by one.
+ * Subnormal f32 numbers. PTX has them unless an instruction says .ftz: then a subnormal operand or
+ * result becomes a zero of the same sign. Flushing each operand and result takes three
+ * instructions, more than the arithmetic itself. The processor does it for nothing, but for all
+ * arithmetic of a thread. So a kernel in which each instruction that could see the difference says
+ * .ftz runs with the processor set that way (MXCSR, x86-64); others flush one by one.
  */
 #include "jit/gen.h"
 
@@ -15,7 +16,8 @@ LLVMValueRef jit_flush(struct jit_gen *g, LLVMValueRef v)
     LLVMValueRef bits = jit_as_int(g, v);
     LLVMValueRef exponent = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x7f800000), "");
     LLVMValueRef zero = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x80000000), "");
-    LLVMValueRef tiny = LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), "");
+    LLVMValueRef tiny =
+        LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), "");
     return LLVMBuildBitCast(g->b, jit_select(g, tiny, zero, bits), t, "");
 }
 

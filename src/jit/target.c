@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Registers are allocas until sroa; after that mostly redundancy between unrolled copies is left to remove. The full
- * -O2 pipeline takes several times as long for no gain on PTX, which comes optimised. */
+/* Registers are allocas until sroa; after that mostly redundancy between unrolled copies is left to
+ * remove. The full -O2 pipeline takes several times as long for no gain on PTX, which comes
+ * optimised. */
 static const char passes[] =
     "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)";
@@ -22,8 +23,8 @@ static struct jit_target targets[3];
 
 bool jit_target_init(void)
 {
-    /* The machine scheduler of the x86 back end hoists loads over hundreds of instructions and spills what it then
-     * cannot keep: unscheduled code is 10-30 % faster for unrolled kernels. */
+    /* The machine scheduler of the x86 back end hoists loads over hundreds of instructions and
+     * spills what it then cannot keep: unscheduled code is 10-30 % faster for unrolled kernels. */
     const char *const options[] = { "gmux-jit", "-enable-misched=0" };
     char *error = NULL;
 
@@ -62,8 +63,9 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
         name = "x86-64-v3", list = "";
     else if (isa == SOFT_ISA_BASE)
         name = "x86-64-v2", list = "";
-    t->avx512 = isa == SOFT_ISA_NATIVE && has_feature(features, "avx512f") && has_feature(features, "avx512dq") &&
-                has_feature(features, "avx512bw") && has_feature(features, "avx512vl");
+    t->avx512 = isa == SOFT_ISA_NATIVE && has_feature(features, "avx512f") &&
+                has_feature(features, "avx512dq") && has_feature(features, "avx512bw") &&
+                has_feature(features, "avx512vl");
     t->avx2 = isa != SOFT_ISA_BASE && has_feature(features, "avx2") && has_feature(features, "fma");
     t->fma = isa != SOFT_ISA_BASE && has_feature(features, "fma");
     t->half = isa != SOFT_ISA_BASE && has_feature(features, "f16c");
@@ -79,8 +81,8 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
         list = wide;
     }
     t->isa = isa;
-    t->machine = LLVMCreateTargetMachine(native, triple, name, list, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                         LLVMCodeModelSmall);
+    t->machine = LLVMCreateTargetMachine(native, triple, name, list, LLVMCodeGenLevelDefault,
+                                         LLVMRelocPIC, LLVMCodeModelSmall);
     return t->machine ? t : NULL;
 }
 
@@ -98,8 +100,8 @@ static void one_line(char *why, size_t why_size, const char *what, const char *t
     why[strcspn(why, "\n")] = 0;
 }
 
-int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBufferRef *object, char *why,
-                       size_t why_size)
+int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBufferRef *object,
+                       char *why, size_t why_size)
 {
     char *text = NULL;
 

@@ -1,5 +1,6 @@
 /*
- * LLVM's side of a compile that has nothing to do with PTX: the machine to compile for, passes, the object file.
+ * LLVM's side of a compile that has nothing to do with PTX: the machine to compile for, passes, the
+ * object file.
  */
 #ifndef GMUX_JIT_TARGET_H
 #define GMUX_JIT_TARGET_H
@@ -13,11 +14,12 @@ struct jit_target {
     enum soft_isa isa;
     LLVMTargetMachineRef machine;
     bool avx512, avx2; /* x86: with what the vector forms of PTX instructions can be made */
-    bool fma, half;    /* has instructions for multiply-add with one rounding, and between f16 and f32 */
+    bool fma,
+        half; /* has instructions for multiply-add with one rounding, and between f16 and f32 */
 };
 
-/* Once per process, before the sandbox closes: reads the CPU's features, registers the back end. False: this LLVM
- * cannot compile for this machine. */
+/* Once per process, before the sandbox closes: reads the CPU's features, registers the back end.
+ * False: this LLVM cannot compile for this machine. */
 GM_MUST_CHECK bool jit_target_init(void);
 
 /* The target for an instruction set, made at the first use; NULL if there is none. */
@@ -26,9 +28,9 @@ const struct jit_target *jit_target_get(enum soft_isa isa);
 /* Gives the module its triple and layout; before code is emitted. */
 void jit_target_prepare(const struct jit_target *t, LLVMModuleRef m);
 
-/* Verifies, optimises and compiles. 0 with *object the caller's (LLVMDisposeMemoryBuffer), or -1 with a one-line
- * reason. */
-GM_MUST_CHECK int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBufferRef *object,
-                                     char *why, size_t why_size);
+/* Verifies, optimises and compiles. 0 with *object the caller's (LLVMDisposeMemoryBuffer), or -1
+ * with a one-line reason. */
+GM_MUST_CHECK int jit_target_compile(const struct jit_target *t, LLVMModuleRef m,
+                                     LLVMMemoryBufferRef *object, char *why, size_t why_size);
 
 #endif

@@ -60,7 +60,8 @@ static LLVMTypeRef element_of(LLVMValueRef v)
 
 LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element)
 {
-    return jit_is_vec(shape) ? LLVMVectorType(element, LLVMGetVectorSize(LLVMTypeOf(shape))) : element;
+    return jit_is_vec(shape) ? LLVMVectorType(element, LLVMGetVectorSize(LLVMTypeOf(shape)))
+                             : element;
 }
 
 LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar)
@@ -72,7 +73,8 @@ LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar)
             all[i] = scalar;
         return LLVMConstVector(all, g->lanes);
     }
-    LLVMValueRef v = LLVMBuildInsertElement(g->b, LLVMGetPoison(t), scalar, LLVMConstInt(g->i64, 0, 0), "");
+    LLVMValueRef v =
+        LLVMBuildInsertElement(g->b, LLVMGetPoison(t), scalar, LLVMConstInt(g->i64, 0, 0), "");
     return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(jit_vec(g, g->i32)), "");
 }
 
@@ -130,8 +132,11 @@ static void mark_readable(struct jit_gen *g, LLVMValueRef pointer, uint64_t byte
     } facts[] = { { "dereferenceable", bytes }, { "align", 8 } };
     for (size_t k = 0; k < GM_ARRAY_LEN(facts); k++) {
         LLVMMetadataRef value = LLVMValueAsMetadata(LLVMConstInt(g->i64, facts[k].value, 0));
-        LLVMValueRef node = LLVMMetadataAsValue(g->context, LLVMMDNodeInContext2(g->context, &value, 1));
-        LLVMSetMetadata(pointer, LLVMGetMDKindIDInContext(g->context, facts[k].name, strlen(facts[k].name)), node);
+        LLVMValueRef node =
+            LLVMMetadataAsValue(g->context, LLVMMDNodeInContext2(g->context, &value, 1));
+        LLVMSetMetadata(pointer,
+                        LLVMGetMDKindIDInContext(g->context, facts[k].name, strlen(facts[k].name)),
+                        node);
     }
 }
 
@@ -145,7 +150,8 @@ LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
         *v = jit_field(g, offsetof(struct soft_block, window_base), g->i64);
         break;
     case JIT_WINDOW_BAD:
-        *v = LLVMBuildNot(g->prelude, jit_field(g, offsetof(struct soft_block, window_mask), g->i64), "");
+        *v = LLVMBuildNot(g->prelude,
+                          jit_field(g, offsetof(struct soft_block, window_mask), g->i64), "");
         break;
     case JIT_SHARED:
         *v = jit_field(g, offsetof(struct soft_block, shared), g->ptr);
@@ -156,7 +162,8 @@ LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
         break;
     }
     case JIT_SHARED_MASK:
-        *v = LLVMBuildTrunc(g->prelude, jit_field(g, offsetof(struct soft_block, shared_mask), g->i64), g->i32, "");
+        *v = LLVMBuildTrunc(
+            g->prelude, jit_field(g, offsetof(struct soft_block, shared_mask), g->i64), g->i32, "");
         break;
     case JIT_LOCAL:
         *v = jit_field(g, offsetof(struct soft_block, local), g->ptr);
@@ -213,7 +220,8 @@ static LLVMTypeRef kept_type(const struct jit_gen *g, uint32_t reg)
 static LLVMValueRef slot_of(struct jit_gen *g, uint32_t reg)
 {
     if (!g->w->regs[reg].slot) {
-        /* What a program reads before it writes is zero, and never one of LLVM's undefined values. */
+        /* What a program reads before it writes is zero, and never one of LLVM's undefined values.
+         */
         g->w->regs[reg].slot = jit_alloca(g, kept_type(g, reg), "");
         LLVMBuildStore(g->prelude, LLVMConstNull(kept_type(g, reg)), g->w->regs[reg].slot);
     }
@@ -249,7 +257,8 @@ LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v)
     LLVMTypeRef from = element_of(v);
     if (is_int(from))
         return v;
-    return LLVMBuildBitCast(g->b, v, jit_like(v, LLVMIntTypeInContext(g->context, bits_of(from))), "");
+    return LLVMBuildBitCast(g->b, v, jit_like(v, LLVMIntTypeInContext(g->context, bits_of(from))),
+                            "");
 }
 
 LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign)
@@ -259,7 +268,8 @@ LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, 
         return v;
     v = jit_as_int(g, v);
     unsigned have = bits_of(from), want = bits_of(element);
-    LLVMTypeRef as_int = jit_like(v, is_int(element) ? element : LLVMIntTypeInContext(g->context, want));
+    LLVMTypeRef as_int =
+        jit_like(v, is_int(element) ? element : LLVMIntTypeInContext(g->context, want));
     if (have > want)
         v = LLVMBuildTrunc(g->b, v, as_int, "");
     else if (have < want)
@@ -267,7 +277,8 @@ LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, 
     return is_int(element) ? v : LLVMBuildBitCast(g->b, v, jit_like(v, element), "");
 }
 
-/* Any lane's value, of a register that was taken to be the same in all of them: the first one that runs. */
+/* Any lane's value, of a register that was taken to be the same in all of them: the first one that
+ * runs. */
 static LLVMValueRef first_lane(struct jit_gen *g, LLVMValueRef v)
 {
     LLVMValueRef args[] = { g->mask, LLVMConstInt(g->i1, 0, 0) };
@@ -351,11 +362,13 @@ static LLVMValueRef block_field(struct jit_gen *g, uint32_t sreg)
     case IR_SREG_CTAID_X:
     case IR_SREG_CTAID_Y:
     case IR_SREG_CTAID_Z:
-        return jit_field(g, offsetof(struct soft_block, ctaid) + 4 * (sreg - IR_SREG_CTAID_X), g->i32);
+        return jit_field(g, offsetof(struct soft_block, ctaid) + 4 * (sreg - IR_SREG_CTAID_X),
+                         g->i32);
     case IR_SREG_NCTAID_X:
     case IR_SREG_NCTAID_Y:
     case IR_SREG_NCTAID_Z:
-        return jit_field(g, offsetof(struct soft_block, nctaid) + 4 * (sreg - IR_SREG_NCTAID_X), g->i32);
+        return jit_field(g, offsetof(struct soft_block, nctaid) + 4 * (sreg - IR_SREG_NCTAID_X),
+                         g->i32);
     case IR_SREG_NTID_X:
     case IR_SREG_NTID_Y:
     case IR_SREG_NTID_Z:
@@ -371,7 +384,8 @@ static LLVMValueRef block_field(struct jit_gen *g, uint32_t sreg)
     }
 }
 
-/* Value of a special register; a vector for those that differ between lanes, unless only lane 0 is wanted. */
+/* Value of a special register; a vector for those that differ between lanes, unless only lane 0 is
+ * wanted. */
 static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
 {
     LLVMValueRef v;
@@ -383,7 +397,8 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
         if (!vec && jit_is_vec(v))
             return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
         if (vec && !jit_is_vec(v))
-            return LLVMBuildAdd(g->b, jit_splat(g, v), jit_ramp(g, g->i32, sreg == IR_SREG_TID_X ? 1 : 0), "");
+            return LLVMBuildAdd(g->b, jit_splat(g, v),
+                                jit_ramp(g, g->i32, sreg == IR_SREG_TID_X ? 1 : 0), "");
         return v;
     case IR_SREG_LANEID:
         return vec ? jit_ramp(g, g->i32, 1) : LLVMConstInt(g->i32, 0, 0);
@@ -412,7 +427,8 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
     case IR_SREG_GLOBALTIMER_LO:
     case IR_SREG_GLOBALTIMER_HI:
         v = LLVMBuildCall2(g->b, LLVMFunctionType(g->i64, NULL, 0, 0),
-                           jit_helper_function(g, offsetof(struct soft_helpers, wall_ns)), NULL, 0, "");
+                           jit_helper_function(g, offsetof(struct soft_helpers, wall_ns)), NULL, 0,
+                           "");
         if (sreg == IR_SREG_GLOBALTIMER_HI)
             v = LLVMBuildLShr(g->b, v, LLVMConstInt(g->i64, 32, 0), "");
         return v;
@@ -468,11 +484,13 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
         return;
     LLVMTypeRef kept = kept_type(g, reg);
     if (g->by_lane) {
-        jit_set_wrapped(g, reg, jit_as_vec(g, jit_resize(g, v, kept, which < 4 && ir_type_is_signed(i->type))));
+        jit_set_wrapped(
+            g, reg, jit_as_vec(g, jit_resize(g, v, kept, which < 4 && ir_type_is_signed(i->type))));
         return;
     }
     bool vec = LLVMGetTypeKind(kept) == LLVMVectorTypeKind;
-    v = jit_resize(g, v, vec ? LLVMGetElementType(kept) : kept, which < 4 && ir_type_is_signed(i->type));
+    v = jit_resize(g, v, vec ? LLVMGetElementType(kept) : kept,
+                   which < 4 && ir_type_is_signed(i->type));
     if (vec)
         v = jit_as_vec(g, v);
     else if (jit_is_vec(v) && jit_shape(g, reg) == IR_AFFINE)
@@ -499,7 +517,8 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
 
 LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
 {
-    LLVMValueRef bits = LLVMBuildBitCast(g->b, lanes, LLVMIntTypeInContext(g->context, g->lanes), "");
+    LLVMValueRef bits =
+        LLVMBuildBitCast(g->b, lanes, LLVMIntTypeInContext(g->context, g->lanes), "");
     return LLVMBuildZExt(g->b, bits, g->i32, "");
 }
 
@@ -528,12 +547,13 @@ LLVMValueRef jit_active(struct jit_gen *g)
     return LLVMBuildSelect(g->b, g->guard, g->mask, LLVMConstInt(g->i32, 0, 0), "");
 }
 
-LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
-                           LLVMValueRef *args, unsigned arg_count)
+LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types,
+                           unsigned type_count, LLVMValueRef *args, unsigned arg_count)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->module, id, types, type_count);
-    return LLVMBuildCall2(g->b, LLVMIntrinsicGetType(g->context, id, types, type_count), f, args, arg_count, "");
+    return LLVMBuildCall2(g->b, LLVMIntrinsicGetType(g->context, id, types, type_count), f, args,
+                          arg_count, "");
 }
 
 LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a)
@@ -549,18 +569,21 @@ LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVM
     return jit_intrinsic(g, name, &t, 1, args, 2);
 }
 
-LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c, LLVMValueRef d)
+LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c,
+                       LLVMValueRef d)
 {
     LLVMTypeRef t = LLVMTypeOf(a);
     LLVMValueRef args[] = { a, c, d };
     return jit_intrinsic(g, name, &t, 1, args, 3);
 }
 
-LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes, unsigned count)
+LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes,
+                         unsigned count)
 {
     LLVMValueRef index[JIT_LANES_MAX * 8];
     for (unsigned i = 0; i < count; i++)
-        index[i] = lanes[i] < 0 ? LLVMGetPoison(g->i32) : LLVMConstInt(g->i32, (unsigned)lanes[i], 0);
+        index[i] =
+            lanes[i] < 0 ? LLVMGetPoison(g->i32) : LLVMConstInt(g->i32, (unsigned)lanes[i], 0);
     return LLVMBuildShuffleVector(g->b, a, c, LLVMConstVector(index, count), "");
 }
 

@@ -1,9 +1,10 @@
 /*
  * How many lanes the code treats as a warp: 32, as the hardware does, or 16.
  *
- * Blocks that are 16 threads wide are common (16 x 16). A warp of 32 lanes then holds two rows of the block: neither
- * thread index is a base and a stride over its lanes, so that each access of memory would be a gather. With 16 lanes a
- * warp is one row again. Only instructions that look at other lanes, or at a lane's number, can tell the difference.
+ * Blocks that are 16 threads wide are common (16 x 16). A warp of 32 lanes then holds two rows of
+ * the block: neither thread index is a base and a stride over its lanes, so that each access of
+ * memory would be a gather. With 16 lanes a warp is one row again. Only instructions that look at
+ * other lanes, or at a lane's number, can tell the difference.
  */
 #include "jit/gen.h"
 

@@ -83,7 +83,8 @@ int srv_charge_resize(struct srv_charge *c, uint64_t amount)
     if (amount > c->amount && amount - c->amount > srv_account_left(c->account, c->quantity))
         return -EDQUOT;
     for (struct srv_account *a = c->account; a; a = a->parent)
-        a->used[c->quantity] += amount - c->amount; /* may wrap on the way down, and comes out right */
+        a->used[c->quantity] +=
+            amount - c->amount; /* may wrap on the way down, and comes out right */
     c->amount = amount;
     return 0;
 }

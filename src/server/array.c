@@ -1,7 +1,8 @@
 /*
- * Memory of a client's arrays. The device's driver makes arrays in memory of its own, so that all there is to keep here is
- * the charge: the client asks for an amount, and the executor holds it to what was granted. More is charged before the
- * executor hears of it, less is given back when the executor has agreed.
+ * Memory of a client's arrays. The device's driver makes arrays in memory of its own, so that all
+ * there is to keep here is the charge: the client asks for an amount, and the executor holds it to
+ * what was granted. More is charged before the executor hears of it, less is given back when the
+ * executor has agreed.
  */
 #include <stdlib.h>
 
@@ -30,7 +31,8 @@ static void on_told(void *arg, int result, struct tp_packet *answer)
     free(op);
 }
 
-static int prepare(struct srv_session *c, const struct wire_array_memory *m, uint64_t serial, struct array_op **out)
+static int prepare(struct srv_session *c, const struct wire_array_memory *m, uint64_t serial,
+                   struct array_op **out)
 {
     if (c->failed)
         return c->failed;
@@ -49,7 +51,8 @@ static int prepare(struct srv_session *c, const struct wire_array_memory *m, uin
     return 0;
 }
 
-const char *srv_on_array_memory(struct srv_session *c, const struct wire_array_memory *m, uint64_t serial)
+const char *srv_on_array_memory(struct srv_session *c, const struct wire_array_memory *m,
+                                uint64_t serial)
 {
     struct array_op *op;
     if (m->device >= c->server->devices_count)
@@ -62,7 +65,8 @@ const char *srv_on_array_memory(struct srv_session *c, const struct wire_array_m
         return NULL;
     }
     c->arrays_asked = true;
-    srv_engine_array_memory(c, &(struct wire_engine_array_memory) { c->id, m->device, m->bytes }, on_told, op);
+    srv_engine_array_memory(c, &(struct wire_engine_array_memory) { c->id, m->device, m->bytes },
+                            on_told, op);
     return NULL;
 }
 

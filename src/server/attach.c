@@ -1,6 +1,7 @@
 /*
- * Ranges of a window that a client has reserved, and the objects that are mapped there. What others' programs shared is
- * mapped into a range made for it. The client is told addresses only; its executor maps the bytes.
+ * Ranges of a window that a client has reserved, and the objects that are mapped there. What
+ * others' programs shared is mapped into a range made for it. The client is told addresses only;
+ * its executor maps the bytes.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -38,7 +39,8 @@ struct srv_attachment {
 
 /* --- ranges ----------------------------------------------------------------------------------- */
 
-static struct srv_range *range_create(struct srv_session *c, struct srv_area *area, uint64_t size, uint64_t align)
+static struct srv_range *range_create(struct srv_session *c, struct srv_area *area, uint64_t size,
+                                      uint64_t align)
 {
     struct srv_range *r = calloc(1, sizeof(*r));
     if (!r)
@@ -74,7 +76,8 @@ static struct srv_range *find_range(struct srv_session *c, uint64_t address, uin
     return NULL;
 }
 
-const char *srv_on_range_reserve(struct srv_session *c, const struct wire_range_reserve *m, uint64_t serial)
+const char *srv_on_range_reserve(struct srv_session *c, const struct wire_range_reserve *m,
+                                 uint64_t serial)
 {
     struct srv_range *r = NULL;
     uint64_t size = 0;
@@ -82,16 +85,19 @@ const char *srv_on_range_reserve(struct srv_session *c, const struct wire_range_
         return "memory of an unknown kind";
     struct srv_area *area = &c->areas[m->kind == WIRE_MEMORY_KIND_HOST];
     int result = c->failed;
-    if (!result && (m->size == 0 || (m->align && !gm_is_pow2(m->align)) || m->align > SRV_ALIGN_MAX))
+    if (!result &&
+        (m->size == 0 || (m->align && !gm_is_pow2(m->align)) || m->align > SRV_ALIGN_MAX))
         result = GM_CUDA_INVALID_VALUE;
     if (!result && (m->size > area->size || !gm_align_up(m->size, area->page, &size) ||
                     !(r = range_create(c, area, size, m->align))))
         result = GM_CUDA_OUT_OF_MEMORY;
-    srv_answer_memory_allocated(c, serial, &(struct wire_memory_allocated) { result, r ? r->block->address : 0 });
+    srv_answer_memory_allocated(
+        c, serial, &(struct wire_memory_allocated) { result, r ? r->block->address : 0 });
     return NULL;
 }
 
-const char *srv_on_range_release(struct srv_session *c, const struct wire_range_release *m, uint64_t serial)
+const char *srv_on_range_release(struct srv_session *c, const struct wire_range_release *m,
+                                 uint64_t serial)
 {
     struct srv_range *r = find_range(c, m->address, 1); /* not the one that ends there */
     bool good = r && r->block->address == m->address && r->mappings == 0;
@@ -107,7 +113,8 @@ const char *srv_on_range_release(struct srv_session *c, const struct wire_range_
 static void end_signals(struct srv_attachment *a)
 {
     struct srv_session *c = a->session;
-    _Static_assert(SRV_WINDOW_MIN >= 1ull << TP_SIGNAL_WINDOW_BITS, "recorders have names of their own");
+    _Static_assert(SRV_WINDOW_MIN >= 1ull << TP_SIGNAL_WINDOW_BITS,
+                   "recorders have names of their own");
     if (!a->object->host || a->object->size != TP_SIGNAL_PAGE)
         return;
     void *page = mmap(NULL, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->object->fd, 0);
@@ -139,9 +146,10 @@ static void attachment_destroy(struct srv_attachment *a)
     free(a);
 }
 
-/* Takes over the range if it is to be the mapping's own. A CUresult; on failure nothing has changed. */
-static int attachment_create(struct srv_session *c, struct srv_object *o, struct srv_range *range, bool own_range,
-                             uint64_t address, struct srv_attachment **out)
+/* Takes over the range if it is to be the mapping's own. A CUresult; on failure nothing has
+ * changed. */
+static int attachment_create(struct srv_session *c, struct srv_object *o, struct srv_range *range,
+                             bool own_range, uint64_t address, struct srv_attachment **out)
 {
     struct srv_attachment *a = calloc(1, sizeof(*a));
     if (!a)
@@ -235,7 +243,8 @@ static void attach(struct srv_attachment *a, uint32_t access, uint64_t serial, s
 }
 
 /* A CUresult, and the mapping to tell the executor about. */
-static int prepare_map(struct srv_session *c, const struct wire_object_map *m, struct srv_attachment **out)
+static int prepare_map(struct srv_session *c, const struct wire_object_map *m,
+                       struct srv_attachment **out)
 {
     struct srv_object *o = srv_object_named(c, m->object);
     if (!o || m->size != o->size || m->address % c->areas[o->host].page)
@@ -263,7 +272,8 @@ static bool access_is_known(const struct srv_session *c, uint32_t access)
     return access != 0;
 }
 
-const char *srv_on_object_map(struct srv_session *c, const struct wire_object_map *m, uint64_t serial)
+const char *srv_on_object_map(struct srv_session *c, const struct wire_object_map *m,
+                              uint64_t serial)
 {
     struct srv_attachment *a = NULL;
     if (!access_is_known(c, m->access))
@@ -289,7 +299,8 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
         srv_session_status(c, serial, GM_CUDA_SUCCESS);
 }
 
-const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_unmap *m, uint64_t serial)
+const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_unmap *m,
+                                uint64_t serial)
 {
     struct srv_attachment *a = find_attachment(c, m->address);
     if (!a || a->busy) {
@@ -307,7 +318,8 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
         on_unmapped(a, 0, NULL);
         return NULL;
     }
-    /* Host memory may have to be unpinned, for which nobody waits. Where the program chose the address it may want it again. */
+    /* Host memory may have to be unpinned, for which nobody waits. Where the program chose the
+     * address it may want it again. */
     a->answered = a->object->host && a->own_range;
     if (a->answered)
         srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
@@ -317,7 +329,8 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
 
 /* --- opening what others share ---------------------------------------------------------------- */
 
-static void answer_opened(struct srv_session *c, uint64_t serial, int result, const struct srv_attachment *a)
+static void answer_opened(struct srv_session *c, uint64_t serial, int result,
+                          const struct srv_attachment *a)
 {
     const struct srv_object *o = a ? a->object : NULL;
     const struct wire_memory_opened m = { result, o ? o->device : 0, o ? a->address + o->skip : 0,
@@ -335,13 +348,15 @@ static void on_opened(void *arg, int result, struct tp_packet *answer)
         attachment_destroy(a);
 }
 
-static int prepare_open(struct srv_session *c, const struct wire_bytes *token, struct srv_attachment **out)
+static int prepare_open(struct srv_session *c, const struct wire_bytes *token,
+                        struct srv_attachment **out)
 {
     int r;
     struct srv_object *o = srv_object_by_token(c, token->data, token->size, &r);
     if (!o)
         return r;
-    struct srv_range *range = range_create(c, &c->areas[o->host], o->size, o->host ? SRV_PAGE : SRV_SLAB);
+    struct srv_range *range =
+        range_create(c, &c->areas[o->host], o->size, o->host ? SRV_PAGE : SRV_SLAB);
     if (!range)
         return GM_CUDA_OUT_OF_MEMORY;
     r = attachment_create(c, o, range, true, range->block->address, out);
@@ -350,7 +365,8 @@ static int prepare_open(struct srv_session *c, const struct wire_bytes *token, s
     return r;
 }
 
-const char *srv_on_memory_open(struct srv_session *c, const struct wire_memory_open *m, uint64_t serial)
+const char *srv_on_memory_open(struct srv_session *c, const struct wire_memory_open *m,
+                               uint64_t serial)
 {
     struct srv_attachment *a = NULL;
     int r = c->failed ? c->failed : prepare_open(c, &m->token, &a);

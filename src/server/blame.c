@@ -24,7 +24,8 @@ static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
     XXH3_state_t *state = XXH3_createState();
     struct stat st;
     uint64_t at = 0;
-    bool good = state && fstat(fd, &st) == 0 && st.st_size > 0 && XXH3_128bits_reset(state) == XXH_OK;
+    bool good =
+        state && fstat(fd, &st) == 0 && st.st_size > 0 && XXH3_128bits_reset(state) == XXH_OK;
     while (good && at < GM_MIN((uint64_t)st.st_size, READ_MAX)) {
         ssize_t n = pread(fd, part, sizeof(part), (off_t)at);
         if (n < 0 && errno == EINTR)
@@ -34,7 +35,9 @@ static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
     }
     if (good) {
         XXH128_hash_t h = XXH3_128bits_digest(state);
-        *i = (struct srv_blamed) { .uid = uid, .size = (uint64_t)st.st_size, .digest = { h.low64, h.high64 } };
+        *i = (struct srv_blamed) { .uid = uid,
+                                   .size = (uint64_t)st.st_size,
+                                   .digest = { h.low64, h.high64 } };
     }
     XXH3_freeState(state);
     return good;
@@ -49,13 +52,14 @@ static struct srv_blamed *find(struct srv_blame *b, uint32_t uid, int fd)
     if (fstat(fd, &st) < 0)
         return NULL;
     for (unsigned n = 0; n < SRV_BLAMED_MAX; n++)
-        may_be |= b->images[n].deaths && b->images[n].size == (uint64_t)st.st_size && b->images[n].uid == uid;
+        may_be |= b->images[n].deaths && b->images[n].size == (uint64_t)st.st_size &&
+                  b->images[n].uid == uid;
     if (!may_be || !describe(&i, uid, fd))
         return NULL;
     for (unsigned n = 0; n < SRV_BLAMED_MAX; n++) {
         struct srv_blamed *other = &b->images[n];
-        if (other->deaths && other->uid == uid && other->size == i.size && other->digest[0] == i.digest[0] &&
-            other->digest[1] == i.digest[1])
+        if (other->deaths && other->uid == uid && other->size == i.size &&
+            other->digest[0] == i.digest[0] && other->digest[1] == i.digest[1])
             return other;
     }
     return NULL;
@@ -120,7 +124,8 @@ void srv_executor_blame(struct srv_executor *x, bool memory)
         x->wary |= r->done != NULL;
         if (r->done)
             srv_backoff_blame(&x->backoff, r->session->uid, !several_users, gm_now_ns());
-        srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns, memory && r->done ? SRV_CULPRIT : 1);
+        srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns,
+                  memory && r->done ? SRV_CULPRIT : 1);
     }
 }
 
@@ -158,8 +163,8 @@ static unsigned suspicion(const struct srv_executor *x, const struct srv_session
     return most;
 }
 
-/* Which clients the dead executor takes along: those with work in flight, and the client whose module it was just loading
- * anew, or for the second time at the same time as others'. */
+/* Which clients the dead executor takes along: those with work in flight, and the client whose
+ * module it was just loading anew, or for the second time at the same time as others'. */
 void srv_executor_judge(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
@@ -172,12 +177,14 @@ void srv_executor_judge(struct srv_executor *x)
                 tp_session_release_waiters(&c->shared);
         } else if (c->suspected >= SRV_CULPRIT) {
             srv_backoff_blame(&x->backoff, c->uid, true, gm_now_ns());
-            srv_link_fault(x->server, c->pid, GM_CUDA_LAUNCH_FAILED, "its module ended the executor");
+            srv_link_fault(x->server, c->pid, GM_CUDA_LAUNCH_FAILED,
+                           "its module ended the executor");
             c->in_executor = false;
             srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
         } else if (srv_session_is_busy(c)) {
             c->in_executor = false;
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it had work in flight when the executor ended");
+            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
+                             "it had work in flight when the executor ended");
         }
     }
 }

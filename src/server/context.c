@@ -1,7 +1,8 @@
 /*
- * A client's contexts. All of them share the session's streams and memory; here they are names, counted and logged as
- * MPS does: context 0 is the process, 1, 2 .. its contexts. With the first context on a device the executor gets to know
- * that the client uses it; and so it does of peers, devices that may touch each other's memory.
+ * A client's contexts. All of them share the session's streams and memory; here they are names,
+ * counted and logged as MPS does: context 0 is the process, 1, 2 .. its contexts. With the first
+ * context on a device the executor gets to know that the client uses it; and so it does of peers,
+ * devices that may touch each other's memory.
  */
 #include <stdlib.h>
 
@@ -28,8 +29,8 @@ static void context_destroy(struct srv_session *c, struct srv_context *x)
 {
     struct srv_server *s = c->server;
     s->contexts_count--;
-    srv_say(s, "Client {PID: %u, Context ID: %u} exiting. Number of active client contexts is %u.", c->pid, x->id,
-            s->contexts_count);
+    srv_say(s, "Client {PID: %u, Context ID: %u} exiting. Number of active client contexts is %u.",
+            c->pid, x->id, s->contexts_count);
     srv_link_client_state(c, x->id, x->device, WIRE_CLIENT_STATE_EXITED);
     context_free(x);
 }
@@ -41,13 +42,15 @@ void srv_contexts_end(struct srv_session *c)
             continue; /* until the executor has answered */
         /* The spelling is what people's scripts look for. */
         srv_say(c->server,
-                "Server failed to recevie command with status 806, assuming client {PID: %u, Context ID: %u} exit",
+                "Server failed to recevie command with status 806, assuming client {PID: %u, "
+                "Context ID: %u} exit",
                 c->pid, x->id);
         context_destroy(c, x);
     }
 }
 
-static int open_context(struct srv_session *c, const struct wire_context_open *m, struct srv_context **out)
+static int open_context(struct srv_session *c, const struct wire_context_open *m,
+                        struct srv_context **out)
 {
     if (c->failed)
         return c->failed;
@@ -102,7 +105,8 @@ static void use_device(struct srv_session *c, uint32_t device, srv_answer_fn *do
     srv_engine_client_device(c, &(struct wire_engine_client_device) { c->id, device }, done, arg);
 }
 
-const char *srv_on_context_open(struct srv_session *c, const struct wire_context_open *m, uint64_t serial)
+const char *srv_on_context_open(struct srv_session *c, const struct wire_context_open *m,
+                                uint64_t serial)
 {
     struct srv_context *x = NULL;
     int r = open_context(c, m, &x);
@@ -118,7 +122,8 @@ const char *srv_on_context_open(struct srv_session *c, const struct wire_context
     return NULL;
 }
 
-const char *srv_on_context_close(struct srv_session *c, const struct wire_context_close *m, uint64_t serial)
+const char *srv_on_context_close(struct srv_session *c, const struct wire_context_close *m,
+                                 uint64_t serial)
 {
     struct srv_context *x = find_context(c, m->context);
     x = x && !x->opening ? x : NULL;
@@ -150,7 +155,8 @@ static void on_peer(void *arg, int result, struct tp_packet *answer)
     free(op);
 }
 
-const char *srv_on_peer_access(struct srv_session *c, const struct wire_peer_access *m, uint64_t serial)
+const char *srv_on_peer_access(struct srv_session *c, const struct wire_peer_access *m,
+                               uint64_t serial)
 {
     uint32_t devices = c->server->devices_count;
     if (m->device >= devices || m->peer >= devices || m->device == m->peer || m->enabled > 1)
@@ -161,8 +167,9 @@ const char *srv_on_peer_access(struct srv_session *c, const struct wire_peer_acc
         return NULL;
     }
     *op = (struct peer_op) { c, serial, m->device, m->peer, m->enabled };
-    srv_engine_client_peer(c, &(struct wire_engine_client_peer) { c->id, m->device, m->peer, m->enabled }, on_peer,
-                           op);
+    srv_engine_client_peer(
+        c, &(struct wire_engine_client_peer) { c->id, m->device, m->peer, m->enabled }, on_peer,
+        op);
     return NULL;
 }
 
@@ -174,5 +181,6 @@ void srv_devices_replay(struct srv_session *c)
     for (uint32_t peer = 0; peer < c->server->devices_count; peer++)
         for (uint32_t d = 0; d < c->server->devices_count; d++)
             if (c->peers[peer] >> d & 1)
-                srv_engine_client_peer(c, &(struct wire_engine_client_peer) { c->id, d, peer, true }, NULL, NULL);
+                srv_engine_client_peer(
+                    c, &(struct wire_engine_client_peer) { c->id, d, peer, true }, NULL, NULL);
 }

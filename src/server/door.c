@@ -106,7 +106,8 @@ static void on_poll(uv_poll_t *poll, int status, int events GM_UNUSED)
     int fd = status == 0 ? accept4(s->door.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
     if (fd >= 0)
         let_in(s, fd);
-    else if (status < 0 || errno == EMFILE || errno == ENFILE) /* it would be told so again and again */
+    else if (status < 0 || errno == EMFILE ||
+             errno == ENFILE) /* it would be told so again and again */
         uv_poll_stop(poll);
 }
 
@@ -152,8 +153,8 @@ void srv_door_close(struct srv_server *s)
 /* --- the other side --------------------------------------------------------------------------- */
 
 /* What another server has answered. NULL: it is not to be believed, or there is nothing. */
-static struct srv_object *read_fetched(struct srv_session *c, const struct wire_object_adopt *m, struct tp_packet *p,
-                                       int *result)
+static struct srv_object *read_fetched(struct srv_session *c, const struct wire_object_adopt *m,
+                                       struct tp_packet *p, int *result)
 {
     struct wire_dec body = p->body;
     struct wire_object_fetched f;
@@ -167,8 +168,8 @@ static struct srv_object *read_fetched(struct srv_session *c, const struct wire_
     return srv_object_adopt(c, &f, m->token.data, tp_packet_take_fd(p, 0), result);
 }
 
-const char *srv_on_object_adopt(struct srv_session *c, const struct wire_object_adopt *m, struct tp_packet *p,
-                                uint64_t serial)
+const char *srv_on_object_adopt(struct srv_session *c, const struct wire_object_adopt *m,
+                                struct tp_packet *p, uint64_t serial)
 {
     static struct tp_packet answer;
     struct srv_server *s = c->server;
@@ -176,8 +177,9 @@ const char *srv_on_object_adopt(struct srv_session *c, const struct wire_object_
     struct srv_object *o = NULL;
     int r = c->failed ? c->failed : GM_CUDA_INVALID_VALUE;
     int fd = tp_packet_take_fd(p, 0);
-    bool good = !c->failed && s->private_mode && !s->memory_apart && m->token.size == SRV_TOKEN_BYTES &&
-                tp_peer(fd, &peer) == 0 && peer.uid == geteuid() && tp_make_nonblocking(fd) == 0;
+    bool good = !c->failed && s->private_mode && !s->memory_apart &&
+                m->token.size == SRV_TOKEN_BYTES && tp_peer(fd, &peer) == 0 &&
+                peer.uid == geteuid() && tp_make_nonblocking(fd) == 0;
     if (good && tp_recv(fd, &answer) == 1) {
         o = read_fetched(c, m, &answer, &r);
         tp_packet_discard(&answer);

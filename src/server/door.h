@@ -1,11 +1,13 @@
 /*
- * The door of a private server: where other processes of its user ask for what its client has shared. A private server has
- * one client, so two programs that share memory without a daemon have two servers, and one fetches the object from the
- * other. Made with the first token, a socket in the abstract namespace; the token's first half is the door's name and its
- * second half the secret, so that who has a token needs nothing else.
+ * The door of a private server: where other processes of its user ask for what its client has
+ * shared. A private server has one client, so two programs that share memory without a daemon have
+ * two servers, and one fetches the object from the other. Made with the first token, a socket in
+ * the abstract namespace; the token's first half is the door's name and its second half the secret,
+ * so that who has a token needs nothing else.
  *
- * A visitor is another server's client: it sends the token and gets the object's bytes. It hands the connection to its own
- * server, and as long as that stands somebody has the object open (docs/adr/0021).
+ * A visitor is another server's client: it sends the token and gets the object's bytes. It hands
+ * the connection to its own server, and as long as that stands somebody has the object open
+ * (docs/adr/0021).
  *
  * Event loop only.
  */

@@ -1,6 +1,7 @@
 /*
- * Order is everything here: requests are answered first in, first out, unless the executor says that one has to wait, and after a
- * death what was is repeated before what was asked for. See executor.h for the rules.
+ * Order is everything here: requests are answered first in, first out, unless the executor says
+ * that one has to wait, and after a death what was is repeated before what was asked for. See
+ * executor.h for the rules.
  */
 #include "server/executor.h"
 
@@ -20,10 +21,11 @@
 
 /* An executor that does not start within this time hangs. */
 #define START_BOUND_MS 30000u
-/* An executor that had everything restored and lived so long has not died of what killed the one before. */
+/* An executor that had everything restored and lived so long has not died of what killed the one
+ * before. */
 #define PEACE_NS GM_NS_PER_S
-/* Deaths in a row are not counted beyond this while each executor at least had everything restored: the client that killed it
- * has lost its session over it. */
+/* Deaths in a row are not counted beyond this while each executor at least had everything restored:
+ * the client that killed it has lost its session over it. */
 #define DEATHS_WITH_PROGRESS 3u
 #define PAUSE_MS             50u
 #define PAUSE_MAX_MS         5000u
@@ -72,7 +74,8 @@ static void put_request(struct srv_executor *x, struct srv_request *r)
     srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
 }
 
-/* A queued packet has descriptors of its own, and a replay may have more than there are: so one is queued, and the others wait here. */
+/* A queued packet has descriptors of its own, and a replay may have more than there are: so one is
+ * queued, and the others wait here. */
 static void send_request(struct srv_executor *x, struct srv_request *r)
 {
     bool first = !srv_requests_current(&x->sent);
@@ -89,13 +92,16 @@ static void send_request(struct srv_executor *x, struct srv_request *r)
 /* An executor that forgets a client does nothing for it but what leads there. */
 static bool leads_there(const struct srv_request *r)
 {
-    return r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
+    return r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE ||
+           r->type == WIRE_ENGINE_UNMAP;
 }
 
 static bool is_held_back(struct srv_executor *x, const struct srv_request *r)
 {
-    bool load = r->type == WIRE_ENGINE_MODULE_LOAD, may_end_it = r->session->held_back || (x->wary && load);
-    return r->session->to_replay || (may_end_it && !x->restored) || (load && srv_executor_makes_wait(x, r->session));
+    bool load = r->type == WIRE_ENGINE_MODULE_LOAD,
+         may_end_it = r->session->held_back || (x->wary && load);
+    return r->session->to_replay || (may_end_it && !x->restored) ||
+           (load && srv_executor_makes_wait(x, r->session));
 }
 
 /* Of a client that is being forgotten the descriptors may be gone by now. */
@@ -122,10 +128,12 @@ void srv_executor_go_on(struct srv_executor *x)
                 send_request(x, r);
         }
     while (!gm_list_empty(&given_up)) /* answers may ask for more */
-        complete(gm_list_entry(given_up.next, struct srv_request, link), GM_CUDA_INVALID_HANDLE, NULL);
+        complete(gm_list_entry(given_up.next, struct srv_request, link), GM_CUDA_INVALID_HANDLE,
+                 NULL);
 }
 
-/* Tells the executor about the clients that there are; about the next one if it has to be careful. Then their work goes on. */
+/* Tells the executor about the clients that there are; about the next one if it has to be careful.
+ * Then their work goes on. */
 static void replay(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
@@ -173,8 +181,8 @@ static int answer_to(const struct srv_executor *x, const struct srv_request *r)
     return r->session->failed ? r->session->failed : GM_CUDA_INVALID_HANDLE;
 }
 
-static void repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
-                   unsigned fds_count)
+static void repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e,
+                   const int *fds, unsigned fds_count)
 {
     struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
     if (!r) {
@@ -185,8 +193,8 @@ static void repeat(struct srv_executor *x, struct srv_session *c, const struct w
     send_request(x, r);
 }
 
-void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
-                      unsigned fds_count, srv_answer_fn *done, void *arg)
+void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e,
+                      const int *fds, unsigned fds_count, srv_answer_fn *done, void *arg)
 {
     if (!done) {
         repeat(x, c, e, fds, fds_count);
@@ -206,7 +214,8 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
     srv_executor_go_on(x);
 }
 
-/* The request is done with, in whatever way. What fails because its client has failed does so with the client's error. */
+/* The request is done with, in whatever way. What fails because its client has failed does so with
+ * the client's error. */
 static void complete(struct srv_request *r, int result, struct tp_packet *answer)
 {
     struct srv_session *c = r->session;
@@ -218,7 +227,8 @@ static void complete(struct srv_request *r, int result, struct tp_packet *answer
     } else {
         c->repeats--;
         if (result != 0 && !c->failed)
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it could not be restored on a new executor");
+            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
+                             "it could not be restored on a new executor");
         else if (r->type == WIRE_ENGINE_CLIENT_SET) /* it has all its modules back */
             c->suspected = 0;
     }
@@ -297,7 +307,8 @@ static void when_dead(struct srv_executor *x);
 
 static void on_process_closed(uv_handle_t *handle)
 {
-    struct srv_executor *x = GM_CONTAINER_OF((uv_process_t *)(void *)handle, struct srv_executor, process);
+    struct srv_executor *x =
+        GM_CONTAINER_OF((uv_process_t *)(void *)handle, struct srv_executor, process);
     x->process_alive = false;
     when_dead(x);
 }
@@ -306,10 +317,11 @@ static void on_exit_status(uv_process_t *process, int64_t status, int signal)
 {
     struct srv_executor *x = GM_CONTAINER_OF(process, struct srv_executor, process);
     if (signal)
-        snprintf(x->why, sizeof(x->why), "executor %d was ended by signal %d (%s)", (int)process->pid, signal,
-                 strsignal(signal));
+        snprintf(x->why, sizeof(x->why), "executor %d was ended by signal %d (%s)",
+                 (int)process->pid, signal, strsignal(signal));
     else
-        snprintf(x->why, sizeof(x->why), "executor %d exited with status %d", (int)process->pid, (int)status);
+        snprintf(x->why, sizeof(x->why), "executor %d exited with status %d", (int)process->pid,
+                 (int)status);
     x->killed = signal == SIGKILL;
     if (!x->closing)
         srv_say(x->server, "Device 0: %s", x->why);
@@ -334,7 +346,8 @@ static void on_peer_closed(struct srv_peer *p)
     when_dead(x);
 }
 
-/* The devices' descriptions, kept for the server's lifetime: the back end is the same in every executor. */
+/* The devices' descriptions, kept for the server's lifetime: the back end is the same in every
+ * executor. */
 static const char *learn_devices(struct srv_executor *x, const struct wire_engine_ready *m)
 {
     struct srv_server *s = x->server;
@@ -383,7 +396,8 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
     x->ready_once = true;
     if (again) {
         for (uint32_t d = 0; d < s->devices_count; d++)
-            srv_say(s, "Executor %d takes over device %u (%s)", (int)x->process.pid, d, s->devices[d].name);
+            srv_say(s, "Executor %d takes over device %u (%s)", (int)x->process.pid, d,
+                    s->devices[d].name);
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
             c->to_replay = true;
         replay(x);
@@ -500,9 +514,11 @@ static void judge_requests(struct srv_executor *x)
             gm_list_remove(&r->link);
             r->session->held_back |= r->suspected && r->done;
             if (culprit && r->done)
-                srv_say(x->server, "Request %u of client {PID: %u, Context ID: 0} ended the executor", r->type,
+                srv_say(x->server,
+                        "Request %u of client {PID: %u, Context ID: 0} ended the executor", r->type,
                         r->session->pid);
-            gm_list_append(culprit || !r->done || !r->session->in_executor ? &given_up : &undone, &r->link);
+            gm_list_append(culprit || !r->done || !r->session->in_executor ? &given_up : &undone,
+                           &r->link);
         }
     }
     /* In place before anybody is told: answers may ask for more, which comes after. */
@@ -551,7 +567,9 @@ static void when_dead(struct srv_executor *x)
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
             if (c->phase == SRV_OPENING)
                 srv_session_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
-    unsigned pause = x->deaths > 10 ? PAUSE_MAX_MS : x->deaths > 1 ? PAUSE_MS << (x->deaths - 2) : 0;
+    unsigned pause = x->deaths > 10  ? PAUSE_MAX_MS
+                     : x->deaths > 1 ? PAUSE_MS << (x->deaths - 2)
+                                     : 0;
     uv_timer_start(&x->timer, on_pause_over, GM_MIN(pause, PAUSE_MAX_MS), 0);
 }
 

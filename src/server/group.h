@@ -1,8 +1,10 @@
 /*
- * Groups of a user's programs that have a part of the device and its memory together. A group is there while it has
- * members; what it may have is the control daemon's to say, with each member (link_client_group).
+ * Groups of a user's programs that have a part of the device and its memory together. A group is
+ * there while it has members; what it may have is the control daemon's to say, with each member
+ * (link_client_group).
  *
- * On a device without groups (srv_server.guarantees) each member has the group's share by itself, at most. Event loop only.
+ * On a device without groups (srv_server.guarantees) each member has the group's share by itself,
+ * at most. Event loop only.
  */
 #ifndef GMUX_SERVER_GROUP_H
 #define GMUX_SERVER_GROUP_H
@@ -28,7 +30,8 @@ struct srv_group {
 
 /* The executor says whether its devices have groups and guarantees. */
 void srv_group_learn(struct srv_server *s, struct tp_packet *p);
-/* Puts the session into a group of its user's, or out of the one that it is in. The session's limits are to be set anew. */
+/* Puts the session into a group of its user's, or out of the one that it is in. The session's
+ * limits are to be set anew. */
 void srv_group_place(struct srv_session *c, const struct wire_link_client_group *m);
 /* Of a session without charges. */
 void srv_group_leave(struct srv_session *c);

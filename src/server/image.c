@@ -1,6 +1,6 @@
 /*
- * An image is read and not mapped: a page that its sender left out would be made when it is touched, and kill the server if
- * there is no memory for it.
+ * An image is read and not mapped: a page that its sender left out would be made when it is
+ * touched, and kill the server if there is no memory for it.
  */
 #include "server/image.h"
 

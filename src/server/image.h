@@ -1,9 +1,10 @@
 /*
- * Images that clients sent. Programs of one user load the same libraries, so images with the same bytes are kept once. Nobody
- * waits for that: when the server has nothing else to do it reads an image, a slice at a time, looks for one that was read before,
- * and has both descriptors refer to one file. Images are found by a hash and then compared byte by byte, because clients of one
- * user do not trust each other either. Users do not share images: how much memory is left would tell one what another runs.
- * Event loop only.
+ * Images that clients sent. Programs of one user load the same libraries, so images with the same
+ * bytes are kept once. Nobody waits for that: when the server has nothing else to do it reads an
+ * image, a slice at a time, looks for one that was read before, and has both descriptors refer to
+ * one file. Images are found by a hash and then compared byte by byte, because clients of one user
+ * do not trust each other either. Users do not share images: how much memory is left would tell one
+ * what another runs. Event loop only.
  */
 #ifndef GMUX_SERVER_IMAGE_H
 #define GMUX_SERVER_IMAGE_H
@@ -38,7 +39,8 @@ struct srv_image {
     struct srv_images *among;
     uint64_t digest[2];
     uint64_t size;
-    int fd; /* sealed memfd; the number stays when it comes to refer to another file with the same bytes */
+    int fd; /* sealed memfd; the number stays when it comes to refer to another file with the same
+               bytes */
 };
 
 /* 0 or -ENOMEM. */

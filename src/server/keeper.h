@@ -1,6 +1,7 @@
 /*
- * Who keeps the bytes of a heap's ranges. For devices whose memory is the host's they are in the area's memfd; for a
- * GPU they are handles of the driver, made here without a context, which is why they outlive every executor.
+ * Who keeps the bytes of a heap's ranges. For devices whose memory is the host's they are in the
+ * area's memfd; for a GPU they are handles of the driver, made here without a context, which is why
+ * they outlive every executor.
  *
  * Event loop only.
  */
@@ -16,30 +17,33 @@ struct srv_mapping;
 
 struct srv_keeper_ops {
     uint64_t page; /* a range that is mapped is a multiple of it */
-    /* Gives the mapping's range its memory, zeroed; sets mapping->fd if the executor needs one. CUresult. May be NULL:
-     * it is there. */
+    /* Gives the mapping's range its memory, zeroed; sets mapping->fd if the executor needs one.
+     * CUresult. May be NULL: it is there. */
     int (*take)(struct srv_heap *h, struct srv_mapping *m);
     /* Undoes take(): the range costs nothing any more. The executor has let go of it. */
     void (*give)(struct srv_heap *h, struct srv_mapping *m);
-    bool swept; /* by freeing pages of the area, which may take long: what the sweeper has done give() need not do */
+    bool swept; /* by freeing pages of the area, which may take long: what the sweeper has done
+                   give() need not do */
     /* A part of what is taken and stays mapped is not used any more. May be NULL. */
     void (*clear)(struct srv_heap *h, uint64_t address, uint64_t size);
 };
 
 extern const struct srv_keeper_ops srv_keeper_memfd;
-extern const struct srv_keeper_ops srv_keeper_pinned; /* the host area of a device with memory of its own */
+extern const struct srv_keeper_ops
+    srv_keeper_pinned; /* the host area of a device with memory of its own */
 extern const struct srv_keeper_ops srv_keeper_cuda;
 
-/* A GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's. *compressible: what is wished for,
- * and then what it is. A CUresult. */
-int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle, int *fd);
+/* A GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's.
+ * *compressible: what is wished for, and then what it is. A CUresult. */
+int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle,
+                           int *fd);
 void srv_keeper_cuda_release(uint64_t handle);
 
 /* Whether NVIDIA's driver is installed and has a device. */
 bool srv_keeper_cuda_present(void);
 
-/* Before srv_keeper_cuda is used, for each of the executor's devices: finds the one with this uuid. 0, or -errno with a
- * one-line reason in `why`. */
+/* Before srv_keeper_cuda is used, for each of the executor's devices: finds the one with this uuid.
+ * 0, or -errno with a one-line reason in `why`. */
 int srv_keeper_cuda_open(uint32_t device, const uint8_t uuid[16], char *why, size_t why_size);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Memory of a GPU: a handle of the genuine driver for each mapping, and the descriptor that the executor maps it with.
- * The driver is initialised, and no context is ever made: this process costs no memory on the device and cannot fault
- * there. What is freed goes back to the kernel's driver, which clears it before anybody gets it again.
+ * Memory of a GPU: a handle of the genuine driver for each mapping, and the descriptor that the
+ * executor maps it with. The driver is initialised, and no context is ever made: this process costs
+ * no memory on the device and cannot fault there. What is freed goes back to the kernel's driver,
+ * which clears it before anybody gets it again.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -16,14 +17,14 @@
 #include "server/keeper.h"
 #include "server/memory.h"
 
-#define KEEPER_FUNCTIONS(X)                                                                                          \
-    X(cuInit)                                                                                                        \
-    X(cuDeviceGetCount)                                                                                              \
-    X(cuDeviceGet)                                                                                                   \
-    X(cuDeviceGetUuid_v2)                                                                                            \
-    X(cuMemCreate)                                                                                                   \
-    X(cuMemGetAllocationPropertiesFromHandle)                                                                        \
-    X(cuMemRelease)                                                                                                  \
+#define KEEPER_FUNCTIONS(X)                                                                        \
+    X(cuInit)                                                                                      \
+    X(cuDeviceGetCount)                                                                            \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetUuid_v2)                                                                          \
+    X(cuMemCreate)                                                                                 \
+    X(cuMemGetAllocationPropertiesFromHandle)                                                      \
+    X(cuMemRelease)                                                                                \
     X(cuMemExportToShareableHandle)
 
 /* One per process, as the driver is. */
@@ -40,9 +41,9 @@ static int load(char *why, size_t why_size)
     void *library = dev_genuine_library(why, why_size);
     if (!library)
         return -ENOENT;
-#define X(name)                                                                                                      \
-    driver.name = (__typeof__(driver.name))dlsym(library, #name);                                                    \
-    if (!driver.name)                                                                                                \
+#define X(name)                                                                                    \
+    driver.name = (__typeof__(driver.name))dlsym(library, #name);                                  \
+    if (!driver.name)                                                                              \
         missing = #name;
     KEEPER_FUNCTIONS(X)
 #undef X
@@ -86,13 +87,14 @@ int srv_keeper_cuda_open(uint32_t device, const uint8_t uuid[16], char *why, siz
             return 0;
         }
     }
-    (void)snprintf(why, why_size, "the executor's device %u is not among this process's %d (error %d)", device, count,
-                   (int)result);
+    (void)snprintf(why, why_size,
+                   "the executor's device %u is not among this process's %d (error %d)", device,
+                   count, (int)result);
     return -ENODEV;
 }
 
-static CUresult create(uint32_t device, uint64_t size, unsigned char compression, CUmemGenericAllocationHandle *made,
-                       int *fd)
+static CUresult create(uint32_t device, uint64_t size, unsigned char compression,
+                       CUmemGenericAllocationHandle *made, int *fd)
 {
     const CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -117,7 +119,8 @@ static bool is_compressible(CUmemGenericAllocationHandle handle)
 }
 
 /* Compression is a wish: a driver that does not have it for such memory may say so by failing. */
-int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle, int *fd)
+int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle,
+                           int *fd)
 {
     CUmemGenericAllocationHandle made;
     CUresult r = CUDA_ERROR_NOT_SUPPORTED;

@@ -1,9 +1,11 @@
 /*
- * A session's end. The executor lets go of a client in two steps. First it is stopped: its work is off the device, and its device
- * memory is not used any more; that takes no longer than its own kernels do. Then it is removed, with its pinned host memory, and that may
- * have to wait for as long as somebody else's kernel runs (docs/adr/0013). In between a client that is gone gives back all that
- * others may want: device memory, modules, its place among the clients. What the executor still touches stays and stays charged: session memory,
- * host memory, the addresses of the window; and so do arrays, which are the executor's.
+ * A session's end. The executor lets go of a client in two steps. First it is stopped: its work is
+ * off the device, and its device memory is not used any more; that takes no longer than its own
+ * kernels do. Then it is removed, with its pinned host memory, and that may have to wait for as
+ * long as somebody else's kernel runs (docs/adr/0013). In between a client that is gone gives back
+ * all that others may want: device memory, modules, its place among the clients. What the executor
+ * still touches stays and stays charged: session memory, host memory, the addresses of the window;
+ * and so do arrays, which are the executor's.
  */
 #include <stdlib.h>
 
@@ -58,7 +60,8 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
     c->phase = SRV_FAILED;
     if (c->shared.control)
         tp_session_fail(&c->shared, (uint32_t)result, address);
-    /* The executor lets the waiters go once nothing of the client runs; where it does not know the client, we do. */
+    /* The executor lets the waiters go once nothing of the client runs; where it does not know the
+     * client, we do. */
     if (c->in_executor) {
         remove_from_executor(c);
         return;
@@ -146,11 +149,13 @@ void srv_session_check_end(struct srv_session *c)
 {
     if (c->phase != SRV_DRAINING)
         return;
-    if (c->peer_closed && c->asks == 0 && c->repeats == 0 && !c->in_executor) { /* an executor answers as it likes */
+    if (c->peer_closed && c->asks == 0 && c->repeats == 0 &&
+        !c->in_executor) { /* an executor answers as it likes */
         session_destroy(c);
         return;
     }
-    if (c->peer_closed && c->asks == 1 && c->in_executor && c->stopped) { /* the one is for the removal */
+    if (c->peer_closed && c->asks == 1 && c->in_executor &&
+        c->stopped) { /* the one is for the removal */
         give_back(c);
         give_place(c);
     }

@@ -1,6 +1,7 @@
 /*
- * The control daemon's end: it hands over clients and limits, and is told what happens to them. It is trusted, but a
- * message that makes no sense still ends the connection, and with it the server, rather than being guessed at.
+ * The control daemon's end: it hands over clients and limits, and is told what happens to them. It
+ * is trusted, but a message that makes no sense still ends the connection, and with it the server,
+ * rather than being guessed at.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -41,9 +42,10 @@ void srv_link_ready(struct srv_server *s)
         const struct wire_device *d = &s->devices[i];
         char bus[32];
         snprintf(bus, sizeof(bus), "%04x:%02x:%02x.0", d->pci_domain, d->pci_bus, d->pci_device);
-        wire_put_link_device(&list,
-                             &(struct wire_link_device) {
-                                 .name = d->name, .uuid = d->uuid, .pci_bus_id = bus, .exclusive = is_exclusive(d) });
+        wire_put_link_device(&list, &(struct wire_link_device) { .name = d->name,
+                                                                 .uuid = d->uuid,
+                                                                 .pci_bus_id = bus,
+                                                                 .exclusive = is_exclusive(d) });
     }
     const struct wire_link_traits traits = { .guarantees = s->guarantees };
     struct wire_enc e = srv_encoder(s);
@@ -76,9 +78,11 @@ void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why)
 
 void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state)
 {
-    const struct wire_link_client_state m = {
-        .pid = c->pid, .context = context, .state = state, .device = device, .pid_namespace = c->pid_namespace
-    };
+    const struct wire_link_client_state m = { .pid = c->pid,
+                                              .context = context,
+                                              .state = state,
+                                              .device = device,
+                                              .pid_namespace = c->pid_namespace };
     struct wire_enc e = srv_encoder(c->server);
     wire_pack_link_client_state(&e, 0, &m);
     send_link(c->server, &e);
@@ -177,7 +181,8 @@ struct usage_page {
 
 static void send_usage(struct usage_page *u, bool last)
 {
-    const struct wire_link_usage m = { .clients = { u->encoded, (uint32_t)u->list.size }, .last = last };
+    const struct wire_link_usage m = { .clients = { u->encoded, (uint32_t)u->list.size },
+                                       .last = last };
     struct wire_enc e = srv_encoder(u->server);
     wire_pack_link_usage(&e, u->serial, &m);
     send_link(u->server, &e);
@@ -291,7 +296,8 @@ static const char *on_bare_packet(struct srv_peer *peer, struct tp_packet *p)
     if (p->header.type != WIRE_LINK_CLIENT)
         return "descriptors that nobody wants";
     wire_get_link_client(&p->body, &m);
-    srv_link_client_gone(GM_CONTAINER_OF(peer, struct srv_server, link), m.pid, "too many descriptors are open");
+    srv_link_client_gone(GM_CONTAINER_OF(peer, struct srv_server, link), m.pid,
+                         "too many descriptors are open");
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
- * gmux-server: started by gmux-control with a socket to it, or by a client library that found no daemon, with the
- * client's own socket; not meant to be started by hand.
+ * gmux-server: started by gmux-control with a socket to it, or by a client library that found no
+ * daemon, with the client's own socket; not meant to be started by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,13 +19,21 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
-enum { OPTION_CONTROL = 1, OPTION_PRIVATE, OPTION_DEVICE, OPTION_VERSION, OPTION_HELP, OPTION_DUMP_OPTIONS };
+enum {
+    OPTION_CONTROL = 1,
+    OPTION_PRIVATE,
+    OPTION_DEVICE,
+    OPTION_VERSION,
+    OPTION_HELP,
+    OPTION_DUMP_OPTIONS
+};
 
 static const struct gm_option options[] = {
     { .id = OPTION_CONTROL,
       .name = "control",
       .argument = "FD",
-      .help = "Serve the clients that the control daemon at the other end of this socket hands over" },
+      .help =
+          "Serve the clients that the control daemon at the other end of this socket hands over" },
     { .id = OPTION_PRIVATE,
       .name = "private",
       .argument = "FD",
@@ -34,8 +42,12 @@ static const struct gm_option options[] = {
     { .id = OPTION_DEVICE,
       .name = "device",
       .argument = "NAME",
-      .help = "Device back end; default $GMUX_DEVICE, else cuda where NVIDIA's driver has a device, else soft" },
-    { .id = OPTION_VERSION, .letter = 'v', .name = "version", .help = "Print the version and exit" },
+      .help = "Device back end; default $GMUX_DEVICE, else cuda where NVIDIA's driver has a "
+              "device, else soft" },
+    { .id = OPTION_VERSION,
+      .letter = 'v',
+      .name = "version",
+      .help = "Print the version and exit" },
     { .id = OPTION_HELP, .letter = 'h', .name = "help", .help = "Print this help and exit" },
     { .id = OPTION_DUMP_OPTIONS,
       .name = "dump-options",
@@ -81,7 +93,8 @@ static int serve(int control, int single, const char *device)
         gm_error(&topic, "descriptor %d: %s", fd, strerror(errno));
         return 1;
     }
-    /* Its user's programs are not to take its link to the daemon, or speak for it. One that is private is theirs. */
+    /* Its user's programs are not to take its link to the daemon, or speak for it. One that is
+     * private is theirs. */
     if (control >= 0)
         (void)prctl(PR_SET_DUMPABLE, 0);
     int r = control >= 0 ? 0 : become_daemon();

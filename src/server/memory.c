@@ -1,7 +1,8 @@
 /*
- * What happens to a range: charged, taken from the heap's ranges, mapped by the executor, handed out; and back:
- * unmapped, given back to the process that keeps the bytes, given back to the ranges, charge released.
- * Allocations from a slab that is already mapped need no word with the executor.
+ * What happens to a range: charged, taken from the heap's ranges, mapped by the executor, handed
+ * out; and back: unmapped, given back to the process that keeps the bytes, given back to the
+ * ranges, charge released. Allocations from a slab that is already mapped need no word with the
+ * executor.
  */
 #include "server/memory.h"
 
@@ -44,14 +45,16 @@ struct free_op {
     uint64_t serial;
 };
 
-/* Somebody wants to know what is left, and then wants to have it: first the device gets what is on its way back. */
+/* Somebody wants to know what is left, and then wants to have it: first the device gets what is on
+ * its way back. */
 struct info_op {
     struct gm_list link; /* heap->questions */
     uint64_t serial;
     unsigned unmapping; /* so many ranges still, whichever: they come back in the order they went */
 };
 
-int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size, uint64_t page)
+int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size,
+                  uint64_t page)
 {
     area->fd = tp_memfd_create(name, size);
     area->base = base;
@@ -136,10 +139,12 @@ void srv_heap_finish(struct srv_heap *h)
     gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link)
         allocation_destroy(a);
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
-        /* The pages go with the file, unless others have that open. Till then a process that lives on finds what it had. */
+        /* The pages go with the file, unless others have that open. Till then a process that lives
+         * on finds what it had. */
         m->kept |= !h->area->kept;
         if (!m->kept && h->keeper->swept)
-            m->swept = srv_sweep_apart(sweeper, h->area->fd, m->block->address - h->area->base, m->block->size);
+            m->swept = srv_sweep_apart(sweeper, h->area->fd, m->block->address - h->area->base,
+                                       m->block->size);
         mapping_destroy(h, m);
     }
     srv_ranges_finish(&h->small);
@@ -148,7 +153,8 @@ void srv_heap_finish(struct srv_heap *h)
 
 static void map(struct srv_heap *h, const struct srv_mapping *m, srv_answer_fn *done, void *arg)
 {
-    const struct wire_engine_map w = { h->session->id, h->device, m->block->address, m->block->size };
+    const struct wire_engine_map w = { h->session->id, h->device, m->block->address,
+                                       m->block->size };
     srv_engine_map(h->session, &w, m->fd, done, arg);
 }
 
@@ -159,8 +165,10 @@ void srv_heap_replay(struct srv_heap *h)
             map(h, m, NULL, NULL);
 }
 
-/* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is no room, or the keeper has `refused`. */
-static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align, bool *refused)
+/* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is
+ * no room, or the keeper has `refused`. */
+static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align,
+                                          bool *refused)
 {
     *refused = false;
     struct srv_mapping *m = calloc(1, sizeof(*m));
@@ -204,7 +212,8 @@ static void finish_alloc(struct alloc_op *op, int result)
 /* True if the slab that `b` lies in holds nothing else. */
 static bool alone_in_slab(const struct srv_block *b)
 {
-    return (!b->below || (b->below->free && !b->below->below)) && (!b->above || (b->above->free && !b->above->above));
+    return (!b->below || (b->below->free && !b->below->below)) &&
+           (!b->above || (b->above->free && !b->above->above));
 }
 
 static bool alloc_small(struct alloc_op *op)
@@ -245,7 +254,8 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
     struct srv_mapping *m = op->mapping;
 
     (void)answer;
-    if (result == 0 && op->small && srv_ranges_add(&h->small, m->block->address, m->block->size) < 0)
+    if (result == 0 && op->small &&
+        srv_ranges_add(&h->small, m->block->address, m->block->size) < 0)
         result = GM_CUDA_OUT_OF_MEMORY;
     if (result != 0) {
         mapping_destroy(h, m);
@@ -287,7 +297,8 @@ static void start_alloc(struct alloc_op *op)
                                 : mapping_create(h, op->size, op->align, &op->refused);
     if (op->mapping) {
         map(h, op->mapping, on_mapped, op);
-    } else if (h->unmapping != 0 && (charged || h->unmapping_paid != 0)) { /* room may be on its way, or the charge */
+    } else if (h->unmapping != 0 &&
+               (charged || h->unmapping_paid != 0)) { /* room may be on its way, or the charge */
         gm_list_append(&h->deferred, &op->link);
     } else if (op->refused && !op->trimmed) {
         op->trimmed = true;
@@ -346,8 +357,8 @@ static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, stru
     return 0;
 }
 
-void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal, srv_allocated_fn *done,
-                      void *arg, uint64_t serial)
+void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal,
+                      srv_allocated_fn *done, void *arg, uint64_t serial)
 {
     struct alloc_op *op = NULL;
     int result = prepare_alloc(h, size, align, &op);
@@ -385,7 +396,8 @@ static void answer_questions(struct srv_heap *h)
     }
 }
 
-const char *srv_on_memory_info(struct srv_session *c, const struct wire_memory_info *m, uint64_t serial)
+const char *srv_on_memory_info(struct srv_session *c, const struct wire_memory_info *m,
+                               uint64_t serial)
 {
     struct srv_heap *h = srv_session_heap(c, false, m->device);
     if (!h)
@@ -447,13 +459,14 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     if (goes_with_session(h) || m->kept || !h->keeper->swept)
         finish_free(op);
     else
-        srv_sweep(&h->session->server->sweeper, &op->sweep, h, h->area->fd, m->block->address - h->area->base,
-                  m->block->size, on_swept);
+        srv_sweep(&h->session->server->sweeper, &op->sweep, h, h->area->fd,
+                  m->block->address - h->area->base, m->block->size, on_swept);
 }
 
-/* Takes a range from the executor and gives it back. With no memory for that it stays until the session ends. */
-static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocation *a, srv_freed_fn *done, void *arg,
-                  uint64_t serial)
+/* Takes a range from the executor and gives it back. With no memory for that it stays until the
+ * session ends. */
+static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocation *a,
+                  srv_freed_fn *done, void *arg, uint64_t serial)
 {
     struct srv_session *c = h->session;
     struct free_op *op = calloc(1, sizeof(*op));
@@ -462,7 +475,9 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
             done(arg, serial);
         return;
     }
-    *op = (struct free_op) { .heap = h, .mapping = m, .allocation = a, .done = done, .arg = arg, .serial = serial };
+    *op = (struct free_op) {
+        .heap = h, .mapping = m, .allocation = a, .done = done, .arg = arg, .serial = serial
+    };
     op->paid = a && a->bytes.amount;
     m->live = false;
     h->unmapping++;
@@ -505,8 +520,9 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
         return;
     }
     if (a->mapping) {
-        /* At once, so that the next allocation may have it. That one's mapping is answered after this range is gone,
-         * since the executor answers in order. A large one is charged until its pages are gone. */
+        /* At once, so that the next allocation may have it. That one's mapping is answered after
+         * this range is gone, since the executor answers in order. A large one is charged until its
+         * pages are gone. */
         if (!h->keeper->swept || a->block->size <= SRV_SWEEP_SLICE) {
             srv_charge_release(&a->bytes);
             srv_charge_release(&a->count);
@@ -537,7 +553,8 @@ static void answer_alloc(void *arg, uint64_t serial, int result, struct srv_allo
     srv_answer_memory_allocated(arg, serial, &m);
 }
 
-const char *srv_on_memory_alloc(struct srv_session *c, const struct wire_memory_alloc *m, uint64_t serial)
+const char *srv_on_memory_alloc(struct srv_session *c, const struct wire_memory_alloc *m,
+                                uint64_t serial)
 {
     if (m->kind != WIRE_MEMORY_KIND_DEVICE && m->kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
@@ -556,7 +573,8 @@ static void answer_free(void *arg, uint64_t serial)
     srv_session_status(arg, serial, 0);
 }
 
-const char *srv_on_memory_free(struct srv_session *c, const struct wire_memory_free *m, uint64_t serial)
+const char *srv_on_memory_free(struct srv_session *c, const struct wire_memory_free *m,
+                               uint64_t serial)
 {
     struct srv_allocation *a = srv_session_allocation(c, m->address);
     if (a)

@@ -1,7 +1,8 @@
 /*
- * A client's memory: a heap for each device and one for the host. The devices' lie in one area of its window, the
- * host's in the other. Small allocations are cut from slabs, larger ones are ranges of pages. The bytes are with the
- * heap's keeper; executor and client map them at the window's addresses.
+ * A client's memory: a heap for each device and one for the host. The devices' lie in one area of
+ * its window, the host's in the other. Small allocations are cut from slabs, larger ones are ranges
+ * of pages. The bytes are with the heap's keeper; executor and client map them at the window's
+ * addresses.
  *
  * Event loop only.
  */
@@ -18,7 +19,8 @@
 #define SRV_GRANULE   512u /* of small allocations, and their alignment */
 #define SRV_SLAB      (2u << 20)
 #define SRV_SMALL_MAX (256u << 10) /* the largest one that is cut from a slab */
-#define SRV_OVERDRAFT (64u << 20)  /* pages that may be there without being allocated: huge ones, ones being freed */
+#define SRV_OVERDRAFT                                                                              \
+    (64u << 20) /* pages that may be there without being allocated: huge ones, ones being freed */
 #define SRV_ALIGN_MAX (1u << 30)
 
 struct srv_object;
@@ -30,11 +32,11 @@ struct srv_mapping {
     struct srv_charge charge;
     struct srv_block *block;           /* in heap->pages; block->user is this */
     struct srv_allocation *allocation; /* NULL for a slab */
-    bool live;                         /* the executor has said so, and was not told otherwise since */
-    uint64_t handle;                   /* the keeper's */
-    int fd;                            /* the keeper's, for the executor; -1: none needed */
-    bool kept;                         /* others have it open beyond the session's end: its pages stay */
-    bool swept;                        /* they are gone, or the sweeper sees to that */
+    bool live;       /* the executor has said so, and was not told otherwise since */
+    uint64_t handle; /* the keeper's */
+    int fd;          /* the keeper's, for the executor; -1: none needed */
+    bool kept;       /* others have it open beyond the session's end: its pages stay */
+    bool swept;      /* they are gone, or the sweeper sees to that */
 };
 
 struct srv_allocation {
@@ -42,7 +44,7 @@ struct srv_allocation {
     struct srv_heap *heap;
     struct srv_charge bytes;
     struct srv_charge count;
-    struct srv_block *block;     /* in heap->small, where block->user is this, or that of the mapping */
+    struct srv_block *block; /* in heap->small, where block->user is this, or that of the mapping */
     struct srv_mapping *mapping; /* its own; NULL for a small one */
     bool internal;               /* not the client's to free */
     bool busy;                   /* being made or freed */
@@ -81,30 +83,35 @@ typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv
 typedef void srv_freed_fn(void *arg, uint64_t serial);
 
 /* [base, base + size), handed out in multiples of `page`. 0 or -errno. */
-GM_MUST_CHECK int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size, uint64_t page);
+GM_MUST_CHECK int srv_area_init(struct srv_area *area, const char *name, uint64_t base,
+                                uint64_t size, uint64_t page);
 /* The window moved; nothing was allocated yet. */
 GM_MUST_CHECK int srv_area_move(struct srv_area *area, uint64_t base);
 /* After the heaps in it. One that was never initialised is fine, if its descriptor is -1. */
 void srv_area_finish(struct srv_area *area);
-/* True if the client has touched far more of the area than it was given: it maps the whole of it and can. */
+/* True if the client has touched far more of the area than it was given: it maps the whole of it
+ * and can. */
 bool srv_area_is_overdrawn(const struct srv_area *area);
 
 /* 0 or -errno. */
-GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area, uint32_t device,
-                                enum srv_quantity quantity, const struct srv_keeper_ops *keeper);
+GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,
+                                uint32_t device, enum srv_quantity quantity,
+                                const struct srv_keeper_ops *keeper);
 /* Frees everything in it; a second time does nothing. Nothing is in the works any more. */
 void srv_heap_finish(struct srv_heap *h);
 /* Tells a new executor about what is mapped. */
 void srv_heap_replay(struct srv_heap *h);
 
 /* Allocates; `done` gets a CUresult and, on success, what was allocated, perhaps at once. */
-void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal, srv_allocated_fn *done,
-                      void *arg, uint64_t serial);
-/* The device has refused memory: it gives back what it keeps; `done` gets 0 when it has, or cannot, and is asked again. */
+void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal,
+                      srv_allocated_fn *done, void *arg, uint64_t serial);
+/* The device has refused memory: it gives back what it keeps; `done` gets 0 when it has, or cannot,
+ * and is asked again. */
 void srv_memory_trim(struct srv_session *c, uint32_t device, srv_answer_fn *done, void *arg);
 /* The client's allocation that starts at `address`; NULL if there is none. */
 struct srv_allocation *srv_memory_find(struct srv_heap *h, uint64_t address);
-/* Frees; `done` may be NULL. What others have open stays, charged, until they close it; `done` does not wait for that. */
+/* Frees; `done` may be NULL. What others have open stays, charged, until they close it; `done` does
+ * not wait for that. */
 void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, uint64_t serial);
 
 #endif

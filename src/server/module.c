@@ -1,6 +1,7 @@
 /*
- * Modules: the server keeps the image, sealed, and the memory of the globals; the executor compiles. A load goes
- * through the executor twice: it says how much memory the globals need, gets told where that is, and fills it.
+ * Modules: the server keeps the image, sealed, and the memory of the globals; the executor
+ * compiles. A load goes through the executor twice: it says how much memory the globals need, gets
+ * told where that is, and fills it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ void srv_modules_free(struct srv_session *c)
 
 static void load(struct srv_module *m, srv_answer_fn *done)
 {
-    const struct wire_engine_module_load w = { m->session->id, m->id, m->image.size, m->kind, m->device };
+    const struct wire_engine_module_load w = { m->session->id, m->id, m->image.size, m->kind,
+                                               m->device };
     srv_engine_module_load(m->session, &w, m->image.fd, done, m);
 }
 
@@ -71,7 +73,8 @@ static bool is_replayed(const struct srv_module *m)
 
 static void place(struct srv_module *m, bool initialise, srv_answer_fn *done)
 {
-    const struct wire_engine_module_place w = { m->session->id, m->id, m->globals ? m->globals->block->address : 0,
+    const struct wire_engine_module_place w = { m->session->id, m->id,
+                                                m->globals ? m->globals->block->address : 0,
                                                 initialise };
     srv_engine_module_place(m->session, &w, done, m);
 }
@@ -116,7 +119,8 @@ static void forget(struct srv_module *m, srv_answer_fn *done)
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
-static void answer_load(struct srv_session *c, uint64_t serial, int result, const struct srv_module *m)
+static void answer_load(struct srv_session *c, uint64_t serial, int result,
+                        const struct srv_module *m)
 {
     const struct wire_module_loaded w = {
         .result = result,
@@ -166,7 +170,8 @@ static void on_globals(void *arg, uint64_t serial, int result, struct srv_alloca
     place(m, true, on_placed);
 }
 
-/* The description goes to the client as it came; that it cannot change under its reader is all we can say of it. */
+/* The description goes to the client as it came; that it cannot change under its reader is all we
+ * can say of it. */
 static bool info_is_safe(int fd)
 {
     struct stat st;
@@ -190,7 +195,8 @@ static void on_loaded(void *arg, int result, struct tp_packet *answer)
             result = GM_CUDA_UNKNOWN;
     }
     if (result == 0 && w.globals_size != 0)
-        srv_memory_alloc(&m->session->heaps[m->device], w.globals_size, w.globals_align, true, on_globals, m, 0);
+        srv_memory_alloc(&m->session->heaps[m->device], w.globals_size, w.globals_align, true,
+                         on_globals, m, 0);
     else if (result == 0)
         on_globals(m, 0, 0, NULL);
     else
@@ -198,7 +204,8 @@ static void on_loaded(void *arg, int result, struct tp_packet *answer)
 }
 
 /* A new module with its charges; NULL and a CUresult. */
-static struct srv_module *module_create(struct srv_session *c, const struct wire_module_load *w, int *result)
+static struct srv_module *module_create(struct srv_session *c, const struct wire_module_load *w,
+                                        int *result)
 {
     struct srv_module *m = calloc(1, sizeof(*m));
     *result = GM_CUDA_OUT_OF_MEMORY;
@@ -220,8 +227,8 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
     return m;
 }
 
-const char *srv_on_module_load(struct srv_session *c, const struct wire_module_load *w, struct tp_packet *p,
-                               uint64_t serial)
+const char *srv_on_module_load(struct srv_session *c, const struct wire_module_load *w,
+                               struct tp_packet *p, uint64_t serial)
 {
     int result = c->failed;
     struct srv_module *m = NULL;
@@ -240,9 +247,11 @@ const char *srv_on_module_load(struct srv_session *c, const struct wire_module_l
     }
     m->serial = serial;
     if (srv_is_blamed(&c->server->blame, c->uid, p->fds[0])) {
-        srv_say(c->server, "An image of client {PID: %u, Context ID: 0} has ended an executor and is refused",
+        srv_say(c->server,
+                "An image of client {PID: %u, Context ID: 0} has ended an executor and is refused",
                 c->pid);
-        m->log = strdup("This image was being loaded when an executor ended: it is not tried again");
+        m->log =
+            strdup("This image was being loaded when an executor ended: it is not tried again");
         finish_load(m, GM_CUDA_INVALID_IMAGE);
         return NULL;
     }
@@ -273,7 +282,8 @@ static void on_unloaded(void *arg, int result, struct tp_packet *answer)
         srv_session_status(c, serial, 0);
 }
 
-const char *srv_on_module_unload(struct srv_session *c, const struct wire_module_unload *w, uint64_t serial)
+const char *srv_on_module_unload(struct srv_session *c, const struct wire_module_unload *w,
+                                 uint64_t serial)
 {
     gm_list_for_each (m, &c->modules, struct srv_module, link)
         if (m->id == w->module && m->ready && m->state != MODULE_UNLOADING) {

@@ -1,7 +1,8 @@
 /*
- * Objects and their names. What a client gets of an object is a number (its own name for it), a token, or a descriptor
- * that is nothing but a proof: an empty memfd, known by its inode. The bytes' descriptor goes to executors alone, except
- * that of host memory, which the client has to map.
+ * Objects and their names. What a client gets of an object is a number (its own name for it), a
+ * token, or a descriptor that is nothing but a proof: an empty memfd, known by its inode. The
+ * bytes' descriptor goes to executors alone, except that of host memory, which the client has to
+ * map.
  */
 #include "server/object.h"
 
@@ -37,7 +38,8 @@ struct srv_object *srv_object_ref(struct srv_object *o)
 }
 
 /* Charged to `owner`, with one reference; NULL when it may not have it. */
-static struct srv_object *object_new(struct srv_session *owner, enum srv_quantity quantity, uint64_t bytes)
+static struct srv_object *object_new(struct srv_session *owner, enum srv_quantity quantity,
+                                     uint64_t bytes)
 {
     struct srv_object *o = calloc(1, sizeof(*o));
     if (!o)
@@ -87,7 +89,8 @@ void srv_object_close(struct srv_object *o)
 }
 
 /* Memory of its own. A CUresult. */
-static int object_create(struct srv_session *c, const struct wire_object_create *m, struct srv_object **out)
+static int object_create(struct srv_session *c, const struct wire_object_create *m,
+                         struct srv_object **out)
 {
     bool host = m->kind == WIRE_MEMORY_KIND_HOST, compressible = m->compressible != 0;
     uint64_t size = m->size;
@@ -119,14 +122,16 @@ static int object_create(struct srv_session *c, const struct wire_object_create 
 
 /* --- allocations that are shared -------------------------------------------------------------- */
 
-/* The object that stands for an allocation of device memory: the whole of what is mapped for it, which may be a slab
- * with other allocations of the same client in it. */
+/* The object that stands for an allocation of device memory: the whole of what is mapped for it,
+ * which may be a slab with other allocations of the same client in it. */
 static int object_of(struct srv_session *c, struct srv_allocation *a, struct srv_object **out)
 {
     struct srv_mapping *m = a->mapping;
     if (!m)
-        m = srv_ranges_find(&a->heap->area->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))->user;
-    struct srv_object *o = object_new(c, SRV_DEVICE_BYTES, 0); /* the allocation is charged already */
+        m = srv_ranges_find(&a->heap->area->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))
+                ->user;
+    struct srv_object *o =
+        object_new(c, SRV_DEVICE_BYTES, 0); /* the allocation is charged already */
     if (!o)
         return GM_CUDA_OUT_OF_MEMORY;
     o->device = a->heap->device;
@@ -195,7 +200,8 @@ static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *nu
     gm_list_init(&n->link);
     n->object = o;
     if (srv_charge(&n->count, &c->account, SRV_NAMES, 1) < 0 ||
-        (o->owner != c && srv_charge(&n->imported, &c->account, srv_imported_bytes(o->device), o->size) < 0)) {
+        (o->owner != c &&
+         srv_charge(&n->imported, &c->account, srv_imported_bytes(o->device), o->size) < 0)) {
         name_destroy(n);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -220,8 +226,8 @@ void srv_objects_end(struct srv_session *c, bool all)
             continue;
         if (o->mappings) /* its pages stay as they are */
             (a->mapping ? a->mapping
-                        : (struct srv_mapping *)srv_ranges_find(&a->heap->area->pages,
-                                                                a->block->address & ~(uint64_t)(SRV_SLAB - 1))
+                        : (struct srv_mapping *)srv_ranges_find(
+                              &a->heap->area->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))
                               ->user)
                 ->kept = a->heap->area->kept = true;
         a->object = NULL;
@@ -253,7 +259,8 @@ static bool same_token(const uint8_t *a, const uint8_t *b)
     return different == 0;
 }
 
-struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *token, size_t size, int *result)
+struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *token, size_t size,
+                                       int *result)
 {
     *result = GM_CUDA_INVALID_VALUE;
     if (size != SRV_TOKEN_BYTES)
@@ -272,7 +279,8 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
 struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *token, size_t size)
 {
     gm_list_for_each (o, &s->objects, struct srv_object, link)
-        if (o->shared && o->door < 0 && size == SRV_TOKEN_BYTES && o->uid == geteuid() && same_token(o->token, token))
+        if (o->shared && o->door < 0 && size == SRV_TOKEN_BYTES && o->uid == geteuid() &&
+            same_token(o->token, token))
             return o;
     return NULL;
 }
@@ -283,13 +291,14 @@ static bool lies_within(struct srv_session *c, const struct wire_object_fetched 
     struct stat st;
     return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_size > 0 &&
            tp_memfd_check(fd, (uint64_t)st.st_size, false) == 0 && f->host <= 1 && f->size &&
-           f->size % SRV_PAGE == 0 && f->offset % SRV_PAGE == 0 && f->size <= (uint64_t)st.st_size &&
-           f->offset <= (uint64_t)st.st_size - f->size && f->length <= f->size && f->skip <= f->size - f->length &&
+           f->size % SRV_PAGE == 0 && f->offset % SRV_PAGE == 0 &&
+           f->size <= (uint64_t)st.st_size && f->offset <= (uint64_t)st.st_size - f->size &&
+           f->length <= f->size && f->skip <= f->size - f->length &&
            f->size <= c->window_size / 2 && srv_session_heap(c, f->host, f->device) != NULL;
 }
 
-struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f, const uint8_t *token,
-                                    int fd, int *result)
+struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f,
+                                    const uint8_t *token, int fd, int *result)
 {
     struct srv_object *o = lies_within(c, f, fd) ? object_new(c, SRV_HOST_BYTES, 0) : NULL;
     *result = o ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
@@ -324,7 +333,8 @@ static void answer_made(struct srv_session *c, uint64_t serial, int result, uint
     srv_answer_object_made(c, serial, &m, made && o->host ? o->fd : -1);
 }
 
-void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o, int result)
+void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o,
+                               int result)
 {
     uint32_t number = 0;
     int r = o ? name_create(c, o, &number) : result;
@@ -356,7 +366,8 @@ static void on_trimmed(void *arg, int result, struct tp_packet *answer)
     free(op);
 }
 
-const char *srv_on_object_create(struct srv_session *c, const struct wire_object_create *m, uint64_t serial)
+const char *srv_on_object_create(struct srv_session *c, const struct wire_object_create *m,
+                                 uint64_t serial)
 {
     struct srv_object *o = NULL;
     uint32_t number = 0;
@@ -365,7 +376,8 @@ const char *srv_on_object_create(struct srv_session *c, const struct wire_object
     if (!srv_session_heap(c, m->kind == WIRE_MEMORY_KIND_HOST, m->device))
         return "memory of a device that there is not";
     int r = create_named(c, m, &number, &o);
-    bool refused = r == GM_CUDA_OUT_OF_MEMORY && m->kind == WIRE_MEMORY_KIND_DEVICE && c->server->memory_apart;
+    bool refused =
+        r == GM_CUDA_OUT_OF_MEMORY && m->kind == WIRE_MEMORY_KIND_DEVICE && c->server->memory_apart;
     struct create_op *op = refused ? malloc(sizeof(*op)) : NULL;
     if (!op) {
         answer_made(c, serial, r, number, o);
@@ -376,7 +388,8 @@ const char *srv_on_object_create(struct srv_session *c, const struct wire_object
     return NULL;
 }
 
-const char *srv_on_object_release(struct srv_session *c, const struct wire_object_release *m, uint64_t serial)
+const char *srv_on_object_release(struct srv_session *c, const struct wire_object_release *m,
+                                  uint64_t serial)
 {
     struct srv_name *n = find_name(c, m->object);
     if (n)
@@ -395,8 +408,8 @@ static int make_token_fd(struct srv_server *s, struct srv_object *o)
     int r = told ? make_token(s, o) : GM_CUDA_SUCCESS;
     if (r)
         return r;
-    o->token_fd =
-        told ? tp_memfd_from_bytes("gmux-token", o->token, sizeof(o->token)) : tp_memfd_create("gmux-token", 0);
+    o->token_fd = told ? tp_memfd_from_bytes("gmux-token", o->token, sizeof(o->token))
+                       : tp_memfd_create("gmux-token", 0);
     if (o->token_fd < 0 || fstat(o->token_fd, &st) < 0) {
         o->token_fd = gm_close(o->token_fd);
         return GM_CUDA_OUT_OF_MEMORY;
@@ -405,11 +418,15 @@ static int make_token_fd(struct srv_server *s, struct srv_object *o)
     return GM_CUDA_SUCCESS;
 }
 
-const char *srv_on_object_export(struct srv_session *c, const struct wire_object_export *m, uint64_t serial)
+const char *srv_on_object_export(struct srv_session *c, const struct wire_object_export *m,
+                                 uint64_t serial)
 {
     struct srv_object *o = srv_object_named(c, m->object);
-    int r = c->failed ? c->failed : o && !o->host ? make_token_fd(c->server, o) : GM_CUDA_INVALID_VALUE;
-    srv_answer_object_token(c, serial, &(struct wire_object_token) { r }, r == 0 ? o->token_fd : -1);
+    int r = c->failed       ? c->failed
+            : o && !o->host ? make_token_fd(c->server, o)
+                            : GM_CUDA_INVALID_VALUE;
+    srv_answer_object_token(c, serial, &(struct wire_object_token) { r },
+                            r == 0 ? o->token_fd : -1);
     return NULL;
 }
 
@@ -419,8 +436,8 @@ static struct srv_object *find_by_fd(struct srv_session *c, int fd)
     if (!tp_is_memory(fd) || fstat(fd, &st) < 0)
         return NULL;
     gm_list_for_each (o, &c->server->objects, struct srv_object, link)
-        if (o->token_fd >= 0 && o->uid == c->uid && o->token_inode == st.st_ino && fstat(o->token_fd, &own) == 0 &&
-            own.st_dev == st.st_dev)
+        if (o->token_fd >= 0 && o->uid == c->uid && o->token_inode == st.st_ino &&
+            fstat(o->token_fd, &own) == 0 && own.st_dev == st.st_dev)
             return o;
     return NULL;
 }
@@ -450,7 +467,8 @@ static int share(struct srv_session *c, const struct wire_memory_share *m, struc
     return *out ? make_token(c->server, *out) : GM_CUDA_INVALID_VALUE;
 }
 
-const char *srv_on_memory_share(struct srv_session *c, const struct wire_memory_share *m, uint64_t serial)
+const char *srv_on_memory_share(struct srv_session *c, const struct wire_memory_share *m,
+                                uint64_t serial)
 {
     struct srv_object *o = NULL;
     int r = c->failed ? c->failed : share(c, m, &o);

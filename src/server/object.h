@@ -1,14 +1,16 @@
 /*
- * Memory objects: bytes without an address, and where they are mapped. A program makes them (virtual memory
- * management), a shared allocation is one, and so is a page of host memory that several programs signal each other
- * through. An object lives as long as somebody has a name for it or has it mapped, even after its maker has gone.
+ * Memory objects: bytes without an address, and where they are mapped. A program makes them
+ * (virtual memory management), a shared allocation is one, and so is a page of host memory that
+ * several programs signal each other through. An object lives as long as somebody has a name for it
+ * or has it mapped, even after its maker has gone.
  *
- * Who pays. The maker is charged for the bytes while it lives, also for an allocation that it has freed but others
- * still have open. A client that takes over another's object (by descriptor or token) is charged the same amount in a
- * quantity of its own, imported bytes, with the same limit as its memory: when the maker goes, what stays is within
- * some client's limit.
+ * Who pays. The maker is charged for the bytes while it lives, also for an allocation that it has
+ * freed but others still have open. A client that takes over another's object (by descriptor or
+ * token) is charged the same amount in a quantity of its own, imported bytes, with the same limit
+ * as its memory: when the maker goes, what stays is within some client's limit.
  *
- * Who may. A token (32 random bytes) or a descriptor says which object; it must be of the same user.
+ * Who may. A token (32 random bytes) or a descriptor says which object; it must be of the same
+ * user.
  *
  * Event loop only.
  */
@@ -63,23 +65,26 @@ void srv_object_close(struct srv_object *o);
 
 /* door.c: what a token names, for another private server of the same user; NULL: nothing. */
 struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *token, size_t size);
-/* What another private server gave for a token, without a name yet; takes `fd`. NULL with a CUresult. */
-struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f, const uint8_t *token,
-                                    int fd, int *result);
+/* What another private server gave for a token, without a name yet; takes `fd`. NULL with a
+ * CUresult. */
+struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f,
+                                    const uint8_t *token, int fd, int *result);
 /* Gives it a name and answers; without an object the result alone. */
-void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o, int result);
+void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o,
+                               int result);
 
 /* A session's name for an object; NULL: there is no such. */
 struct srv_object *srv_object_named(struct srv_session *c, uint32_t name);
 /* The object that a token names, if the session may open it; else NULL with a CUresult. */
-struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *token, size_t size, int *result);
+struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *token, size_t size,
+                                       int *result);
 
-/* The allocation is being freed by its owner: true if others have it open, so that it must stay until
- * srv_memory_free() comes again. */
+/* The allocation is being freed by its owner: true if others have it open, so that it must stay
+ * until srv_memory_free() comes again. */
 bool srv_object_keeps(struct srv_allocation *a);
 
-/* The session is at its end: the executor knows nothing of it any more, or (not `all`) nothing but host memory. Objects that others
- * have stay. */
+/* The session is at its end: the executor knows nothing of it any more, or (not `all`) nothing but
+ * host memory. Objects that others have stay. */
 void srv_objects_end(struct srv_session *c, bool all);
 
 /* --- attach.c: ranges and what is mapped there ------------------------------------------------ */

@@ -1,5 +1,6 @@
 /*
- * One packet buffer serves all peers: the loop has one thread, and a packet is done with before the next is received.
+ * One packet buffer serves all peers: the loop has one thread, and a packet is done with before the
+ * next is received.
  */
 #include "server/peer.h"
 
@@ -110,7 +111,8 @@ static int flush(struct srv_peer *p)
     return 0;
 }
 
-/* One packet to the owner, as it was sent or without its descriptors. False when the peer is no longer to be read. */
+/* One packet to the owner, as it was sent or without its descriptors. False when the peer is no
+ * longer to be read. */
 static bool deliver(struct srv_peer *p, struct tp_packet *packet, bool bare)
 {
     const struct wire_message_info *info = wire_message_info(packet->header.type);
@@ -181,7 +183,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         drop(p, false, "the connection was closed");
 }
 
-/* The owner may be in the middle of something: the loop tells it, woken by the hang-up that this makes. */
+/* The owner may be in the middle of something: the loop tells it, woken by the hang-up that this
+ * makes. */
 static void give_up(struct srv_peer *p, bool slow)
 {
     p->gone = true;
@@ -190,7 +193,8 @@ static void give_up(struct srv_peer *p, bool slow)
     update_events(p);
 }
 
-static void enqueue(struct srv_peer *p, const struct wire_enc *e, const int *fds, unsigned fds_count)
+static void enqueue(struct srv_peer *p, const struct wire_enc *e, const int *fds,
+                    unsigned fds_count)
 {
     struct queued *q = NULL;
     if (p->queue_bytes + e->size + sizeof(*q) <= p->ops->queue_bytes_max)

@@ -16,7 +16,8 @@
 /* Beside this program as installed or as built, or where the build said. */
 bool srv_executor_find(char *out, size_t size)
 {
-    static const char *const beside[] = { "", "/../libexec/gmux", "/../executor", "/../../../src/executor" };
+    static const char *const beside[] = { "", "/../libexec/gmux", "/../executor",
+                                          "/../../../src/executor" };
     char self[PATH_MAX];
     const char *given = secure_getenv("GMUX_LIBEXECDIR");
     if (given) {
@@ -38,19 +39,24 @@ bool srv_executor_find(char *out, size_t size)
     return access(out, X_OK) == 0;
 }
 
-int srv_executor_spawn(struct srv_executor *x, const char *program, int child_fd, uv_exit_cb on_exit)
+int srv_executor_spawn(struct srv_executor *x, const char *program, int child_fd,
+                       uv_exit_cb on_exit)
 {
     char number[] = "3";
-    char *args[] = {
-        (char[]) { "gmux-executor" }, (char[]) { "--server" }, number, (char[]) { "--device" }, NULL, NULL
-    };
+    char *args[] = { (char[]) { "gmux-executor" },
+                     (char[]) { "--server" },
+                     number,
+                     (char[]) { "--device" },
+                     NULL,
+                     NULL };
     GM_AUTO_FREE char *device = strdup(x->server->device_name);
     if (!device)
         return -ENOMEM;
     args[4] = device;
     uv_stdio_container_t stdio[] = {
         { .flags = UV_IGNORE },
-        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO }, /* its back end's complaints, if GMUX_LOG is set */
+        { .flags = UV_INHERIT_FD,
+          .data.fd = STDERR_FILENO }, /* its back end's complaints, if GMUX_LOG is set */
         { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
         { .flags = UV_INHERIT_FD, .data.fd = child_fd },
     };

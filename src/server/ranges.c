@@ -1,7 +1,8 @@
 /*
- * Every block of a region, free or in use, is linked to its neighbours; free ones are also in the bin of their size,
- * used ones in a hash table by address. A bin holds sizes of [2^i, 2^(i+1)) granules, so that any block of a higher
- * bin fits a request without alignment; in the request's own bin, and where alignment matters, blocks are tried.
+ * Every block of a region, free or in use, is linked to its neighbours; free ones are also in the
+ * bin of their size, used ones in a hash table by address. A bin holds sizes of [2^i, 2^(i+1))
+ * granules, so that any block of a higher bin fits a request without alignment; in the request's
+ * own bin, and where alignment matters, blocks are tried.
  */
 #include "server/ranges.h"
 
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many blocks of one bin are tried. A client that fragments its window may so be refused a range that exists; it
- * may not hold up the loop. */
+/* How many blocks of one bin are tried. A client that fragments its window may so be refused a
+ * range that exists; it may not hold up the loop. */
 #define TRIES         256u
 #define FIRST_BUCKETS 16u
 
@@ -115,13 +116,15 @@ int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t size)
 static bool fits(const struct srv_block *b, uint64_t size, uint64_t align, uint64_t *start)
 {
     uint64_t at;
-    if (!gm_align_up(b->address, align, &at) || at - b->address > b->size || size > b->size - (at - b->address))
+    if (!gm_align_up(b->address, align, &at) || at - b->address > b->size ||
+        size > b->size - (at - b->address))
         return false;
     *start = at;
     return true;
 }
 
-static struct srv_block *find_free(struct srv_ranges *r, uint64_t size, uint64_t align, uint64_t *start)
+static struct srv_block *find_free(struct srv_ranges *r, uint64_t size, uint64_t align,
+                                   uint64_t *start)
 {
     for (unsigned i = bin_of(r, size); i < SRV_RANGE_BINS; i++) {
         unsigned tries = 0;
@@ -138,7 +141,9 @@ static struct srv_block *find_free(struct srv_ranges *r, uint64_t size, uint64_t
 /* Cuts `b` in two at `at`; `upper` becomes the part from there on. Neither is in a bin. */
 static void split(struct srv_block *b, uint64_t at, struct srv_block *upper)
 {
-    *upper = (struct srv_block) { .address = at, .size = b->address + b->size - at, .below = b, .above = b->above };
+    *upper = (struct srv_block) {
+        .address = at, .size = b->address + b->size - at, .below = b, .above = b->above
+    };
     if (b->above)
         b->above->below = upper;
     b->above = upper;

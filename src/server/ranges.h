@@ -1,10 +1,10 @@
 /*
- * Range allocator: hands out ranges of numbers (addresses of a window, windows of the address space) and keeps its
- * books beside them, since the memory itself is a client's. Good fit by power-of-two bins; neighbours merge when
- * freed; constant time but for alignment holes.
+ * Range allocator: hands out ranges of numbers (addresses of a window, windows of the address
+ * space) and keeps its books beside them, since the memory itself is a client's. Good fit by
+ * power-of-two bins; neighbours merge when freed; constant time but for alignment holes.
  *
- * What is handed out comes from regions added before; ranges never cross a region's edge, so that a region which is
- * free again as a whole can be taken out.
+ * What is handed out comes from regions added before; ranges never cross a region's edge, so that a
+ * region which is free again as a whole can be taken out.
  *
  * Event loop only.
  */
@@ -42,12 +42,13 @@ void srv_ranges_finish(struct srv_ranges *r);
 
 /* Adds a region; base and size are multiples of the granule. 0 or -ENOMEM. */
 GM_MUST_CHECK int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t size);
-/* A range of at least `size` at a multiple of `align` (a power of two); NULL if there is none, or no memory. */
+/* A range of at least `size` at a multiple of `align` (a power of two); NULL if there is none, or
+ * no memory. */
 struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t align);
 /* The block in use that starts at `address`, or NULL. */
 struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address);
-/* Gives `b` back. If its region is now free as a whole, returns the block that spans it, for srv_ranges_remove();
- * otherwise NULL. */
+/* Gives `b` back. If its region is now free as a whole, returns the block that spans it, for
+ * srv_ranges_remove(); otherwise NULL. */
 struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b);
 /* What is free, in however many pieces. */
 uint64_t srv_ranges_left(const struct srv_ranges *r);

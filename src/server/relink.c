@@ -1,7 +1,8 @@
 /*
- * A daemon that is gone. Its clients need it no more: they go on here. The next daemon in the same place, which may be a
- * newer version's, takes us over with them, so that it lists and limits them, and new clients of the user come to the
- * same server: the daemon can be killed and replaced under running programs.
+ * A daemon that is gone. Its clients need it no more: they go on here. The next daemon in the same
+ * place, which may be a newer version's, takes us over with them, so that it lists and limits them,
+ * and new clients of the user come to the same server: the daemon can be killed and replaced under
+ * running programs.
  *
  * The daemon that comes is believed if it is root's or our own user's, as clients do.
  */
@@ -31,7 +32,8 @@ static void send_client(struct srv_server *s, const struct srv_session *c)
     srv_peer_send(&s->link, &e, NULL, 0);
     if (!srv_group_matters(c))
         return;
-    const struct wire_link_return_group group = { c->pid, c->guarantee_pct, c->group ? c->group->name : "" };
+    const struct wire_link_return_group group = { c->pid, c->guarantee_pct,
+                                                  c->group ? c->group->name : "" };
     e = srv_encoder(s);
     wire_pack_link_return_group(&e, 0, &group);
     srv_peer_send(&s->link, &e, NULL, 0);

@@ -11,11 +11,12 @@
 #define PINNED_IN_MS (256u << 10)
 /* .. and so may what is asked of a driver that compiles for somebody else. */
 #define LOAD_BOUND_MS 120000u
-/* Nothing of a client that is gone runs for longer: a kernel that does not end is a burden to the others. */
+/* Nothing of a client that is gone runs for longer: a kernel that does not end is a burden to the
+ * others. */
 #define STOP_BOUND_MS 600000u
 
-struct srv_request *srv_request_create(struct srv_session *c, uint64_t serial, const struct wire_enc *e,
-                                       const int *fds, unsigned fds_count)
+struct srv_request *srv_request_create(struct srv_session *c, uint64_t serial,
+                                       const struct wire_enc *e, const int *fds, unsigned fds_count)
 {
     struct srv_request *r = calloc(1, sizeof(*r) + e->size);
     struct wire_header h;
@@ -83,7 +84,8 @@ static uint64_t bytes_of(const struct srv_request *r)
 /* What it may take an executor where nothing else goes on. */
 static uint64_t bound_alone(const struct srv_request *r)
 {
-    return r->type == WIRE_ENGINE_MODULE_LOAD ? LOAD_BOUND_MS : BOUND_MS + bytes_of(r) / PINNED_IN_MS;
+    return r->type == WIRE_ENGINE_MODULE_LOAD ? LOAD_BOUND_MS
+                                              : BOUND_MS + bytes_of(r) / PINNED_IN_MS;
 }
 
 /* A driver may have others wait for what it does beside them. */
@@ -96,9 +98,10 @@ static uint64_t bound(const struct gm_list *sent, const struct srv_request *curr
     return most;
 }
 
-/* Nobody but its own client waits for what waits or is done beside: it may take as long as the program has patience. For what a
- * program that was stopped leaves behind nobody does. */
-static uint64_t until(const struct gm_list *sent, const struct srv_request *r, bool is_current, uint64_t now_ms)
+/* Nobody but its own client waits for what waits or is done beside: it may take as long as the
+ * program has patience. For what a program that was stopped leaves behind nobody does. */
+static uint64_t until(const struct gm_list *sent, const struct srv_request *r, bool is_current,
+                      uint64_t now_ms)
 {
     if (!is_current && !(r->later && r->type == WIRE_ENGINE_CLIENT_STOP))
         return 0;

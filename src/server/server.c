@@ -62,16 +62,18 @@ void srv_say(struct srv_server *s, const char *fmt, ...)
     srv_peer_send(&s->link, &e, NULL, 0);
 }
 
-/* A client can write to all of its areas, allocated or not. The pages that this makes are its own user's, but the limit
- * is to mean something. */
+/* A client can write to all of its areas, allocated or not. The pages that this makes are its own
+ * user's, but the limit is to mean something. */
 static void on_audit(uv_timer_t *timer)
 {
     struct srv_server *s = GM_CONTAINER_OF(timer, struct srv_server, audit);
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
         if (c->phase != SRV_DRAINING &&
             (srv_area_is_overdrawn(&c->areas[0]) || srv_area_is_overdrawn(&c->areas[1]))) {
-            srv_say(s, "Dropping client {PID: %u, Context ID: 0} of user %u: it uses memory it was not given", c->pid,
-                    c->uid);
+            srv_say(s,
+                    "Dropping client {PID: %u, Context ID: 0} of user %u: it uses memory it was "
+                    "not given",
+                    c->pid, c->uid);
             srv_session_drop(c);
         }
     if (gm_list_empty(&s->sessions))
@@ -93,7 +95,8 @@ static void on_terminate(uv_signal_t *handle, int number)
 /* Memory of a device that there is not. */
 static bool is_elsewhere(const struct srv_server *s, enum srv_quantity q)
 {
-    unsigned device = (unsigned)q - (q >= SRV_IMPORTED_BYTES ? SRV_IMPORTED_BYTES : SRV_DEVICE_BYTES);
+    unsigned device =
+        (unsigned)q - (q >= SRV_IMPORTED_BYTES ? SRV_IMPORTED_BYTES : SRV_DEVICE_BYTES);
     return srv_is_device_memory(q) && device >= GM_MAX(s->devices_count, 1u);
 }
 
@@ -102,8 +105,8 @@ static void on_dump(uv_signal_t *handle, int number)
 {
     struct srv_server *s = GM_CONTAINER_OF(handle, struct srv_server, dump);
     (void)number;
-    srv_say(s, "Sessions: %u, contexts: %u, users: %u, executor %d", s->sessions_count, s->contexts_count,
-            s->users_count, (int)s->executor.process.pid);
+    srv_say(s, "Sessions: %u, contexts: %u, users: %u, executor %d", s->sessions_count,
+            s->contexts_count, s->users_count, (int)s->executor.process.pid);
     for (unsigned q = 0; q < SRV_QUANTITIES; q++) {
         if (is_elsewhere(s, (enum srv_quantity)q))
             continue;
@@ -112,8 +115,9 @@ static void on_dump(uv_signal_t *handle, int number)
     }
 }
 
-/* Where windows lie, the first choice last: above what programs use by themselves (with the address sanitizer up to the lowest),
- * around where position-independent ones are loaded, below where the kernel puts mappings of its own choice. */
+/* Where windows lie, the first choice last: above what programs use by themselves (with the address
+ * sanitizer up to the lowest), around where position-independent ones are loaded, below where the
+ * kernel puts mappings of its own choice. */
 static const struct {
     uint64_t begin, end;
 } windows[] = {
@@ -126,8 +130,8 @@ static const struct {
 #endif
 };
 
-/* Sessions and images hold descriptors, of which there is an end; messages that bring some must always find room: a part of
- * them is for those, and for what has yet to be closed. */
+/* Sessions and images hold descriptors, of which there is an end; messages that bring some must
+ * always find room: a part of them is for those, and for what has yet to be closed. */
 static void limit_descriptors(struct srv_server *s)
 {
     struct rlimit l;
@@ -138,8 +142,10 @@ static void limit_descriptors(struct srv_server *s)
         if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
             all = l.rlim_cur;
     }
-    s->account.limit[SRV_SESSIONS] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
-    s->account.limit[SRV_LEAVING] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 16 / LEAVING_DESCRIPTORS);
+    s->account.limit[SRV_SESSIONS] =
+        GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
+    s->account.limit[SRV_LEAVING] =
+        GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 16 / LEAVING_DESCRIPTORS);
     s->account.limit[SRV_MODULES] = all * 5 / 32;
     s->account.limit[SRV_OBJECTS] = all * 5 / 32;
 }
@@ -156,7 +162,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     gm_list_init(&s->sessions);
     gm_list_init(&s->users);
     srv_account_init(&s->account, NULL);
-    s->account.limit[SRV_HOST_BYTES] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    s->account.limit[SRV_HOST_BYTES] =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     s->account.limit[SRV_MAPPINGS] = MAPPINGS_ALL;
     s->account.limit[SRV_ALLOCATIONS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_ALLOCATIONS_MAX;
     s->account.limit[SRV_IMAGE_BYTES] = SRV_SESSIONS_TOTAL * SRV_IMAGE_BYTES_MAX;
@@ -164,7 +171,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_NAMES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_NAMES_MAX;
     limit_descriptors(s);
     int r = srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
-    for (unsigned i = 0; i < GM_ARRAY_LEN(windows) && r == 0; i++) /* the one added last is used first */
+    for (unsigned i = 0; i < GM_ARRAY_LEN(windows) && r == 0;
+         i++) /* the one added last is used first */
         r = srv_ranges_add(&s->windows, windows[i].begin, windows[i].end - windows[i].begin);
     if (r == 0)
         r = uv_loop_init(&s->loop);
@@ -193,8 +201,9 @@ int srv_server_init(struct srv_server *s, const char *device_name)
 void srv_server_limit_memory(struct srv_server *s)
 {
     for (uint32_t d = 0; d < TP_DEVICES; d++)
-        s->limits.memory[d] =
-            d < s->devices_count ? srv_limits_memory(s->limits.memory_text, d, s->devices[d].uuid.data) : UINT64_MAX;
+        s->limits.memory[d] = d < s->devices_count ? srv_limits_memory(s->limits.memory_text, d,
+                                                                       s->devices[d].uuid.data)
+                                                   : UINT64_MAX;
 }
 
 void srv_server_ready(struct srv_server *s)
@@ -238,7 +247,8 @@ void srv_server_check_end(struct srv_server *s)
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
         if (c->phase != SRV_DRAINING || !c->stopped)
             return;
-    s->ended = true; /* and the executor, with what it has left to do for those whose clients are gone */
+    s->ended =
+        true; /* and the executor, with what it has left to do for those whose clients are gone */
     srv_say(s, "Exiting");
     s->has_link = false;
     srv_peer_close(&s->link);
@@ -303,7 +313,8 @@ static int read_hello(int fd, struct tp_packet *p, struct wire_hello *hello)
     if (!good)
         return -EBADMSG;
     wire_get_hello(&p->body, hello);
-    return hello->version >= WIRE_VERSION && hello->protocol_min <= WIRE_VERSION ? 0 : -EPROTONOSUPPORT;
+    return hello->version >= WIRE_VERSION && hello->protocol_min <= WIRE_VERSION ? 0
+                                                                                 : -EPROTONOSUPPORT;
 }
 
 static void refuse_hello(struct srv_server *s, int fd, const char *reason)

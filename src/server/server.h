@@ -1,10 +1,11 @@
 /*
- * gmux-server: keeps sessions, their memory and their accounts, and watches over the executor that does the work. Runs
- * no client's code and no device's. One thread, one event loop.
+ * gmux-server: keeps sessions, their memory and their accounts, and watches over the executor that
+ * does the work. Runs no client's code and no device's. One thread, one event loop.
  *
- * A session belongs to one client process. Its life: opening (waiting for the executor and for the client to map its
- * window), attached, failed (sticky error; the executor forgets it), draining (the client is gone, the executor
- * has not yet let go), dead. session.c has the table of what a client may ask in which phase, leave.c the end.
+ * A session belongs to one client process. Its life: opening (waiting for the executor and for the
+ * client to map its window), attached, failed (sticky error; the executor forgets it), draining
+ * (the client is gone, the executor has not yet let go), dead. session.c has the table of what a
+ * client may ask in which phase, leave.c the end.
  */
 #ifndef GMUX_SERVER_SERVER_H
 #define GMUX_SERVER_SERVER_H
@@ -22,8 +23,9 @@
 #include "server/user.h"
 #include "transport/session.h"
 
-#define SRV_WINDOW_MIN    (1ull << 32)
-#define SRV_WINDOWS_SHARE 48u /* a new window is at most this part of what is left: hundreds of clients find some */
+#define SRV_WINDOW_MIN (1ull << 32)
+#define SRV_WINDOWS_SHARE                                                                          \
+    48u /* a new window is at most this part of what is left: hundreds of clients find some */
 
 #define SRV_CLIENTS_MAX     512u
 #define SRV_CONTEXTS_MAX    64u   /* of one session, as are the following */
@@ -57,7 +59,8 @@ struct srv_context {
     uint64_t serial;
 };
 
-/* What the control daemon or the environment says about a client; 0, -1 and NULL where nothing is said. */
+/* What the control daemon or the environment says about a client; 0, -1 and NULL where nothing is
+ * said. */
 struct srv_client {
     uint32_t pid; /* as the control daemon sees it */
     uint32_t uid;
@@ -114,8 +117,9 @@ struct srv_session {
     struct gm_list modules;
     uint32_t next_module;
     struct gm_list contexts;
-    struct srv_charge arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
-    bool arrays_asked;                    /* the executor is being told another amount */
+    struct srv_charge
+        arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
+    bool arrays_asked;      /* the executor is being told another amount */
 
     unsigned pending; /* requests of the client not yet answered */
     unsigned asks;    /* requests to the executor not yet answered; .. */
@@ -123,10 +127,11 @@ struct srv_session {
     bool in_executor; /* the executor knows it, or is being told */
     bool to_replay;   /* the executor has yet to be told again; .. */
     bool to_resume;   /* .. it has been, and does nothing for it yet */
-    bool held_back;  /* what it asks waits until the executor has restored all: it was asking when another one died */
-    bool removing;   /* the executor is being told to forget it: .. */
-    bool stopped;    /* .. nothing of it runs there, and its device memory is not used; .. */
-    bool given_back; /* .. so that it has been given back: the client is gone */
+    bool held_back;   /* what it asks waits until the executor has restored all: it was asking when
+                         another one died */
+    bool removing;    /* the executor is being told to forget it: .. */
+    bool stopped;     /* .. nothing of it runs there, and its device memory is not used; .. */
+    bool given_back;  /* .. so that it has been given back: the client is gone */
     unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 
@@ -145,7 +150,7 @@ struct srv_server {
     const char *device_name; /* of the back end */
     bool private_mode;       /* one client, no control daemon */
     bool multiuser;          /* clients of several users */
-    bool stopping;           /* ends with the last session that has a client, or something that runs */
+    bool stopping; /* ends with the last session that has a client, or something that runs */
     bool ended;
     int exit_status;
 
@@ -171,7 +176,8 @@ struct srv_server {
     unsigned contexts_count;
     uint32_t next_session;
     uint32_t next_group;
-    struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in device_packet */
+    struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in
+                                               device_packet */
     uint32_t devices_count;                 /* 0: not known yet */
     bool guarantees;                        /* the devices give them, and know groups */
     bool memory_apart;                      /* of the devices: srv_keeper_cuda has their memory */
@@ -184,8 +190,8 @@ struct srv_server {
 
 /* Sets up an empty server. 0 or -errno. */
 GM_MUST_CHECK int srv_server_init(struct srv_server *s, const char *device_name);
-/* Serves the control daemon at the other end of `fd`, or one client that says hello there; takes `fd`. Runs until
- * nothing is left to do. Exit status. */
+/* Serves the control daemon at the other end of `fd`, or one client that says hello there; takes
+ * `fd`. Runs until nothing is left to do. Exit status. */
 int srv_server_run_control(struct srv_server *s, int fd);
 int srv_server_run_private(struct srv_server *s, int fd);
 /* One line for server.log. */
@@ -211,14 +217,16 @@ extern const struct srv_peer_ops srv_link_ops;
 void srv_link_ready(struct srv_server *s);
 void srv_link_failed(struct srv_server *s, int result, const char *reason);
 /* `context` 0: the process, which is on no device; state: enum wire_client_state. */
-void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state);
+void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device,
+                           uint32_t state);
 /* A client that was handed over and never had a session. */
 void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why);
 void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
 
 /* --- relink.c --------------------------------------------------------------------------------- */
 
-/* The daemon is gone without having said that we are to end: clients that are there stay, and we look for the next one. */
+/* The daemon is gone without having said that we are to end: clients that are there stay, and we
+ * look for the next one. */
 void srv_relink_begin(struct srv_server *s);
 /* For link.c: the link of the daemon that is gone is closed. */
 void srv_relink_closed(struct srv_server *s);
@@ -234,12 +242,12 @@ void srv_session_place(struct srv_session *c, const struct wire_link_client_grou
 /* New limits hold for it. */
 void srv_session_limit(struct srv_session *c);
 /* What it asked for is replaced, by an administrator; `share_pct` 0, `priority` -1, "": nothing. */
-void srv_session_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits,
-                      const char *memory_ceiling);
+void srv_session_wish(struct srv_session *c, double share_pct, int priority,
+                      const char *memory_limits, const char *memory_ceiling);
 /* An answer; counts the request as done. Nothing is sent if `serial` is 0. */
 void srv_session_status(struct srv_session *c, uint64_t serial, int result);
-void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e, const int *fds,
-                        unsigned fds_count);
+void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e,
+                        const int *fds, unsigned fds_count);
 /* Tells a new executor everything about it that the earlier one knew. */
 void srv_session_replay(struct srv_session *c);
 /* After that: its work goes on. */
@@ -262,14 +270,16 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
 void srv_session_refuse(struct srv_session *c, int result, const char *reason);
 /* Hangs up. */
 void srv_session_drop(struct srv_session *c);
-/* Frees what nothing holds any more: what does not wait for the executor's removal of it, or all of it. */
+/* Frees what nothing holds any more: what does not wait for the executor's removal of it, or all of
+ * it. */
 void srv_session_check_end(struct srv_session *c);
 /* Whether the executor may have memory of the client's, of a device or the host's. */
 static inline bool srv_session_is_mapped(const struct srv_session *c, bool host)
 {
     return c->in_executor && (host || !c->stopped);
 }
-/* Host memory stays with the executor until it has removed the client: it is not taken back one by one. */
+/* Host memory stays with the executor until it has removed the client: it is not taken back one by
+ * one. */
 static inline bool srv_session_holds_host(const struct srv_session *c)
 {
     return c->in_executor && c->removing;
@@ -297,11 +307,11 @@ void srv_modules_replay(struct srv_session *c);
 
 /* --- limits.c --------------------------------------------------------------------------------- */
 
-/* "0=1G,GPU-...=2G", or "*=1G" for all devices, for the device with this ordinal and uuid; UINT64_MAX where it says nothing. Entries that are not
- * well formed are ignored, as MPS does. */
+/* "0=1G,GPU-...=2G", or "*=1G" for all devices, for the device with this ordinal and uuid;
+ * UINT64_MAX where it says nothing. Entries that are not well formed are ignored, as MPS does. */
 uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uuid[16]);
-/* Multiprocessors for a share: rounded down to whole steps of the device, at least one step; all of them for 100 %, and
- * where the device holds nobody to a share. */
+/* Multiprocessors for a share: rounded down to whole steps of the device, at least one step; all of
+ * them for 100 %, and where the device holds nobody to a share. */
 uint32_t srv_limits_multiprocessors(const struct wire_device *d, double share_pct);
 /* "GPU-70f598bb-8246-94c4-2fd3-678326b63d17" */
 #define SRV_UUID_TEXT 41

@@ -1,6 +1,6 @@
 /*
- * A session's life, and the table of what its client may ask when. The client is believed nothing: whatever it sends
- * that it may not ends the connection, with one line in the log.
+ * A session's life, and the table of what its client may ask when. The client is believed nothing:
+ * whatever it sends that it may not ends the connection, with one line in the log.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,12 +23,13 @@ static const struct srv_peer_ops session_ops;
 
 static void update_pause(struct srv_session *c)
 {
-    /* A client that asks faster than the executor answers waits; so does one whose session_ready is being answered. */
+    /* A client that asks faster than the executor answers waits; so does one whose session_ready is
+     * being answered. */
     srv_peer_pause(&c->peer, c->pending >= SRV_PENDING_MAX || c->phase == SRV_ATTACHING);
 }
 
-void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e, const int *fds,
-                        unsigned fds_count)
+void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e,
+                        const int *fds, unsigned fds_count)
 {
     c->pending--;
     if (serial != 0)
@@ -50,9 +51,9 @@ static uint64_t window_size_for(const struct srv_server *s, const struct srv_ses
     for (uint32_t d = 0; d < s->devices_count; d++)
         device += GM_MIN(c->account.limit[srv_device_bytes(d)], s->devices[d].memory_total);
     uint64_t size = SRV_WINDOW_MIN;
-    /* Each area several times what may be allocated on all devices, so that holes do not matter and programs can reserve
-     * ranges as large as the devices; but never more than a part of the addresses left to its user, so that there are
-     * always some for the next client. */
+    /* Each area several times what may be allocated on all devices, so that holes do not matter and
+     * programs can reserve ranges as large as the devices; but never more than a part of the
+     * addresses left to its user, so that there are always some for the next client. */
     while (size / 16 < device && size * 2 <= left / SRV_WINDOWS_SHARE)
         size *= 2;
     return size;
@@ -98,7 +99,8 @@ static uint64_t namespace_of(uint32_t pid)
 }
 
 /* Without memory its memory limits stay as they are. */
-static void take_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits)
+static void take_wish(struct srv_session *c, double share_pct, int priority,
+                      const char *memory_limits)
 {
     char *text = strdup(memory_limits ? memory_limits : "");
     if (text) {
@@ -126,8 +128,11 @@ static void say_full(struct srv_session *c)
         srv_say(s, "Failed to accept new client. Maximum number of clients (%llu) reached.",
                 (unsigned long long)most);
     else
-        srv_say(s, "Failed to accept new client. User %u has %llu clients, which is what he may have of %llu.",
-                c->uid, (unsigned long long)c->user->account.used[SRV_SESSIONS], (unsigned long long)most);
+        srv_say(s,
+                "Failed to accept new client. User %u has %llu clients, which is what he may have "
+                "of %llu.",
+                c->uid, (unsigned long long)c->user->account.used[SRV_SESSIONS],
+                (unsigned long long)most);
 }
 
 void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client)
@@ -199,9 +204,11 @@ static void set_limits(struct srv_session *c)
     c->granted_pct = GM_MIN(s->limits.share_pct, c->share_pct);
     if (c->group && c->group->share_pct > 0)
         c->granted_pct = GM_MIN(c->granted_pct, c->group->share_pct);
-    c->granted_priority = c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
+    c->granted_priority =
+        c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
     for (uint32_t d = 0; d < s->devices_count; d++) {
-        uint64_t limit = GM_MIN(s->limits.memory[d], srv_limits_memory(c->memory_text, d, s->devices[d].uuid.data));
+        uint64_t limit = GM_MIN(s->limits.memory[d],
+                                srv_limits_memory(c->memory_text, d, s->devices[d].uuid.data));
         limit = GM_MIN(limit, srv_limits_memory(c->memory_ceiling, d, s->devices[d].uuid.data));
         if (c->group)
             limit = GM_MIN(limit, c->group->account.limit[srv_device_bytes(d)]);
@@ -241,11 +248,14 @@ static int make_memory(struct srv_session *c)
     set_limits(c);
     c->window_size = window_size_for(c->server, c);
     c->shared_fd = tp_session_create();
-    int r = c->shared_fd < 0 ? c->shared_fd : tp_session_attach(&c->shared, c->shared_fd, TP_SESSION_SIZE);
+    int r = c->shared_fd < 0 ? c->shared_fd
+                             : tp_session_attach(&c->shared, c->shared_fd, TP_SESSION_SIZE);
     if (r == 0)
         r = take_window(c);
-    const struct srv_keeper_ops *device = c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd;
-    const struct srv_keeper_ops *host = c->server->memory_apart ? &srv_keeper_pinned : &srv_keeper_memfd;
+    const struct srv_keeper_ops *device =
+        c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd;
+    const struct srv_keeper_ops *host =
+        c->server->memory_apart ? &srv_keeper_pinned : &srv_keeper_memfd;
     uint64_t half = c->window_size / 2;
     if (r == 0)
         r = srv_area_init(&c->areas[0], "gmux-device", c->window_base, half, device->page);
@@ -306,8 +316,8 @@ void srv_session_offer(struct srv_session *c)
     send_offer(c);
 }
 
-const char *srv_on_session_window_busy(struct srv_session *c, const struct wire_session_window_busy *m,
-                                       uint64_t serial)
+const char *srv_on_session_window_busy(struct srv_session *c,
+                                       const struct wire_session_window_busy *m, uint64_t serial)
 {
     (void)serial;
     c->pending--;
@@ -338,7 +348,8 @@ static void on_client_added(void *arg, int result, struct tp_packet *answer)
     if (c->phase == SRV_ATTACHING) {
         if (result == 0) {
             c->phase = SRV_ATTACHED;
-            srv_say(c->server, "Creating worker thread for client {PID: %u, Context ID: 0}", c->pid);
+            srv_say(c->server, "Creating worker thread for client {PID: %u, Context ID: 0}",
+                    c->pid);
         } else {
             c->in_executor = false;
             c->phase = SRV_FAILED;
@@ -400,7 +411,8 @@ const char *srv_on_session_ready(struct srv_session *c, uint64_t serial)
 
 static void set_client(struct srv_session *c, srv_answer_fn *done)
 {
-    const struct wire_engine_client_set m = { c->id, c->granted_pct, encode_multiprocessors(c), c->granted_priority };
+    const struct wire_engine_client_set m = { c->id, c->granted_pct, encode_multiprocessors(c),
+                                              c->granted_priority };
     srv_engine_client_set(c, &m, done, c);
 }
 
@@ -417,8 +429,8 @@ void srv_session_limit(struct srv_session *c)
     set_client(c, on_limited);
 }
 
-void srv_session_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits,
-                      const char *memory_ceiling)
+void srv_session_wish(struct srv_session *c, double share_pct, int priority,
+                      const char *memory_limits, const char *memory_ceiling)
 {
     take_wish(c, share_pct, priority, memory_limits);
     snprintf(c->memory_ceiling, sizeof(c->memory_ceiling), "%s", memory_ceiling);
@@ -489,7 +501,8 @@ static void on_gone(struct srv_peer *p, bool broke, const char *why)
 {
     struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
     if (broke)
-        srv_say(c->server, "Dropping client {PID: %u, Context ID: 0} of user %u: %s", c->pid, c->uid, why);
+        srv_say(c->server, "Dropping client {PID: %u, Context ID: 0} of user %u: %s", c->pid,
+                c->uid, why);
     srv_session_drop(c);
 }
 

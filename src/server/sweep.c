@@ -21,9 +21,10 @@ void srv_sweeper_close(struct srv_sweeper *w)
 static bool free_slice(struct srv_sweep *s)
 {
     uint64_t size = GM_MIN(s->size, (uint64_t)SRV_SWEEP_SLICE);
-    /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely not cleared for the same
-     * client, whose memfd it stays. */
-    int r = fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)s->offset, (off_t)size);
+    /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely not
+     * cleared for the same client, whose memfd it stays. */
+    int r =
+        fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)s->offset, (off_t)size);
     (void)r;
     s->offset += size;
     s->size -= size;
@@ -45,10 +46,12 @@ static void on_idle(uv_idle_t *idle)
         gm_list_append(&w->turns, &s->link); /* behind the others */
 }
 
-void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, const void *owner, int fd, uint64_t offset, uint64_t size,
-               srv_swept_fn *done)
+void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, const void *owner, int fd,
+               uint64_t offset, uint64_t size, srv_swept_fn *done)
 {
-    *s = (struct srv_sweep) { .owner = owner, .fd = fd, .offset = offset, .size = size, .done = done };
+    *s = (struct srv_sweep) {
+        .owner = owner, .fd = fd, .offset = offset, .size = size, .done = done
+    };
     gm_list_init(&s->link);
     bool closed = uv_is_closing((uv_handle_t *)&w->idle);
     while (!free_slice(s))

@@ -1,7 +1,7 @@
 /*
- * Ranges of memory files whose pages are being freed. For a GiB that takes 0.1 s of the server's only thread, so large ones are
- * freed when the server has nothing else to do, a slice at a time, all of them in turn.
- * Event loop only.
+ * Ranges of memory files whose pages are being freed. For a GiB that takes 0.1 s of the server's
+ * only thread, so large ones are freed when the server has nothing else to do, a slice at a time,
+ * all of them in turn. Event loop only.
  */
 #ifndef GMUX_SERVER_SWEEP_H
 #define GMUX_SERVER_SWEEP_H
@@ -33,9 +33,10 @@ struct srv_sweep {
 
 void srv_sweeper_init(struct srv_sweeper *w, uv_loop_t *loop);
 void srv_sweeper_close(struct srv_sweeper *w);
-/* Frees the pages of a range, then `done`: at once if it is a small one, or the sweeper is closed. `fd` stays the caller's, and open. */
-void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, const void *owner, int fd, uint64_t offset, uint64_t size,
-               srv_swept_fn *done);
+/* Frees the pages of a range, then `done`: at once if it is a small one, or the sweeper is closed.
+ * `fd` stays the caller's, and open. */
+void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, const void *owner, int fd,
+               uint64_t offset, uint64_t size, srv_swept_fn *done);
 /* What that owner waits for is done, cancelled. */
 void srv_sweep_cancel(struct srv_sweeper *w, const void *owner);
 /* As above, for a file that the caller closes: false if nothing was done for lack of memory. */

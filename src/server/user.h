@@ -1,6 +1,7 @@
 /*
- * Users of a server. It has one, unless the control daemon runs with -M: then all users' clients come to the same
- * server, and here is what keeps them apart: each user's account, and the images his programs sent.
+ * Users of a server. It has one, unless the control daemon runs with -M: then all users' clients
+ * come to the same server, and here is what keeps them apart: each user's account, and the images
+ * his programs sent.
  *
  * A user is there while he has sessions. Event loop only.
  */

@@ -48,5 +48,6 @@ int tp_door_connect(const uint8_t name[TP_DOOR_NAME])
     int r = tp_peer(fd, &peer);
     if (r < 0)
         return r;
-    return peer.uid == geteuid() ? gm_take_fd(&fd) : -EPERM; /* a name that is free again may be anybody's */
+    return peer.uid == geteuid() ? gm_take_fd(&fd)
+                                 : -EPERM; /* a name that is free again may be anybody's */
 }

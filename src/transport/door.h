@@ -1,5 +1,6 @@
 /*
- * Finding the door of another private server (server/door.h): a socket in the abstract namespace, whose name is random.
+ * Finding the door of another private server (server/door.h): a socket in the abstract namespace,
+ * whose name is random.
  */
 #ifndef GMUX_TRANSPORT_DOOR_H
 #define GMUX_TRANSPORT_DOOR_H
@@ -12,7 +13,8 @@
 
 /* Listening, not blocking. Descriptor, or -errno. */
 GM_MUST_CHECK int tp_door_listen(const uint8_t name[TP_DOOR_NAME]);
-/* Connected to a process of one's own user, blocking. Descriptor, or -errno: -EPERM if it is another user's. */
+/* Connected to a process of one's own user, blocking. Descriptor, or -errno: -EPERM if it is
+ * another user's. */
 GM_MUST_CHECK int tp_door_connect(const uint8_t name[TP_DOOR_NAME]);
 
 #endif

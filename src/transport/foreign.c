@@ -12,7 +12,8 @@
 
 #include "base/cleanup.h"
 
-/* A file in memory of so many bytes is closed at once: to free the pages of a large one takes its time. */
+/* A file in memory of so many bytes is closed at once: to free the pages of a large one takes its
+ * time. */
 #define LITTLE (1u << 20)
 
 /* What is looked at of a connection that is closed. */
@@ -21,7 +22,8 @@
 /* So many may hang before the others wait. */
 #define CLOSERS_MAX   64u
 #define CLOSERS_STACK (64u << 10)
-/* With more than that open who closes another one gives way: closers are not to fall behind where descriptors come fast. */
+/* With more than that open who closes another one gives way: closers are not to fall behind where
+ * descriptors come fast. */
 #define CLOSING_MAX  64u
 #define GIVES_WAY_NS 5000000l
 
@@ -131,8 +133,9 @@ void tp_packet_discard(struct tp_packet *p)
     p->fds_count = 0;
 }
 
-/* Of a connection that has been shut down: what was sent over it has no descriptors in it, which the kernel would close. Each
- * packet brings credentials, also one without bytes, and the end brings none; for more there is no room, and that is said. */
+/* Of a connection that has been shut down: what was sent over it has no descriptors in it, which
+ * the kernel would close. Each packet brings credentials, also one without bytes, and the end
+ * brings none; for more there is no room, and that is said. */
 static bool has_no_descriptors(int fd)
 {
     char control[CMSG_SPACE(sizeof(struct ucred))];

@@ -1,7 +1,8 @@
 /*
- * Descriptors that somebody else made. What close() of one does is his: that of a connection may linger, that of a file is
- * told to the file system, which may be his own, and a socket's takes along what was passed through it and not received. No
- * loop that serves others may wait for that, nor for fstat(): a descriptor is looked into once it is known to be memory.
+ * Descriptors that somebody else made. What close() of one does is his: that of a connection may
+ * linger, that of a file is told to the file system, which may be his own, and a socket's takes
+ * along what was passed through it and not received. No loop that serves others may wait for that,
+ * nor for fstat(): a descriptor is looked into once it is known to be memory.
  */
 #ifndef GMUX_TRANSPORT_FOREIGN_H
 #define GMUX_TRANSPORT_FOREIGN_H
@@ -12,7 +13,8 @@
 
 /* A file that lives in memory, ours or somebody else's: nothing done to it waits for anybody. */
 bool tp_is_memory(int fd);
-/* Closes it without waiting, some time from now; what is known not to wait, at once. Returns -1. Any thread. */
+/* Closes it without waiting, some time from now; what is known not to wait, at once. Returns -1.
+ * Any thread. */
 int tp_close_foreign(int fd);
 /* As tp_packet_finish(), for packets of somebody who is not trusted. */
 void tp_packet_discard(struct tp_packet *p);

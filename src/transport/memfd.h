@@ -1,22 +1,25 @@
 /*
- * Shared memory by descriptor: sealed memfds. No names, nothing in /dev/shm, gone with the last holder.
+ * Shared memory by descriptor: sealed memfds. No names, nothing in /dev/shm, gone with the last
+ * holder.
  */
 #ifndef GMUX_TRANSPORT_MEMFD_H
 #define GMUX_TRANSPORT_MEMFD_H
 
 #include "base/attr.h"
 
-/* A memfd of `size` bytes, zeroed, that can neither shrink nor grow. Descriptor owned by the caller, or -errno. */
+/* A memfd of `size` bytes, zeroed, that can neither shrink nor grow. Descriptor owned by the
+ * caller, or -errno. */
 GM_MUST_CHECK int tp_memfd_create(const char *name, uint64_t size);
 
 /* As above, with the bytes in it, and sealed against writing as well. */
 GM_MUST_CHECK int tp_memfd_from_bytes(const char *name, const void *data, size_t size);
 
-/* 0 if `fd` is a memfd of exactly `size` bytes that cannot shrink or grow (and, with `readonly`, cannot be written
- * by anybody), so that mapping it is safe: -EBADMSG if not. */
+/* 0 if `fd` is a memfd of exactly `size` bytes that cannot shrink or grow (and, with `readonly`,
+ * cannot be written by anybody), so that mapping it is safe: -EBADMSG if not. */
 GM_MUST_CHECK int tp_memfd_check(int fd, uint64_t size, bool readonly);
 
-/* Maps a whole memfd at an address of the kernel's choice; NULL on failure with errno set. Unmap with munmap. */
+/* Maps a whole memfd at an address of the kernel's choice; NULL on failure with errno set. Unmap
+ * with munmap. */
 void *tp_memfd_map(int fd, size_t size, bool writable);
 
 #endif

@@ -18,12 +18,14 @@ bool tp_names_add(struct tp_session *s, uint32_t module, uint32_t index, const c
 {
     size_t length = strlen(text);
     uint32_t used = atomic_load_explicit(&s->control->names_used, memory_order_relaxed);
-    if (length > TP_NAME_MAX || used > TP_NAMES_BYTES || TP_NAMES_BYTES - used < entry_size((uint32_t)length))
+    if (length > TP_NAME_MAX || used > TP_NAMES_BYTES ||
+        TP_NAMES_BYTES - used < entry_size((uint32_t)length))
         return false;
     const struct head h = { module, index, (uint32_t)length };
     memcpy(s->names + used, &h, sizeof(h));
     memcpy(s->names + used + sizeof(h), text, length);
-    atomic_store_explicit(&s->control->names_used, used + entry_size((uint32_t)length), memory_order_release);
+    atomic_store_explicit(&s->control->names_used, used + entry_size((uint32_t)length),
+                          memory_order_release);
     return true;
 }
 

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Before each text: its size and where it goes. Records start at multiples of 4, so a head never wraps. */
+/* Before each text: its size and where it goes. Records start at multiples of 4, so a head never
+ * wraps. */
 #define HEAD_BYTES   4u
 #define ERROR_STREAM 0x80000000u
 #define REPORT       0x40000000u
@@ -59,7 +60,8 @@ static bool append_or_lose(struct tp_output *o, int fd, const char *text, uint32
     char note[96];
     uint32_t note_size = 0;
     if (o->lost)
-        note_size = (uint32_t)snprintf(note, sizeof(note), "[%llu texts that the device printed were lost here]\n",
+        note_size = (uint32_t)snprintf(note, sizeof(note),
+                                       "[%llu texts that the device printed were lost here]\n",
                                        (unsigned long long)o->lost);
     if (room(o) < record_bytes(size) + (note_size ? record_bytes(note_size) : 0)) {
         o->lost++;

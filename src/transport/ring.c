@@ -1,7 +1,8 @@
 /*
- * Sleeping: the consumer sleeps on `bell`, which everybody who wakes it increments; the producer sleeps on `head`.
- * Each announces itself in its own flag, then looks once more, then sleeps; the other side publishes, then looks at
- * the flag. One full fence on each side between the two steps (tests/model/ring.pml checks the handshake).
+ * Sleeping: the consumer sleeps on `bell`, which everybody who wakes it increments; the producer
+ * sleeps on `head`. Each announces itself in its own flag, then looks once more, then sleeps; the
+ * other side publishes, then looks at the flag. One full fence on each side between the two steps
+ * (tests/model/ring.pml checks the handshake).
  */
 #include "transport/ring.h"
 
@@ -11,14 +12,16 @@
 
 #include "base/clock.h"
 
-void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
+void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data,
+                           uint32_t size)
 {
     *r = (struct tp_ring) { .shared = shared, .data = data, .size = size };
     r->mine = atomic_load_explicit(&shared->tail, memory_order_relaxed);
     r->theirs = atomic_load_explicit(&shared->head, memory_order_acquire);
 }
 
-void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
+void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data,
+                           uint32_t size)
 {
     *r = (struct tp_ring) { .shared = shared, .data = data, .size = size };
     r->mine = atomic_load_explicit(&shared->head, memory_order_relaxed);
@@ -92,8 +95,8 @@ static int wait_for_room(struct tp_ring *r, uint32_t need, const struct tp_wait_
     return result;
 }
 
-int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size, const void *tail,
-                  size_t tail_size, const struct tp_wait_policy *policy)
+int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size,
+                  const void *tail, size_t tail_size, const struct tp_wait_policy *policy)
 {
     struct tp_ring_shared *s = r->shared;
     uint32_t need = (uint32_t)gm_padded(head_size + tail_size);
@@ -108,8 +111,9 @@ int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head
     r->mine += need;
     atomic_store_explicit(&s->tail, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    /* Taken down before the bell moves, so that a consumer that was woken but does not run yet costs one system call
-     * and not one per record; the other order loses a wake-up (the model shows it). */
+    /* Taken down before the bell moves, so that a consumer that was woken but does not run yet
+     * costs one system call and not one per record; the other order loses a wake-up (the model
+     * shows it). */
     if (atomic_load_explicit(&s->consumer_sleeps, memory_order_relaxed) &&
         atomic_exchange_explicit(&s->consumer_sleeps, 0, memory_order_seq_cst))
         tp_ring_wake(s);
@@ -154,8 +158,9 @@ void tp_ring_advance(struct tp_ring *r)
     r->peeked = 0;
     atomic_store_explicit(&s->head, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    /* A producer that waits for room is woken when half of the ring is free, not once per record. It always gets there:
-     * a producer that waits for room waits with more than half of the ring still to be read. */
+    /* A producer that waits for room is woken when half of the ring is free, not once per record.
+     * It always gets there: a producer that waits for room waits with more than half of the ring
+     * still to be read. */
     if (GM_UNLIKELY(atomic_load_explicit(&s->producer_sleeps, memory_order_relaxed)) &&
         r->theirs - r->mine <= r->size / 2)
         tp_futex_wake(&s->head);
@@ -166,8 +171,8 @@ uint32_t tp_ring_bell(const struct tp_ring *r)
     return atomic_load_explicit(&r->shared->bell, memory_order_acquire);
 }
 
-/* Announces the sleep, looks once more, sleeps. The futex itself compares the bell, so that only records need the
- * second look. */
+/* Announces the sleep, looks once more, sleeps. The futex itself compares the bell, so that only
+ * records need the second look. */
 static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint64_t slice_ns, bool for_records)
 {
     struct tp_ring_shared *s = r->shared;

@@ -1,7 +1,8 @@
 /*
- * The command ring: bytes in shared memory, one producer (a client), one consumer (the executor's thread for that
- * client). Records start with struct wire_record and are padded to 8 bytes. Neither side trusts the other: indices
- * are read once and checked, geometry is kept in private memory, a record is copied out before it is looked at.
+ * The command ring: bytes in shared memory, one producer (a client), one consumer (the executor's
+ * thread for that client). Records start with struct wire_record and are padded to 8 bytes. Neither
+ * side trusts the other: indices are read once and checked, geometry is kept in private memory, a
+ * record is copied out before it is looked at.
  *
  * The twelve rules of CONTRIBUTING.md ("Rings") are all kept in this file and its .c.
  */
@@ -11,14 +12,17 @@
 #include "transport/wait.h"
 #include "wire/messages.h"
 
-/* The shared part. Free-running indices. What one side writes all the time lies on a line of its own, and so do the
- * flags, which are read all the time and seldom written: in the steady state only the indices' lines travel between
- * processors. Zero is a valid empty ring. */
+/* The shared part. Free-running indices. What one side writes all the time lies on a line of its
+ * own, and so do the flags, which are read all the time and seldom written: in the steady state
+ * only the indices' lines travel between processors. Zero is a valid empty ring. */
 struct tp_ring_shared {
     _Atomic uint32_t tail GM_ALIGNED(GM_CACHELINE); /* producer writes */
-    _Atomic uint32_t head GM_ALIGNED(GM_CACHELINE); /* consumer writes; a producer without room sleeps on it */
-    _Atomic uint32_t consumer_sleeps GM_ALIGNED(GM_CACHELINE); /* consumer sets, who wakes it takes it down */
-    _Atomic uint32_t bell; /* a producer that wakes the consumer adds one; the consumer sleeps on it */
+    _Atomic uint32_t head
+        GM_ALIGNED(GM_CACHELINE); /* consumer writes; a producer without room sleeps on it */
+    _Atomic uint32_t consumer_sleeps
+        GM_ALIGNED(GM_CACHELINE); /* consumer sets, who wakes it takes it down */
+    _Atomic uint32_t
+        bell; /* a producer that wakes the consumer adds one; the consumer sleeps on it */
     _Atomic uint32_t producer_sleeps GM_ALIGNED(GM_CACHELINE); /* producer writes */
     uint8_t pad[GM_CACHELINE - sizeof(uint32_t)];
 };
@@ -34,19 +38,23 @@ struct tp_ring {
     uint32_t peeked; /* consumer: bytes that tp_ring_advance() gives back */
 };
 
-/* `data` and `size` come from a validated session. Both take over where the shared indices stand. */
-void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size);
-void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size);
+/* `data` and `size` come from a validated session. Both take over where the shared indices stand.
+ */
+void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data,
+                           uint32_t size);
+void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data,
+                           uint32_t size);
 
-/* Producer: appends a record of two parts (the second may be empty), publishes it and wakes the consumer if it
- * sleeps. head->size must be set to the sum; or the first part is several whole records, padded, and no longer than half
- * the ring. Waits for room by `policy`. 0, or what the watchdog returned;
- * -EBADMSG if the consumer's index is impossible. */
-GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size, const void *tail,
-                                size_t tail_size, const struct tp_wait_policy *policy);
+/* Producer: appends a record of two parts (the second may be empty), publishes it and wakes the
+ * consumer if it sleeps. head->size must be set to the sum; or the first part is several whole
+ * records, padded, and no longer than half the ring. Waits for room by `policy`. 0, or what the
+ * watchdog returned; -EBADMSG if the consumer's index is impossible. */
+GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size,
+                                const void *tail, size_t tail_size,
+                                const struct tp_wait_policy *policy);
 
-/* Consumer: copies the next record to `out` without consuming it. 1: one is there and wire_record_check() holds;
- * 0: empty; -EBADMSG: the producer broke the ring. */
+/* Consumer: copies the next record to `out` without consuming it. 1: one is there and
+ * wire_record_check() holds; 0: empty; -EBADMSG: the producer broke the ring. */
 GM_MUST_CHECK int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size);
 /* Consumer: the record last peeked is done with. */
 void tp_ring_advance(struct tp_ring *r);
@@ -54,24 +62,28 @@ void tp_ring_advance(struct tp_ring *r);
 bool tp_ring_more(struct tp_ring *r);
 /* Consumer: true if something is there. */
 bool tp_ring_pending(struct tp_ring *r);
-/* Consumer: where the bell stands. Read it, then look at whatever a kick announces (gates, orders to stop), then pass
- * it to tp_ring_wait(): a kick in between is not lost. */
+/* Consumer: where the bell stands. Read it, then look at whatever a kick announces (gates, orders
+ * to stop), then pass it to tp_ring_wait(): a kick in between is not lost. */
 uint32_t tp_ring_bell(const struct tp_ring *r);
-/* Consumer: looks for up to `spin_ns`; true once a record is there or the bell has moved on from `bell`. */
+/* Consumer: looks for up to `spin_ns`; true once a record is there or the bell has moved on from
+ * `bell`. */
 bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns);
 /* Consumer: sleeps until then. Returns after at most one slice. */
 void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 /* Consumer: the same without looking at records: for one that cannot take more just now. */
 void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns);
-/* Consumer: sleeps without saying so: somebody else on its side looks at the ring meanwhile and wakes it. The only one here that
- * may be called beside another thread's consumer calls. Returns after at most one slice. */
+/* Consumer: sleeps without saying so: somebody else on its side looks at the ring meanwhile and
+ * wakes it. The only one here that may be called beside another thread's consumer calls. Returns
+ * after at most one slice. */
 void tp_ring_sleep(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
-/* Consumer: nobody looks at the ring any more, and who is in tp_ring_sleep() has to be woken from now on. False: a record is there, or
- * the bell has moved on from `bell`, and nothing has changed. */
+/* Consumer: nobody looks at the ring any more, and who is in tp_ring_sleep() has to be woken from
+ * now on. False: a record is there, or the bell has moved on from `bell`, and nothing has changed.
+ */
 GM_MUST_CHECK bool tp_ring_look_no_more(struct tp_ring *r, uint32_t bell);
 /* Anybody: makes the consumer return from tp_ring_wait() and tp_ring_sleep(). */
 void tp_ring_kick(struct tp_ring_shared *shared);
-/* As above, without trusting the shared flag that says whether it sleeps: for orders that must arrive. */
+/* As above, without trusting the shared flag that says whether it sleeps: for orders that must
+ * arrive. */
 void tp_ring_wake(struct tp_ring_shared *shared);
 
 #endif

@@ -39,7 +39,8 @@ int tp_session_create(void)
 
 static bool table_fits(uint64_t at, uint64_t count, uint64_t each, uint64_t size)
 {
-    return at >= TP_STREAMS_AT && at % GM_CACHELINE == 0 && count != 0 && at <= size && count <= (size - at) / each;
+    return at >= TP_STREAMS_AT && at % GM_CACHELINE == 0 && count != 0 && at <= size &&
+           count <= (size - at) / each;
 }
 
 static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
@@ -48,12 +49,14 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
         return false;
     if (!table_fits(h->streams_at, h->streams, sizeof(struct tp_stream_slot), size) ||
         !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
-        !table_fits(h->ring_at, h->ring_size, 1, size) || !table_fits(h->reply_at, h->reply_size, 1, size) ||
+        !table_fits(h->ring_at, h->ring_size, 1, size) ||
+        !table_fits(h->reply_at, h->reply_size, 1, size) ||
         !table_fits(h->output_at, h->output_size, 1, size) ||
         !table_fits(h->parts_at, h->parts, sizeof(struct tp_part), size) ||
         !table_fits(h->names_at, h->names_size, 1, size))
         return false;
-    if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* tables elsewhere have this many places */
+    if (h->streams > TP_STREAMS ||
+        h->events > TP_EVENTS) /* tables elsewhere have this many places */
         return false;
     if (h->names_size != TP_NAMES_BYTES || h->parts != TP_PARTS || h->parts_at > h->names_at ||
         h->names_at - h->parts_at < TP_PARTS * sizeof(struct tp_part) ||
@@ -61,7 +64,8 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
         return false;
     if (h->output_size != TP_OUTPUT_BYTES || (uint64_t)h->reply_at + h->reply_size > h->output_at)
         return false;
-    if (h->reply_size != sizeof(struct tp_reply) || !gm_is_pow2(h->ring_size) || h->ring_size < 2 * WIRE_RECORD_MAX)
+    if (h->reply_size != sizeof(struct tp_reply) || !gm_is_pow2(h->ring_size) ||
+        h->ring_size < 2 * WIRE_RECORD_MAX)
         return false;
     uint64_t streams_end = h->streams_at + (uint64_t)h->streams * sizeof(struct tp_stream_slot);
     uint64_t events_end = h->events_at + (uint64_t)h->events * sizeof(struct tp_event_slot);
@@ -87,7 +91,8 @@ int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
         munmap(base, size);
         return -EBADMSG;
     }
-    (void)madvise(base, size, MADV_DONTFORK); /* rings are not inherited; a fork's child has no session */
+    (void)madvise(base, size,
+                  MADV_DONTFORK); /* rings are not inherited; a fork's child has no session */
     s->base = base;
     s->size = size;
     s->control = (struct tp_session_control *)(void *)(base + TP_CONTROL_AT);
@@ -117,8 +122,8 @@ bool tp_session_fail(struct tp_session *s, uint32_t result, uint64_t fault_addre
     if (atomic_load_explicit(&s->control->error, memory_order_relaxed) != 0)
         return false;
     atomic_store_explicit(&s->control->fault_address, fault_address, memory_order_relaxed);
-    return atomic_compare_exchange_strong_explicit(&s->control->error, &none, result, memory_order_release,
-                                                   memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&s->control->error, &none, result,
+                                                   memory_order_release, memory_order_relaxed);
 }
 
 void tp_session_release_waiters(struct tp_session *s)
@@ -127,7 +132,9 @@ void tp_session_release_waiters(struct tp_session *s)
     for (uint32_t i = 0; i < s->streams_count; i++)
         tp_word_publish(&s->streams[i].completed, TP_SEQ_FAILED);
     tp_word_publish(&c->replied, TP_SEQ_FAILED);
-    /* The host-function thread and a producer that waits for room look at the error word when woken. */
-    tp_word_publish(&c->arrivals, atomic_load_explicit(&c->arrivals.value, memory_order_relaxed) + 1);
+    /* The host-function thread and a producer that waits for room look at the error word when
+     * woken. */
+    tp_word_publish(&c->arrivals,
+                    atomic_load_explicit(&c->arrivals.value, memory_order_relaxed) + 1);
     tp_futex_wake(&c->ring.head);
 }

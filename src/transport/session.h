@@ -1,7 +1,7 @@
 /*
  * Session memory: one sealed memfd per client, made by the server, mapped by client and executor.
  *
- *   0            struct tp_session_header   facts, written by the server before anybody else sees the memory
+ *   0            struct tp_session_header   facts, written by the server before others see it
  *   4096         struct tp_session_control  flags and words that move
  *   streams_at   struct tp_stream_slot[TP_STREAMS]
  *   events_at    struct tp_event_slot[TP_EVENTS]
@@ -11,20 +11,24 @@
  *   parts_at     struct tp_part[TP_PARTS]: the client's green contexts
  *   names_at     which functions the client has found, for an executor that takes over (names.h)
  *
- * Who writes what is said at each field. Everything here may be changed at any time by a hostile client: the executor
- * keeps private copies of what its own decisions rest on, and the client of what its own rest on.
+ * Who writes what is said at each field. Everything here may be changed at any time by a hostile
+ * client: the executor keeps private copies of what its own decisions rest on, and the client of
+ * what its own rest on.
  *
- * Streams and completion. The client numbers the operations of each stream 1, 2, 3 .. (struct wire_record.seq). The
- * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last
- * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued. A
- * number used again after `retire`, on the same device, goes on counting where it stood, so that completion words only grow and an old
- * (stream, seq) pair stays answerable: a client that waits for a stream that is not there waits for something already done.
+ * Streams and completion. The client numbers the operations of each stream 1, 2, 3 .. (struct
+ * wire_record.seq). The executor stores in `accepted` the last one handed to the device and the
+ * device publishes in `completed` the last one finished; operations of a stream finish in order.
+ * "Stream idle" is completed == what the client last issued. A number used again after `retire`, on
+ * the same device, goes on counting where it stood, so that completion words only grow and an old
+ * (stream, seq) pair stays answerable: a client that waits for a stream that is not there waits for
+ * something already done.
  *
- * A client with a sticky error has no thread reading its ring any more. All its streams then stand at TP_SEQ_FAILED, so
- * that a thread that waits returns and sees the error.
+ * A client with a sticky error has no thread reading its ring any more. All its streams then stand
+ * at TP_SEQ_FAILED, so that a thread that waits returns and sees the error.
  *
- * An executor that was replaced: the server compares the two words. Where they are equal nothing was in flight, and
- * the next executor goes on reading the ring where it stands; elsewhere the client gets a sticky error.
+ * An executor that was replaced: the server compares the two words. Where they are equal nothing
+ * was in flight, and the next executor goes on reading the ring where it stands; elsewhere the
+ * client gets a sticky error.
  */
 #ifndef GMUX_TRANSPORT_SESSION_H
 #define GMUX_TRANSPORT_SESSION_H
@@ -73,42 +77,52 @@ struct tp_output_shared {
 
 struct tp_session_control {
     /* executor and server write, client reads */
-    _Atomic uint32_t error GM_ALIGNED(GM_CACHELINE);  /* sticky CUresult, 0 = none; first one wins */
-    _Atomic uint32_t generation;                      /* executors so far; changes when one is replaced */
-    _Atomic uint64_t fault_address;                   /* of the error, 0 = not known */
-    _Atomic uint32_t share_permille;                  /* granted share, live */
-    _Atomic uint32_t multiprocessors[TP_DEVICES];     /* what it comes to on each device, live; 0: not said */
-    struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
-    struct tp_word replied GM_ALIGNED(GM_CACHELINE);  /* number of the last call that is answered; executor writes */
+    _Atomic uint32_t error GM_ALIGNED(GM_CACHELINE); /* sticky CUresult, 0 = none; first one wins */
+    _Atomic uint32_t generation;     /* executors so far; changes when one is replaced */
+    _Atomic uint64_t fault_address;  /* of the error, 0 = not known */
+    _Atomic uint32_t share_permille; /* granted share, live */
+    _Atomic uint32_t
+        multiprocessors[TP_DEVICES]; /* what it comes to on each device, live; 0: not said */
+    struct tp_word arrivals
+        GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
+    struct tp_word replied
+        GM_ALIGNED(GM_CACHELINE); /* number of the last call that is answered; executor writes */
     struct tp_ring_shared ring;
     struct tp_output_shared output;
     /* client writes, an executor that takes over reads */
     _Atomic uint32_t names_used GM_ALIGNED(GM_CACHELINE); /* bytes of the names */
-    _Atomic uint32_t mortal; /* things of the client that the last executor has taken along: it cannot go on */
+    _Atomic uint32_t
+        mortal; /* things of the client that the last executor has taken along: it cannot go on */
 };
 
 struct tp_stream_slot {
     /* device writes */
     struct tp_word completed GM_ALIGNED(GM_CACHELINE);
     _Atomic uint64_t accepted; /* executor writes */
-    _Atomic uint64_t arrived;  /* seq of the gate that the stream stands at or last passed; device writes */
-    _Atomic uint64_t looked;   /* what a word that the stream waits for was, last; device writes and reads */
+    _Atomic uint64_t
+        arrived; /* seq of the gate that the stream stands at or last passed; device writes */
+    _Atomic uint64_t
+        looked; /* what a word that the stream waits for was, last; device writes and reads */
     /* client writes, at its gates; the device, where the stream has waited for a value */
-    _Atomic uint64_t gate GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
-    _Atomic int32_t priority;                       /* read when the first record of the stream arrives .. */
-    _Atomic uint32_t device;                        /* .. as is this, which holds for all streams of the number */
-    _Atomic uint32_t part; /* .. and this: which part of the client's multiprocessors; 0: all of them */
+    _Atomic uint64_t gate
+        GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
+    _Atomic int32_t priority;     /* read when the first record of the stream arrives .. */
+    _Atomic uint32_t device;      /* .. as is this, which holds for all streams of the number */
+    _Atomic uint32_t
+        part; /* .. and this: which part of the client's multiprocessors; 0: all of them */
 };
 _Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
 
-/* Some of the client's multiprocessors on a device, by its number: groups that a split made of all of them, or of another part.
- * The client writes it before a stream names it, and never again. There is no number 0: that is all of them. */
+/* Some of the client's multiprocessors on a device, by its number: groups that a split made of all
+ * of them, or of another part. The client writes it before a stream names it, and never again.
+ * There is no number 0: that is all of them. */
 struct tp_part {
-    _Atomic uint64_t groups[2]; /* bit for each; the last one, TP_PART_GROUPS: what the split left over */
-    _Atomic uint32_t of;        /* what was split: a smaller number, or 0 .. */
-    _Atomic uint32_t flags;     /* .. and how: CUdevSmResourceSplit_flags, */
-    _Atomic uint32_t minimum;   /* multiprocessors of each group, at least, */
-    _Atomic uint32_t wanted;    /* and how many groups. */
+    _Atomic uint64_t
+        groups[2];       /* bit for each; the last one, TP_PART_GROUPS: what the split left over */
+    _Atomic uint32_t of; /* what was split: a smaller number, or 0 .. */
+    _Atomic uint32_t flags;   /* .. and how: CUdevSmResourceSplit_flags, */
+    _Atomic uint32_t minimum; /* multiprocessors of each group, at least, */
+    _Atomic uint32_t wanted;  /* and how many groups. */
 };
 _Static_assert(sizeof(struct tp_part) == 32, "layout");
 
@@ -139,7 +153,8 @@ _Static_assert(sizeof(struct tp_reply) == TP_REPLY_BYTES, "layout");
 _Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
 _Static_assert(TP_RING_AT % 4096 == 0, "layout");
 
-/* A process's view of a mapped session: geometry checked once, then only this private copy is used. */
+/* A process's view of a mapped session: geometry checked once, then only this private copy is used.
+ */
 struct tp_session {
     void *base;
     size_t size;
@@ -159,15 +174,16 @@ struct tp_session {
 /* Server: a new session's memfd with its header written. Descriptor, or -errno. */
 GM_MUST_CHECK int tp_session_create(void);
 
-/* Maps and checks a session. 0; -EBADMSG if memory or header is not a session of this version; -errno. */
+/* Maps and checks a session. 0; -EBADMSG if memory or header is not a session of this version;
+ * -errno. */
 GM_MUST_CHECK int tp_session_attach(struct tp_session *s, int fd, uint64_t size);
 void tp_session_detach(struct tp_session *s);
 
 /* Sets the sticky error unless there is one. True if this call set it. */
 bool tp_session_fail(struct tp_session *s, uint32_t result, uint64_t fault_address);
 
-/* Moves every stream to TP_SEQ_FAILED and wakes everybody who waits. After tp_session_fail(), when no device works for
- * the client any more. */
+/* Moves every stream to TP_SEQ_FAILED and wakes everybody who waits. After tp_session_fail(), when
+ * no device works for the client any more. */
 void tp_session_release_waiters(struct tp_session *s);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A number is taken in two steps, either of which may be a program's last. The first writes number and recorder in one
- * word, and makes it taken. The second makes it the last one that there is; a program that finds it missing does it instead.
+ * A number is taken in two steps, either of which may be a program's last. The first writes number
+ * and recorder in one word, and makes it taken. The second makes it the last one that there is; a
+ * program that finds it missing does it instead.
  */
 #include "transport/signal.h"
 
@@ -27,8 +28,8 @@ int tp_signal_take(struct tp_signal *s, uint32_t recorder, uint64_t in_order, ui
         }
         if (n != in_order && !tp_signal_reached(s, n - TP_SIGNAL_WORDS))
             return -EAGAIN;
-        if (atomic_compare_exchange_strong_explicit(word, &before, (uint64_t)recorder << 32 | n, memory_order_seq_cst,
-                                                    memory_order_relaxed)) {
+        if (atomic_compare_exchange_strong_explicit(word, &before, (uint64_t)recorder << 32 | n,
+                                                    memory_order_seq_cst, memory_order_relaxed)) {
             advance(s, n);
             *number = n;
             return 0;
@@ -41,7 +42,8 @@ void tp_signal_store(struct tp_signal *s, uint32_t number)
     _Atomic uint32_t *word = &s->done[number % TP_SIGNAL_WORDS];
     uint32_t done = atomic_load_explicit(word, memory_order_relaxed);
     while ((int32_t)(done - number) < 0 &&
-           !atomic_compare_exchange_weak_explicit(word, &done, number, memory_order_release, memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(word, &done, number, memory_order_release,
+                                                  memory_order_relaxed))
         ;
 }
 

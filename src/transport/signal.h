@@ -1,16 +1,19 @@
 /*
- * Signals: a page of host memory in which programs of one user tell each other how far an event has come. A program that
- * records the event takes the next number and has its device store that number into `done` when the stream has come so
- * far; a program that waits, waits for the number that was the last when it asked.
+ * Signals: a page of host memory in which programs of one user tell each other how far an event has
+ * come. A program that records the event takes the next number and has its device store that number
+ * into `done` when the stream has come so far; a program that waits, waits for the number that was
+ * the last when it asked.
  *
- * `done` is several words because records in different streams may finish in any order; a number uses the word of its
- * remainder, and that word only after the number before it there has been stored.
+ * `done` is several words because records in different streams may finish in any order; a number
+ * uses the word of its remainder, and that word only after the number before it there has been
+ * stored.
  *
- * Whose a number is stands beside it, from the moment it is taken: what a program has recorded when it ends is never
- * stored by its device, and the server does so, once nothing of that program runs any more.
+ * Whose a number is stands beside it, from the moment it is taken: what a program has recorded when
+ * it ends is never stored by its device, and the server does so, once nothing of that program runs
+ * any more.
  *
- * Everything in it may be wrong: all who have the page can write it. It only says when to go on. Who scribbles in it can
- * keep those waiting that share the page, and nobody else.
+ * Everything in it may be wrong: all who have the page can write it. It only says when to go on.
+ * Who scribbles in it can keep those waiting that share the page, and nobody else.
  */
 #ifndef GMUX_TRANSPORT_SIGNAL_H
 #define GMUX_TRANSPORT_SIGNAL_H
@@ -24,8 +27,8 @@
 #define TP_SIGNAL_WORDS 8u
 
 struct tp_signal {
-    _Atomic uint64_t
-        records[TP_SIGNAL_WORDS]; /* the last number that uses the word, and in the upper half whose it is */
+    _Atomic uint64_t records[TP_SIGNAL_WORDS]; /* the last number that uses the word, and in the
+                                                  upper half whose it is */
     _Atomic uint32_t done[TP_SIGNAL_WORDS];
     _Atomic uint32_t recorded; /* number of the last record */
     uint32_t reserved[7];
@@ -37,10 +40,12 @@ struct tp_signal_page {
 };
 _Static_assert(sizeof(struct tp_signal_page) == TP_SIGNAL_PAGE, "layout");
 
-/* A client's name in these pages, which no other client of the server has while it has its window: not 0. Private servers
- * share pages, too: the lower bits of the server's process number tell them apart. */
-#define TP_SIGNAL_WINDOW_BITS  32u /* windows are aligned to 2 to the power of this, at least */
-#define TP_SIGNAL_SERVER_SHIFT (47u - TP_SIGNAL_WINDOW_BITS) /* addresses of programs have 47 bits */
+/* A client's name in these pages, which no other client of the server has while it has its window:
+ * not 0. Private servers share pages, too: the lower bits of the server's process number tell them
+ * apart. */
+#define TP_SIGNAL_WINDOW_BITS 32u /* windows are aligned to 2 to the power of this, at least */
+#define TP_SIGNAL_SERVER_SHIFT                                                                     \
+    (47u - TP_SIGNAL_WINDOW_BITS) /* addresses of programs have 47 bits */
 static inline uint32_t tp_signal_recorder(uint64_t window_base, uint32_t server_pid)
 {
     return server_pid << TP_SIGNAL_SERVER_SHIFT | (uint32_t)(window_base >> TP_SIGNAL_WINDOW_BITS);
@@ -59,8 +64,9 @@ static inline bool tp_signal_is_of(const struct tp_signal *s, uint32_t number, u
            ((uint64_t)recorder << 32 | number);
 }
 
-/* Takes the next number for `recorder`. 0; -EAGAIN: the number before it in its word has not been stored, and the next
- * one is not `in_order`, of which the caller knows that its device stores it after that one. */
+/* Takes the next number for `recorder`. 0; -EAGAIN: the number before it in its word has not been
+ * stored, and the next one is not `in_order`, of which the caller knows that its device stores it
+ * after that one. */
 #define TP_SIGNAL_NONE UINT64_MAX /* for `in_order` */
 int tp_signal_take(struct tp_signal *s, uint32_t recorder, uint64_t in_order, uint32_t *number);
 

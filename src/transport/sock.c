@@ -122,15 +122,17 @@ int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count
 
 int tp_recv(int fd, struct tp_packet *p)
 {
-    /* Room for all that a packet can bring: the kernel would close the others, which is not to be waited for. */
+    /* Room for all that a packet can bring: the kernel would close the others, which is not to be
+     * waited for. */
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(sizeof(int) * SCM_FDS_MAX)];
     } control;
     struct iovec iov = { .iov_base = p->data, .iov_len = sizeof(p->data) };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)
-    };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.space,
+                        .msg_controllen = sizeof(control.space) };
     ssize_t n;
     bool bad = false;
 

@@ -1,6 +1,7 @@
 /*
- * SOCK_SEQPACKET sockets between gmux processes: one packet is one message, descriptors travel with it, and who
- * the peer is comes from the kernel. Descriptors received are CLOEXEC and owned by the packet until taken.
+ * SOCK_SEQPACKET sockets between gmux processes: one packet is one message, descriptors travel with
+ * it, and who the peer is comes from the kernel. Descriptors received are CLOEXEC and owned by the
+ * packet until taken.
  */
 #ifndef GMUX_TRANSPORT_SOCK_H
 #define GMUX_TRANSPORT_SOCK_H
@@ -11,8 +12,8 @@
 
 #define TP_FDS_MAX 4
 
-/* A received packet. tp_packet_finish() closes the descriptors nobody took. Big (64 KiB): keep one per connection or
- * thread, not many on the stack. */
+/* A received packet. tp_packet_finish() closes the descriptors nobody took. Big (64 KiB): keep one
+ * per connection or thread, not many on the stack. */
 struct tp_packet {
     struct wire_header header;
     struct wire_dec body; /* positioned behind the header */
@@ -31,9 +32,11 @@ struct tp_peer {
 /* Longest directory that leaves room for "/control_privileged" in sun_path. */
 #define TP_DIRECTORY_MAX 87u
 
-/* Bound and listening, mode 0666 set by the caller. Descriptor, or -errno (-ENAMETOOLONG, -EADDRINUSE ..). */
+/* Bound and listening, mode 0666 set by the caller. Descriptor, or -errno (-ENAMETOOLONG,
+ * -EADDRINUSE ..). */
 GM_MUST_CHECK int tp_listen(const char *path);
-/* Connected, blocking. Descriptor, or -errno: -EAGAIN if nobody has accepted in 10 s the connections before this one. */
+/* Connected, blocking. Descriptor, or -errno: -EAGAIN if nobody has accepted in 10 s the
+ * connections before this one. */
 GM_MUST_CHECK int tp_connect(const char *path);
 /* As above, without waiting: -EAGAIN if it cannot be at once. The socket does not block. */
 GM_MUST_CHECK int tp_connect_now(const char *path);
@@ -46,13 +49,15 @@ GM_MUST_CHECK int tp_make_nonblocking(int fd);
 /* Who connected, from SO_PEERCRED. 0 or -errno. */
 GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
 
-/* Sends what was encoded, with up to TP_FDS_MAX descriptors (which stay the caller's). Blocks if the socket does;
- * never raises SIGPIPE. 0, -EPIPE/-ECONNRESET when the peer is gone, -EMSGSIZE if the encoder overflowed, -EAGAIN. */
+/* Sends what was encoded, with up to TP_FDS_MAX descriptors (which stay the caller's). Blocks if
+ * the socket does; never raises SIGPIPE. 0, -EPIPE/-ECONNRESET when the peer is gone, -EMSGSIZE if
+ * the encoder overflowed, -EAGAIN. */
 GM_MUST_CHECK int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count);
 
-/* Receives one packet. 1: got one; 0: peer closed; -EAGAIN on an empty non-blocking socket; -EBADMSG: the packet or
- * its header is malformed, or it had more descriptors than fit (they are closed); -EMFILE: it is well-formed, and here
- * without its descriptors, since this process has as many as it may; other -errno. */
+/* Receives one packet. 1: got one; 0: peer closed; -EAGAIN on an empty non-blocking socket;
+ * -EBADMSG: the packet or its header is malformed, or it had more descriptors than fit (they are
+ * closed); -EMFILE: it is well-formed, and here without its descriptors, since this process has as
+ * many as it may; other -errno. */
 GM_MUST_CHECK int tp_recv(int fd, struct tp_packet *p);
 
 /* Takes descriptor `i` out of the packet; -1 if there is none. */

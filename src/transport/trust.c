@@ -16,7 +16,8 @@ static bool is_named(uid_t uid)
         return false;
     if (gm_parse_u64(name, UINT32_MAX - 1, &number))
         return uid == (uid_t)number;
-    return getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) == 0 && found && found->pw_uid == uid;
+    return getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) == 0 && found &&
+           found->pw_uid == uid;
 }
 
 bool tp_daemon_is_trusted(uid_t uid)

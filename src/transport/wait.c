@@ -1,9 +1,11 @@
 /*
- * Sleeping on a 64-bit word with a 32-bit futex: the futex is the low half, which changes with every publication
- * unless exactly a multiple of 2^32 are published between reading and sleeping; a slice ends that, too.
+ * Sleeping on a 64-bit word with a 32-bit futex: the futex is the low half, which changes with
+ * every publication unless exactly a multiple of 2^32 are published between reading and sleeping; a
+ * slice ends that, too.
  *
- * The handshake is Dekker's: the waiter announces itself and then looks at the value, the publisher stores the value
- * and then looks for sleepers; with a full fence between the two steps on both sides at least one sees the other.
+ * The handshake is Dekker's: the waiter announces itself and then looks at the value, the publisher
+ * stores the value and then looks for sleepers; with a full fence between the two steps on both
+ * sides at least one sees the other.
  */
 #include "transport/wait.h"
 

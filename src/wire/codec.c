@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is little-endian; add swaps here");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the wire format is little-endian; add swaps here");
 
 void wire_enc_init(struct wire_enc *e, void *buffer, size_t capacity)
 {
@@ -108,20 +109,21 @@ struct wire_header wire_dec_begin(struct wire_dec *d, const void *packet, size_t
     return h;
 }
 
-#define GET_SCALAR(suffix, type)                                                                                     \
-    type wire_get_##suffix(struct wire_dec *d)                                                                       \
-    {                                                                                                                \
-        type v = 0;                                                                                                  \
-        const void *p = get(d, sizeof(v));                                                                           \
-        if (p)                                                                                                       \
-            memcpy(&v, p, sizeof(v));                                                                                \
-        return v;                                                                                                    \
+#define GET_SCALAR(suffix, type)                                                                   \
+    type wire_get_##suffix(struct wire_dec *d)                                                     \
+    {                                                                                              \
+        type v = 0;                                                                                \
+        const void *p = get(d, sizeof(v));                                                         \
+        if (p)                                                                                     \
+            memcpy(&v, p, sizeof(v));                                                              \
+        return v;                                                                                  \
     }
 GET_SCALAR(u32, uint32_t)
 GET_SCALAR(u64, uint64_t)
 GET_SCALAR(i32, int32_t)
 
-/* Neither NaN nor infinities: no number we send is one, and comparisons with limits would not catch them. */
+/* Neither NaN nor infinities: no number we send is one, and comparisons with limits would not catch
+ * them. */
 double wire_get_f64(struct wire_dec *d)
 {
     double v = 0;

@@ -1,10 +1,12 @@
 /*
- * Encoder and decoder of packets. All numbers little-endian; strings and byte runs are length-prefixed.
+ * Encoder and decoder of packets. All numbers little-endian; strings and byte runs are
+ * length-prefixed.
  *
- * Errors are sticky: a decoder that would read out of bounds, or meets a string that is too long or has a NUL
- * inside, sets `fatal` and returns zeros from then on, so that generated code has no error branches. The caller
- * looks once, with wire_dec_finish(), and drops the peer. The same for an encoder that runs out of room.
- * A list in a message that decoded well is well formed itself: its elements can be read without another look.
+ * Errors are sticky: a decoder that would read out of bounds, or meets a string that is too long or
+ * has a NUL inside, sets `fatal` and returns zeros from then on, so that generated code has no
+ * error branches. The caller looks once, with wire_dec_finish(), and drops the peer. The same for
+ * an encoder that runs out of room. A list in a message that decoded well is well formed itself:
+ * its elements can be read without another look.
  *
  * Any thread; no allocation. Decoded strings and bytes point into the packet.
  */

@@ -1,4 +1,5 @@
-/* Arrays: shapes, copies of every kind with them, their memory, and what is refused. A software device has none. */
+/* Arrays: shapes, copies of every kind with them, their memory, and what is refused. A software
+ * device has none. */
 #include "tap.h"
 
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static uint8_t *made(size_t n)
     return p;
 }
 
-static CUarray make(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels, unsigned flags)
+static CUarray make(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels,
+                    unsigned flags)
 {
     const CUDA_ARRAY3D_DESCRIPTOR desc = { w, h, d, format, channels, flags };
     CUarray a = NULL;
@@ -43,8 +45,8 @@ static CUarray make(size_t w, size_t h, size_t d, CUarray_format format, unsigne
     return a;
 }
 
-static void shape_is(CUarray a, size_t w, size_t h, size_t d, CUarray_format format, unsigned channels,
-                     unsigned flags)
+static void shape_is(CUarray a, size_t w, size_t h, size_t d, CUarray_format format,
+                     unsigned channels, unsigned flags)
 {
     CUDA_ARRAY3D_DESCRIPTOR is = { 0 };
     CUDA_ARRAY_DESCRIPTOR flat = { 0 };
@@ -81,8 +83,10 @@ static void shapes(void)
     };
     needs_arrays();
     for (size_t i = 0; i < COUNT(known); i++) {
-        CUarray a = make(known[i].w, known[i].h, known[i].d, known[i].format, known[i].channels, known[i].flags);
-        shape_is(a, known[i].w, known[i].h, known[i].d, known[i].format, known[i].channels, known[i].flags);
+        CUarray a = make(known[i].w, known[i].h, known[i].d, known[i].format, known[i].channels,
+                         known[i].flags);
+        shape_is(a, known[i].w, known[i].h, known[i].d, known[i].format, known[i].channels,
+                 known[i].flags);
         OK(cuArrayDestroy(a));
     }
 }
@@ -106,7 +110,8 @@ static void bad_shapes(void)
     for (size_t i = 0; i < COUNT(bad); i++) {
         CUresult r = cuArray3DCreate(&a, &bad[i]);
         if (r != CUDA_ERROR_INVALID_VALUE)
-            tap_fail(__FILE__, __LINE__, "shape %zu gives %d, not %d", i, (int)r, CUDA_ERROR_INVALID_VALUE);
+            tap_fail(__FILE__, __LINE__, "shape %zu gives %d, not %d", i, (int)r,
+                     CUDA_ERROR_INVALID_VALUE);
     }
     IS(cuArray3DCreate(NULL, &bad[0]), CUDA_ERROR_INVALID_VALUE);
     IS(cuArray3DCreate(&a, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -261,7 +266,9 @@ static void volumes(void)
     static const struct {
         size_t w, h, d;
         unsigned flags;
-    } known[] = { { 24, 10, 6, 0 }, { 24, 10, 6, CUDA_ARRAY3D_LAYERED }, { 16, 16, 6, CUDA_ARRAY3D_CUBEMAP } };
+    } known[] = { { 24, 10, 6, 0 },
+                  { 24, 10, 6, CUDA_ARRAY3D_LAYERED },
+                  { 16, 16, 6, CUDA_ARRAY3D_CUBEMAP } };
     needs_arrays();
     for (size_t i = 0; i < COUNT(known); i++) {
         size_t w = 4 * known[i].w, h = known[i].h, d = known[i].d, n = w * h * d;
@@ -291,7 +298,9 @@ static void volumes(void)
         OK(cuStreamSynchronize(NULL));
         for (size_t z = 0; z < 3; z++)
             for (size_t y = 0; y < 5; y++)
-                EQ(memcmp(to + ((z + 1) * h + y + 1) * w + 4, from + ((z + 2) * h + y + 3) * w + 8, 20), 0);
+                EQ(memcmp(to + ((z + 1) * h + y + 1) * w + 4, from + ((z + 2) * h + y + 3) * w + 8,
+                          20),
+                   0);
         EQ(to[(1 * h + 1) * w + 3], 0);
         EQ(to[(1 * h + 1) * w + 24], 0);
         OK(cuArrayDestroy(a));
@@ -303,9 +312,12 @@ static void volumes(void)
 /* --- in graphs -------------------------------------------------------------------------------- */
 
 /* Rows of 4 * 24 bytes, 10 of them, between an array and memory. */
-static CUDA_MEMCPY3D plane_copy(CUarray a, CUmemorytype type, void *host, CUdeviceptr device, bool up)
+static CUDA_MEMCPY3D plane_copy(CUarray a, CUmemorytype type, void *host, CUdeviceptr device,
+                                bool up)
 {
-    CUDA_MEMCPY3D c = { .WidthInBytes = 96, .Height = 10, .Depth = 1, .srcPitch = 96, .dstPitch = 96 };
+    CUDA_MEMCPY3D c = {
+        .WidthInBytes = 96, .Height = 10, .Depth = 1, .srcPitch = 96, .dstPitch = 96
+    };
     c.srcMemoryType = up ? type : CU_MEMORYTYPE_ARRAY;
     c.dstMemoryType = up ? CU_MEMORYTYPE_ARRAY : type;
     c.srcArray = c.dstArray = a;
@@ -350,7 +362,8 @@ static void nodes(void)
     TRUE(is.srcArray == a && is.dstArray == b);
     launch(g, &e);
     EQ(memcmp(from, to, 960), 0);
-    /* What the source has when the graph runs counts. A copy of more than one dimension stays as it was made. */
+    /* What the source has when the graph runs counts. A copy of more than one dimension stays as it
+     * was made. */
     from[7] = 99;
     memset(to, 0, 960);
     c[2].srcXInBytes = 4;
@@ -421,7 +434,8 @@ static void captured(void)
     OK(cuArrayDestroy(row));
 }
 
-/* More than what is in flight at a time on the way from or to pageable memory, and rows that do not divide it. */
+/* More than what is in flight at a time on the way from or to pageable memory, and rows that do not
+ * divide it. */
 static void large(void)
 {
     enum { W = 1500, H = 2777, ROW = 4 * W };
@@ -502,7 +516,9 @@ static void out_of_bounds(void)
 /* What only sparse arrays and those with several planes have. */
 static void plain_ones(void)
 {
-    const CUDA_ARRAY_DESCRIPTOR d = { .Width = 16, .Height = 16, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    const CUDA_ARRAY_DESCRIPTOR d = {
+        .Width = 16, .Height = 16, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
+    };
     CUDA_ARRAY_SPARSE_PROPERTIES sparse;
     CUarray a, plane;
     OK(cuArrayCreate(&a, &d));
@@ -672,7 +688,8 @@ static void what_there_is_not(void)
     if (!tap_ours())
         tap_skip("about gmux");
     OK(cuDeviceGetAttribute(&sparse, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0));
-    OK(cuDeviceGetAttribute(&deferred, CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0));
+    OK(cuDeviceGetAttribute(&deferred, CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
+                            0));
     EQ(sparse, 0);
     EQ(deferred, 0);
     CUarray a;

@@ -1,7 +1,8 @@
 /*
- * Launches that come faster than a device takes them, on one stream and several, among other operations: each happens
- * once, in order, with its own function, shape and parameters. Kernels fold their number, their shape and a constant of
- * their own into a word, so that everything that goes wrong with one shows in the end.
+ * Launches that come faster than a device takes them, on one stream and several, among other
+ * operations: each happens once, in order, with its own function, shape and parameters. Kernels
+ * fold their number, their shape and a constant of their own into a word, so that everything that
+ * goes wrong with one shows in the end.
  */
 #include "tap.h"
 
@@ -12,33 +13,33 @@
 #define STREAMS 4
 
 /* What is folded in: value + constant + 3 * blocks + 5 * threads + 7 * dynamic shared memory. */
-#define FOLD                                                                                                         \
-    "    .reg .pred %p;\n"                                                                                           \
-    "    .reg .b32 %r<12>;\n"                                                                                        \
+#define FOLD                                                                                       \
+    "    .reg .pred %p;\n"                                                                         \
+    "    .reg .b32 %r<12>;\n"                                                                      \
     "    .reg .b64 %rd<12>;\n"
-#define REST                                                                                                         \
-    "    cvta.to.global.u64 %rd1, %rd1;\n"                                                                           \
-    "    mov.u32 %r1, %ctaid.x;\n"                                                                                   \
-    "    mov.u32 %r2, %tid.x;\n"                                                                                     \
-    "    or.b32 %r1, %r1, %r2;\n"                                                                                    \
-    "    setp.ne.u32 %p, %r1, 0;\n"                                                                                  \
-    "    @%p bra end;\n"                                                                                             \
-    "    mov.u32 %r3, %nctaid.x;\n"                                                                                  \
-    "    mul.lo.u32 %r3, %r3, 3;\n"                                                                                  \
-    "    mov.u32 %r4, %ntid.x;\n"                                                                                    \
-    "    mul.lo.u32 %r4, %r4, 5;\n"                                                                                  \
-    "    mov.u32 %r5, %dynamic_smem_size;\n"                                                                         \
-    "    mul.lo.u32 %r5, %r5, 7;\n"                                                                                  \
-    "    add.u32 %r3, %r3, %r4;\n"                                                                                   \
-    "    add.u32 %r3, %r3, %r5;\n"                                                                                   \
-    "    cvt.u64.u32 %rd3, %r3;\n"                                                                                   \
-    "    add.u64 %rd2, %rd2, %rd3;\n"                                                                                \
-    "    ld.global.u64 %rd4, [%rd1];\n"                                                                              \
-    "    mul.lo.u64 %rd4, %rd4, 6364136223846793005;\n"                                                              \
-    "    add.u64 %rd4, %rd4, %rd2;\n"                                                                                \
-    "    st.global.u64 [%rd1], %rd4;\n"                                                                              \
-    "end:\n"                                                                                                         \
-    "    ret;\n"                                                                                                     \
+#define REST                                                                                       \
+    "    cvta.to.global.u64 %rd1, %rd1;\n"                                                         \
+    "    mov.u32 %r1, %ctaid.x;\n"                                                                 \
+    "    mov.u32 %r2, %tid.x;\n"                                                                   \
+    "    or.b32 %r1, %r1, %r2;\n"                                                                  \
+    "    setp.ne.u32 %p, %r1, 0;\n"                                                                \
+    "    @%p bra end;\n"                                                                           \
+    "    mov.u32 %r3, %nctaid.x;\n"                                                                \
+    "    mul.lo.u32 %r3, %r3, 3;\n"                                                                \
+    "    mov.u32 %r4, %ntid.x;\n"                                                                  \
+    "    mul.lo.u32 %r4, %r4, 5;\n"                                                                \
+    "    mov.u32 %r5, %dynamic_smem_size;\n"                                                       \
+    "    mul.lo.u32 %r5, %r5, 7;\n"                                                                \
+    "    add.u32 %r3, %r3, %r4;\n"                                                                 \
+    "    add.u32 %r3, %r3, %r5;\n"                                                                 \
+    "    cvt.u64.u32 %rd3, %r3;\n"                                                                 \
+    "    add.u64 %rd2, %rd2, %rd3;\n"                                                              \
+    "    ld.global.u64 %rd4, [%rd1];\n"                                                            \
+    "    mul.lo.u64 %rd4, %rd4, 6364136223846793005;\n"                                            \
+    "    add.u64 %rd4, %rd4, %rd2;\n"                                                              \
+    "    st.global.u64 [%rd1], %rd4;\n"                                                            \
+    "end:\n"                                                                                       \
+    "    ret;\n"                                                                                   \
     "}\n"
 
 static const char ptx[] =
@@ -46,16 +47,18 @@ static const char ptx[] =
     ".target sm_60\n"
     ".address_size 64\n"
     ".visible .entry fold_0(.param .u64 p, .param .u64 v)\n{\n" FOLD "    ld.param.u64 %rd1, [p];\n"
-    "    ld.param.u64 %rd2, [v];\n" REST ".visible .entry fold_1(.param .u32 v, .param .u64 p)\n{\n" FOLD
-    "    ld.param.u64 %rd1, [p];\n"
+    "    ld.param.u64 %rd2, [v];\n" REST
+    ".visible .entry fold_1(.param .u32 v, .param .u64 p)\n{\n" FOLD "    ld.param.u64 %rd1, [p];\n"
     "    ld.param.u32 %r6, [v];\n"
     "    cvt.u64.u32 %rd2, %r6;\n"
-    "    add.u64 %rd2, %rd2, 1000;\n" REST ".visible .entry fold_2(.param .align 8 .b8 many[1040])\n{\n" FOLD
+    "    add.u64 %rd2, %rd2, 1000;\n" REST
+    ".visible .entry fold_2(.param .align 8 .b8 many[1040])\n{\n" FOLD
     "    ld.param.u64 %rd1, [many+1032];\n"
     "    ld.param.u64 %rd2, [many];\n"
     "    ld.param.u64 %rd5, [many+1024];\n"
     "    add.u64 %rd2, %rd2, %rd5;\n"
-    "    add.u64 %rd2, %rd2, 2000;\n" REST ".visible .entry fold_3(.param .align 8 .b8 few[272])\n{\n" FOLD
+    "    add.u64 %rd2, %rd2, 2000;\n" REST
+    ".visible .entry fold_3(.param .align 8 .b8 few[272])\n{\n" FOLD
     "    ld.param.u64 %rd1, [few+264];\n"
     "    ld.param.u64 %rd2, [few];\n"
     "    ld.param.u64 %rd5, [few+256];\n"
@@ -131,7 +134,8 @@ static void finish(struct folded *f, unsigned count)
     }
 }
 
-static void fold_shaped(struct folded *f, unsigned which, unsigned blocks, unsigned threads, unsigned shared)
+static void fold_shaped(struct folded *f, unsigned which, unsigned blocks, unsigned threads,
+                        unsigned shared)
 {
     uint64_t value = roll(1 << 20), many[130] = { 0 };
     uint32_t small = (uint32_t)value;
@@ -148,7 +152,8 @@ static void fold_shaped(struct folded *f, unsigned which, unsigned blocks, unsig
 
 static void fold(struct folded *f)
 {
-    fold_shaped(f, roll(8) ? roll(2) : roll(4), 1 + roll(3), 1 + roll(40), roll(3) ? 0 : 16 * roll(100));
+    fold_shaped(f, roll(8) ? roll(2) : roll(4), 1 + roll(3), 1 + roll(40),
+                roll(3) ? 0 : 16 * roll(100));
 }
 
 static void in_order(void)
@@ -287,7 +292,8 @@ static void a_refused_one_harms_no_other(void)
     for (int i = 0; i < 1000; i++) {
         fold(&f);
         if (i % 100 == 50)
-            IS(cuLaunchKernel(folds[0], 1, 1, 1, 2048, 1, 1, 0, f.stream, (void *[]) { &f.at, &f.want }, NULL),
+            IS(cuLaunchKernel(folds[0], 1, 1, 1, 2048, 1, 1, 0, f.stream,
+                              (void *[]) { &f.at, &f.want }, NULL),
                CUDA_ERROR_INVALID_VALUE);
     }
     finish(&f, 1);
@@ -312,7 +318,8 @@ static void clusters(void)
             fold(&f);
             continue;
         }
-        OK(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, f.stream, (void *[]) { &f.at, &value }, NULL));
+        OK(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, f.stream,
+                          (void *[]) { &f.at, &value }, NULL));
         f.want = f.want * FACTOR + value + 13 * 2 + 3 * blocks + 5 * threads;
     }
     finish(&f, 1);

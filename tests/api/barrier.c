@@ -148,7 +148,8 @@ static void attach(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(record), TEST(wait), TEST(wrong), TEST(captures), TEST(context_of_a_stream), TEST(attach),
+        TEST(record), TEST(wait), TEST(wrong), TEST(captures), TEST(context_of_a_stream),
+        TEST(attach),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -1,4 +1,5 @@
-/* Many copies by one call, copies between contexts, and what peers of one device may say to each other. */
+/* Many copies by one call, copies between contexts, and what peers of one device may say to each
+ * other. */
 #include "tap.h"
 
 #include <string.h>
@@ -124,8 +125,10 @@ static void peers(void)
     IS(cuCtxEnablePeerAccess(here, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     IS(cuCtxEnablePeerAccess(here, 1), CUDA_ERROR_INVALID_VALUE);
     TRUE(cuCtxDisablePeerAccess(here) != CUDA_SUCCESS);
-    IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0), CUDA_ERROR_INVALID_DEVICE);
-    IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 99), CUDA_ERROR_INVALID_DEVICE);
+    IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0),
+       CUDA_ERROR_INVALID_DEVICE);
+    IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 99),
+       CUDA_ERROR_INVALID_DEVICE);
 }
 
 static void synchronous_on_request(void)

@@ -1,5 +1,5 @@
-/* Another program faults while this one is idle: its memory, its pinned memory and its module are still there, and work.
- * BYSTANDER_CULPRIT: the program that faults. */
+/* Another program faults while this one is idle: its memory, its pinned memory and its module are
+ * still there, and work. BYSTANDER_CULPRIT: the program that faults. */
 #include "tap.h"
 
 #include <stdlib.h>
@@ -91,14 +91,16 @@ static CUmodule load_linked(void)
     void *cubin;
     size_t size;
     OK(cuLinkCreate(0, NULL, NULL, &state));
-    OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)counts, sizeof(counts), "counts", 0, NULL, NULL));
+    OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)counts, sizeof(counts), "counts",
+                     0, NULL, NULL));
     OK(cuLinkComplete(state, &cubin, &size));
     OK(cuModuleLoadData(&module, cubin));
     OK(cuLinkDestroy(state));
     return module;
 }
 
-/* What kernels and the program have made of variables is there, at the same address: of a text, and of machine code. */
+/* What kernels and the program have made of variables is there, at the same address: of a text, and
+ * of machine code. */
 static void keeps_variables(void)
 {
     const char *culprit = getenv("BYSTANDER_CULPRIT");
@@ -138,12 +140,14 @@ static void keeps_variables(void)
     }
 }
 
-/* Arrays are the executor's, and gone with it: a program that has one hears so, one that had them goes on. The last test:
- * nothing works after it. */
+/* Arrays are the executor's, and gone with it: a program that has one hears so, one that had them
+ * goes on. The last test: nothing works after it. */
 static void loses_arrays(void)
 {
     const char *culprit = getenv("BYSTANDER_CULPRIT");
-    const CUDA_ARRAY_DESCRIPTOR d = { .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    const CUDA_ARRAY_DESCRIPTOR d = {
+        .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
+    };
     CUarray a;
     CUdeviceptr p;
     float f = 1;
@@ -164,6 +168,7 @@ static void loses_arrays(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(survives), TEST(keeps_variables), TEST(loses_arrays) };
+    static const struct tap_test tests[] = { TEST(survives), TEST(keeps_variables),
+                                             TEST(loses_arrays) };
     return tap_main(tests, COUNT(tests));
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams that a test began a capture in. One that fails leaves it open: the next begins by ending it. */
+/* Streams that a test began a capture in. One that fails leaves it open: the next begins by ending
+ * it. */
 static CUstream begun[32];
 static unsigned begun_count;
 
@@ -302,7 +303,8 @@ static void refused(void)
     OK(cuStreamEndCapture(s, &g)); /* that was no harm */
     OK(cuGraphDestroy(g));
     IS(cuStreamEndCapture(s, &g), CUDA_ERROR_ILLEGAL_STATE);
-    IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     IS(cuStreamBeginCapture(s, (CUstreamCaptureMode)7), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFree(p));
     OK(cuEventDestroy(e));
@@ -360,7 +362,8 @@ static void *launch_graphs(void *arg)
     return NULL;
 }
 
-/* Graphs are launched in the legacy stream while another thread's captures begin and end: each launch works or is refused. */
+/* Graphs are launched in the legacy stream while another thread's captures begin and end: each
+ * launch works or is refused. */
 static void implicit_between(void)
 {
     CUstream other = make_stream(), s;
@@ -589,7 +592,8 @@ static void external_events(void)
     OK(cuMemFree(p));
 }
 
-/* A graph is not launched into a capture. What does the same is a child graph in the graph that is being made. */
+/* A graph is not launched into a capture. What does the same is a child graph in the graph that is
+ * being made. */
 static void graph_in_capture(void)
 {
     CUstream s = make_stream();
@@ -647,7 +651,8 @@ static void memory(void)
     OK(cuMemFree(q));
 }
 
-/* As CUDA's samples do it: two streams share memory that they allocate and free, and the events go early, too. */
+/* As CUDA's samples do it: two streams share memory that they allocate and free, and the events go
+ * early, too. */
 static void memory_of_two_streams(void)
 {
     static uint32_t in[256], first[256], second[256];
@@ -689,7 +694,8 @@ static void memory_of_two_streams(void)
     destroy(s);
 }
 
-/* A stream that was forked into a capture is destroyed before it ends: no harm if it has been joined. */
+/* A stream that was forked into a capture is destroyed before it ends: no harm if it has been
+ * joined. */
 static void destroyed_forks(void)
 {
     CUstream s = make_stream(), t = make_stream();
@@ -783,7 +789,8 @@ static void destroyed_nodes(void)
     destroy(s);
 }
 
-/* A fill of what is no memory: libraries capture to see what would be launched, with addresses that they replace. */
+/* A fill of what is no memory: libraries capture to see what would be launched, with addresses that
+ * they replace. */
 static void placeholder(void)
 {
     CUstream s = make_stream();
@@ -832,7 +839,8 @@ static void bad_calls(void)
     CUdeviceptr p;
     OK(cuMemAlloc(&p, 16));
     begin(s);
-    IS(cuLaunchKernel(tap_function("nothing"), 0, 1, 1, 1, 1, 1, 0, s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuLaunchKernel(tap_function("nothing"), 0, 1, 1, 1, 1, 1, 0, s, NULL, NULL),
+       CUDA_ERROR_INVALID_VALUE);
     IS(cuMemsetD32Async(p, 1, 1, s), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     end_spoilt(s);
     OK(cuMemFree(p));

@@ -1,5 +1,6 @@
 /*
- * One program loads PTX that takes long to compile; another one goes on meanwhile. Under a daemon the two have a server in common.
+ * One program loads PTX that takes long to compile; another one goes on meanwhile. Under a daemon
+ * the two have a server in common.
  */
 #include "tap.h"
 
@@ -11,13 +12,15 @@
 
 #define LONG_MS     500.0 /* what a load is to take, so that there is something to see .. */
 #define KERNELS_MAX 4096u /* .. and for how much of it that is tried */
-#define TRIES       4u /* whoever waits does so each time; a machine with other things to do may look like it once */
-#define STEPS       256u
-#define STEP_BYTES  64u
+#define TRIES                                                                                      \
+    4u /* whoever waits does so each time; a machine with other things to do may look like it once \
+        */
+#define STEPS      256u
+#define STEP_BYTES 64u
 
-#define HEAD                                                                                                         \
-    ".version 6.3\n"                                                                                                 \
-    ".target sm_75\n"                                                                                                \
+#define HEAD                                                                                       \
+    ".version 6.3\n"                                                                               \
+    ".target sm_75\n"                                                                              \
     ".address_size 64\n"
 
 static const char small[] = HEAD ".visible .entry nothing()\n{\n    ret;\n}\n";
@@ -34,17 +37,23 @@ static double now_ms(void)
 
 /* --- the child -------------------------------------------------------------------------------- */
 
-/* A kernel of so many steps, each of which needs the one before. The numbers see to it that no cache has it. */
+/* A kernel of so many steps, each of which needs the one before. The numbers see to it that no
+ * cache has it. */
 static char *add_kernel(char *out, unsigned kernel, uint32_t seed)
 {
-    out += sprintf(out, ".visible .entry k%u(.param .u64 p)\n{\n    .reg .b32 %%r<4>;\n    .reg .b64 %%rd<2>;\n",
-                   kernel);
-    out +=
-        sprintf(out, "    ld.param.u64 %%rd1, [p];\n    ld.global.u32 %%r1, [%%rd1];\n    mov.u32 %%r2, %u;\n", seed);
+    out += sprintf(
+        out,
+        ".visible .entry k%u(.param .u64 p)\n{\n    .reg .b32 %%r<4>;\n    .reg .b64 %%rd<2>;\n",
+        kernel);
+    out += sprintf(
+        out,
+        "    ld.param.u64 %%rd1, [p];\n    ld.global.u32 %%r1, [%%rd1];\n    mov.u32 %%r2, %u;\n",
+        seed);
     for (unsigned i = 0; i < STEPS; i++) {
         seed = seed * 1664525u + 1013904223u;
-        out += sprintf(out, i % 2 ? "    xor.b32 %%r1, %%r1, %u;\n" : "    mad.lo.u32 %%r1, %%r1, %u, %%r2;\n",
-                       seed >> 8);
+        out += sprintf(
+            out, i % 2 ? "    xor.b32 %%r1, %%r1, %u;\n" : "    mad.lo.u32 %%r1, %%r1, %u, %%r2;\n",
+            seed >> 8);
     }
     return out + sprintf(out, "    st.global.u32 [%%rd1], %%r1;\n    ret;\n}\n");
 }
@@ -57,7 +66,8 @@ static char *make_ptx(unsigned kernels)
         _exit(2);
     out += sprintf(out, "%s", HEAD);
     for (unsigned k = 0; k < kernels; k++)
-        out = add_kernel(out, k, (uint32_t)getpid() * 2654435761u + (uint32_t)now_ms() + k * kernels);
+        out =
+            add_kernel(out, k, (uint32_t)getpid() * 2654435761u + (uint32_t)now_ms() + k * kernels);
     return text;
 }
 
@@ -157,7 +167,8 @@ static void goes_on(const char *what, void (*work)(void))
             kernels *= 2;
             continue;
         }
-        printf("# %s: %u times during a load of %.0f ms, the longest took %.1f ms\n", what, times, load, longest);
+        printf("# %s: %u times during a load of %.0f ms, the longest took %.1f ms\n", what, times,
+               load, longest);
         if (longest < load * 2 / 3) /* whoever waits for the load waits for nearly all of it */
             return;
         TRUE(++tries < TRIES);

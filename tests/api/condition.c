@@ -1,4 +1,5 @@
-/* Conditional nodes. The recorded behaviour is in docs/adr/0019; what kernels set is PTX for the device runtime's function. */
+/* Conditional nodes. The recorded behaviour is in docs/adr/0019; what kernels set is PTX for the
+ * device runtime's function. */
 #include "nodes.h"
 
 #include <string.h>
@@ -46,10 +47,12 @@ static CUgraphConditionalHandle handle(CUgraph g, unsigned value)
     return h;
 }
 
-static CUgraphNodeParams params(CUgraphConditionalHandle h, CUgraphConditionalNodeType kind, unsigned size)
+static CUgraphNodeParams params(CUgraphConditionalHandle h, CUgraphConditionalNodeType kind,
+                                unsigned size)
 {
     return (CUgraphNodeParams) { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
-                                 .conditional = { .handle = h, .type = kind, .size = size, .ctx = context() } };
+                                 .conditional = {
+                                     .handle = h, .type = kind, .size = size, .ctx = context() } };
 }
 
 /* The node's bodies; they are the node's. */
@@ -62,7 +65,8 @@ static CUgraph *add_condition(CUgraph g, const CUgraphNode *after, CUgraphCondit
     return p.conditional.phGraph_out;
 }
 
-static CUgraphNode add_setter(CUgraph g, const CUgraphNode *after, const char *kernel, void **values)
+static CUgraphNode add_setter(CUgraph g, const CUgraphNode *after, const char *kernel,
+                              void **values)
 {
     static CUmodule module;
     CUfunction f;
@@ -83,7 +87,8 @@ static CUdeviceptr zeroes(void)
     return p;
 }
 
-/* if, if and else, and one of several, by the value that a launch begins with; what comes behind comes behind. */
+/* if, if and else, and one of several, by the value that a launch begins with; what comes behind
+ * comes behind. */
 static void by_default(void)
 {
     static const struct {
@@ -100,7 +105,8 @@ static void by_default(void)
         CUdeviceptr p = zeroes();
         CUgraph g = graph();
         CUgraphNode n;
-        CUgraph *bodies = add_condition(g, NULL, handle(g, cases[i].value), cases[i].kind, cases[i].size, &n);
+        CUgraph *bodies =
+            add_condition(g, NULL, handle(g, cases[i].value), cases[i].kind, cases[i].size, &n);
         CUdeviceptr there = p + 16;
         for (unsigned k = 0; k < cases[i].size; k++)
             add_fill(bodies[k], NULL, 0, p, k + 1, 1);
@@ -124,7 +130,8 @@ static void by_default(void)
     }
 }
 
-/* Kernels set values: a loop runs as often as they say, launched again and again without waiting in between. */
+/* Kernels set values: a loop runs as often as they say, launched again and again without waiting in
+ * between. */
 static void loop(void)
 {
     CUdeviceptr p = zeroes();
@@ -154,7 +161,8 @@ static void CUDA_CB count(void *arg)
     (*(unsigned *)arg)++;
 }
 
-/* A loop in a branch, with a host function and a switch in it; beside it a branch that takes no part. */
+/* A loop in a branch, with a host function and a switch in it; beside it a branch that takes no
+ * part. */
 static void nested(void)
 {
     CUdeviceptr p = zeroes(), values = p + 16;
@@ -196,7 +204,8 @@ static void captured(void)
     need_them();
     CUgraph g = graph(), out;
     CUgraph *bodies = add_condition(g, NULL, handle(g, 1), CU_GRAPH_COND_TYPE_IF, 1, NULL);
-    OK(cuStreamBeginCaptureToGraph(stream, bodies[0], NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuStreamBeginCaptureToGraph(stream, bodies[0], NULL, NULL, 0,
+                                   CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cuMemsetD32Async(p, 9, 2, stream));
     OK(cuMemsetD32Async(p + 4, 8, 1, stream));
     OK(cuStreamEndCapture(stream, &out));
@@ -252,13 +261,14 @@ static void refused(void)
     OK(cuGraphExecDestroy(e));
     other = h;
     p = params(other, CU_GRAPH_COND_TYPE_IF, 1);
-    IS(cuGraphAddNode(&child, parent, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE); /* its graph is gone */
+    IS(cuGraphAddNode(&child, parent, NULL, NULL, 0, &p),
+       CUDA_ERROR_INVALID_VALUE); /* its graph is gone */
     OK(cuGraphDestroy(parent));
 }
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(by_default), TEST(loop), TEST(nested), TEST(captured),
-                                             TEST(refused) };
+    static const struct tap_test tests[] = { TEST(by_default), TEST(loop), TEST(nested),
+                                             TEST(captured), TEST(refused) };
     return nodes_main(tests, COUNT(tests));
 }

@@ -133,7 +133,8 @@ static void limits(void)
     OK(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 0));
     OK(cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0));
     OK(cuCtxGetLimit(&value, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
-    IS(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, (size_t)most + 1), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, (size_t)most + 1),
+       CUDA_ERROR_INVALID_VALUE);
     if (most)
         EQ(limit_after(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 1), (size_t)cache / 16);
     EQ(limit_after(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0), 0);
@@ -146,7 +147,8 @@ static const char calls_itself[] =
     ".func (.param .b32 r) f(.param .b32 n)\n{\n"
     " .reg .b32 %a<4>; .reg .pred %p; .param .b32 p; .param .b32 q;\n"
     " ld.param.u32 %a1, [n]; mov.u32 %a3, 0; setp.eq.u32 %p, %a1, 0; @%p bra done;\n"
-    " sub.u32 %a2, %a1, 1; st.param.b32 [p], %a2; call.uni (q), f, (p); ld.param.u32 %a3, [q]; add.u32 %a3, %a3, 1;\n"
+    " sub.u32 %a2, %a1, 1; st.param.b32 [p], %a2; call.uni (q), f, (p); ld.param.u32 %a3, [q]; "
+    "add.u32 %a3, %a3, 1;\n"
     "done: st.param.b32 [r], %a3; ret;\n}\n"
     ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n"
     " .reg .b64 %d; .reg .b32 %a; .param .b32 p; .param .b32 q;\n"
@@ -170,7 +172,8 @@ static void stack(void)
     OK(cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k));
     TRUE(local < 1024); /* what is not known before the kernel runs does not count */
     OK(cuMemAlloc(&out, 4));
-    OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 32 << 10)); /* under gmux a GPU gives stacks an eighth of its memory */
+    OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE,
+                     32 << 10)); /* under gmux a GPU gives stacks an eighth of its memory */
     OK(cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     OK(cuMemcpyDtoH(&written, out, 4));
     EQ(written, n);
@@ -215,8 +218,8 @@ static void *other_thread(void *arg)
     CUdeviceptr p;
     return (void *)(uintptr_t)(cuCtxGetCurrent(&c) == CUDA_SUCCESS && c == NULL &&
                                cuMemAlloc(&p, 1) == CUDA_ERROR_INVALID_CONTEXT &&
-                               cuCtxSetCurrent((CUcontext)arg) == CUDA_SUCCESS && cuMemAlloc(&p, 1) == CUDA_SUCCESS &&
-                               cuMemFree(p) == CUDA_SUCCESS);
+                               cuCtxSetCurrent((CUcontext)arg) == CUDA_SUCCESS &&
+                               cuMemAlloc(&p, 1) == CUDA_SUCCESS && cuMemFree(p) == CUDA_SUCCESS);
 }
 
 static void per_thread(void)

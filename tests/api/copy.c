@@ -133,9 +133,10 @@ static void sets(void)
     OK(cuMemsetD16Async(p + 34, 0x99aa, 1, NULL));
     OK(cuMemsetD32Async(p + 36, 0xbbccddee, 1, NULL));
     OK(cuMemcpyDtoH(b, p, 64));
-    static const uint8_t want[40] = { 0, 0x11, 0x11, 0x11, 0,    0,    0,    0,    0x33, 0x22, 0x33, 0x22, 0, 0,
-                                      0, 0,    0x77, 0x66, 0x55, 0x44, 0x77, 0x66, 0x55, 0x44, 0,    0,    0, 0,
-                                      0, 0,    0,    0,    0x88, 0,    0xaa, 0x99, 0xee, 0xdd, 0xcc, 0xbb };
+    static const uint8_t want[40] = { 0,    0x11, 0x11, 0x11, 0,    0,    0,    0,    0x33, 0x22,
+                                      0x33, 0x22, 0,    0,    0,    0,    0x77, 0x66, 0x55, 0x44,
+                                      0x77, 0x66, 0x55, 0x44, 0,    0,    0,    0,    0,    0,
+                                      0,    0,    0x88, 0,    0xaa, 0x99, 0xee, 0xdd, 0xcc, 0xbb };
     EQ(memcmp(b, want, sizeof(want)), 0);
     OK(cuMemsetD2D8(p, 64, 5, 3, 10));
     OK(cuMemsetD2D16(p + 4, 64, 0x606, 2, 10));
@@ -220,7 +221,8 @@ static void three_dimensions(void)
     OK(cuMemcpyDtoH(to, p, sizeof(to)));
     for (int z = 0; z < 2; z++)
         for (int y = 0; y < 3; y++)
-            EQ(memcmp(&to[((z + 4) * 8 + y + 2) * 8 + 1], &from[((z + 3) * 8 + y + 1) * 8 + 2], 4), 0);
+            EQ(memcmp(&to[((z + 4) * 8 + y + 2) * 8 + 1], &from[((z + 3) * 8 + y + 1) * 8 + 2], 4),
+               0);
     EQ(to[((4) * 8 + 2) * 8 + 5], 0);
     OK(cuMemcpy3DAsync(&up, NULL));
     OK(cuStreamSynchronize(NULL));

@@ -194,11 +194,12 @@ static void kernels_and_events(void)
 
 static void a_library_is_on_all(void)
 {
-    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                               ".visible .global .align 4 .u32 kept = 5;\n"
-                               ".visible .entry keep(.param .u32 v)\n"
-                               "{\n .reg .b32 %r<3>;\n ld.param.u32 %r1, [v];\n ld.global.u32 %r2, [kept];\n"
-                               " add.u32 %r1, %r1, %r2;\n st.global.u32 [kept], %r1;\n ret;\n}\n";
+    static const char text[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .global .align 4 .u32 kept = 5;\n"
+        ".visible .entry keep(.param .u32 v)\n"
+        "{\n .reg .b32 %r<3>;\n ld.param.u32 %r1, [v];\n ld.global.u32 %r2, [kept];\n"
+        " add.u32 %r1, %r1, %r2;\n st.global.u32 [kept], %r1;\n ret;\n}\n";
     CUlibrary library;
     CUkernel kernel;
     CUdeviceptr kept[2];
@@ -302,7 +303,8 @@ static void fills(void)
 static void virtual_memory(void)
 {
     const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                     .id = 1 } };
     CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 },
                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     const CUmemLocation first = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
@@ -356,7 +358,8 @@ static void pools(void)
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
     EQ(ordinal, 1);
     OK(cuMemFreeAsync(p, NULL));
-    OK(cuMemAllocFromPoolAsync(&p, 4096, pool[0], NULL)); /* the other's memory in a stream of this one */
+    OK(cuMemAllocFromPoolAsync(&p, 4096, pool[0],
+                               NULL)); /* the other's memory in a stream of this one */
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
     EQ(ordinal, 0);
     OK(cuMemFreeAsync(p, NULL));
@@ -374,7 +377,8 @@ static CUmemoryPool shared_pool(int *fd)
 {
     static const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                           .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                        .id = 1 } };
     CUmemoryPool pool;
     OK(cuMemPoolCreate(&pool, &props));
     OK(cuMemPoolExportToShareableHandle(fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -391,7 +395,8 @@ static void an_imported_pool_is_its_device_s(void)
     need_two();
     OK(cuCtxSetCurrent(contexts[0]));
     pool = shared_pool(&fd);
-    OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     close(fd);
     OK(cuMemPoolGetAccess(&flags, again, &location));
     EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -513,7 +518,8 @@ static void a_graphs_memory_is_its_device_s(void)
     CUstream s;
     need_two();
     CUDA_MEM_ALLOC_NODE_PARAMS a = {
-        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } },
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } },
         .bytesize = 1 << 20,
     };
     OK(cuCtxSetCurrent(contexts[1]));
@@ -560,8 +566,10 @@ static void end_stream(CUstream s)
 static CUdeviceptr map_one(size_t *size, CUmemGenericAllocationHandle *handle)
 {
     const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
-    const CUmemAccessDesc access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                     .id = 1 } };
+    const CUmemAccessDesc access = { .location = prop.location,
+                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUdeviceptr p;
     OK(cuMemGetAllocationGranularity(size, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     OK(cuMemAddressReserve(&p, *size, 0, 0, 0));
@@ -571,7 +579,8 @@ static CUdeviceptr map_one(size_t *size, CUmemGenericAllocationHandle *handle)
     return p;
 }
 
-/* A kernel of one device may wait for one that the same thread launches on another only after it has freed something there. */
+/* A kernel of one device may wait for one that the same thread launches on another only after it
+ * has freed something there. */
 static void nobody_waits_for_the_other_device(void)
 {
     CUdeviceptr p, pooled, mapped;

@@ -1,5 +1,5 @@
-/* A kernel that writes where it may not: this client's error, sticky, and no crash. Its own program: nothing works
- * afterwards, as CUDA has it. */
+/* A kernel that writes where it may not: this client's error, sticky, and no crash. Its own
+ * program: nothing works afterwards, as CUDA has it. */
 #include "tap.h"
 
 static void illegal_address(void)

@@ -1,4 +1,5 @@
-/* Fork: the child has no CUDA, may run on without it, and harms nobody; what it executes has one of its own. */
+/* Fork: the child has no CUDA, may run on without it, and harms nobody; what it executes has one of
+ * its own. */
 #include "tap.h"
 
 #include <signal.h>
@@ -94,7 +95,8 @@ static void registered(void)
 {
     CUdeviceptr p;
     int status = -1;
-    unsigned char *h = mmap(NULL, REGISTERED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *h =
+        mmap(NULL, REGISTERED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     TRUE(h != MAP_FAILED);
     memset(h, 5, REGISTERED);
     registered_bytes = h;
@@ -135,7 +137,8 @@ static void late_handler(void)
 {
     CUdeviceptr p;
     int n;
-    bool refused = cuMemAlloc(&p, 16) == CUDA_ERROR_DEINITIALIZED && cuCtxSynchronize() == CUDA_ERROR_DEINITIALIZED &&
+    bool refused = cuMemAlloc(&p, 16) == CUDA_ERROR_DEINITIALIZED &&
+                   cuCtxSynchronize() == CUDA_ERROR_DEINITIALIZED &&
                    cuDeviceGetCount(&n) == CUDA_ERROR_DEINITIALIZED;
     _exit(early_worked && refused ? 0 : 2);
 }

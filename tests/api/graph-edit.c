@@ -14,8 +14,8 @@ static void structure(void)
     OK(cuGraphCreate(&g, 0));
     for (int i = 0; i < 4; i++)
         OK(cuGraphAddEmptyNode(&n[i], g, NULL, 0));
-    OK(cuGraphAddDependencies(g, (CUgraphNode[]) { n[0], n[0], n[1] }, (CUgraphNode[]) { n[1], n[2], n[3] }, NULL,
-                              3));
+    OK(cuGraphAddDependencies(g, (CUgraphNode[]) { n[0], n[0], n[1] },
+                              (CUgraphNode[]) { n[1], n[2], n[3] }, NULL, 3));
     OK(cuGraphAddDependencies(g, &n[2], &n[3], NULL, 1));
     OK(cuGraphNodeGetType(n[0], &type));
     EQ(type, CU_GRAPH_NODE_TYPE_EMPTY);
@@ -91,7 +91,8 @@ static void cycle(void)
     OK(cuGraphCreate(&g, 0));
     for (int i = 0; i < 3; i++)
         OK(cuGraphAddEmptyNode(&n[i], g, i ? &n[i - 1] : NULL, i != 0));
-    CUresult r = cuGraphAddDependencies(g, &n[2], &n[0], NULL, 1); /* found out here, or when it is made executable */
+    CUresult r = cuGraphAddDependencies(g, &n[2], &n[0], NULL,
+                                        1); /* found out here, or when it is made executable */
     IS(r == CUDA_SUCCESS ? cuGraphInstantiateWithFlags(&e, g, 0) : r, CUDA_ERROR_INVALID_VALUE);
     OK(cuGraphDestroy(g));
 }
@@ -180,7 +181,8 @@ static void bad_params(void)
     OK(cuMemFree(p));
 }
 
-/* What a node was given comes back, kernels' parameters included; SetParams changes graphs to come. */
+/* What a node was given comes back, kernels' parameters included; SetParams changes graphs to come.
+ */
 static void get_and_set(void)
 {
     CUgraph g;
@@ -246,7 +248,9 @@ static void exec_set(void)
     OK(cuGraphExecMemcpyNodeSetParams(e, copy, &m, c));
     CUDA_KERNEL_NODE_PARAMS k = add_to_params(params);
     OK(cuGraphExecKernelNodeSetParams(e, n, &k));
-    CUDA_MEMSET_NODE_PARAMS f = { .dst = p, .value = 20, .elementSize = 4, .width = 4, .height = 1 };
+    CUDA_MEMSET_NODE_PARAMS f = {
+        .dst = p, .value = 20, .elementSize = 4, .width = 4, .height = 1
+    };
     OK(cuGraphExecMemsetNodeSetParams(e, fill, &f, c));
     run(e);
     EQ(read_word(p), tap_computes() ? 31 : 20);
@@ -364,12 +368,14 @@ static void attributes(void)
     CUkernelNodeAttrValue v = { .priority = -1 }, got = { 0 };
     OK(cuMemAlloc(&p, 16));
     OK(cuGraphCreate(&g, 0));
-    CUgraphNode a = add_kernel(g, NULL, 0, p, 7), b = add_kernel(g, NULL, 0, p, 7), c = add_fill(g, NULL, 0, p, 1, 1);
+    CUgraphNode a = add_kernel(g, NULL, 0, p, 7), b = add_kernel(g, NULL, 0, p, 7),
+                c = add_fill(g, NULL, 0, p, 1, 1);
     OK(cuGraphKernelNodeSetAttribute(a, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &v));
     OK(cuGraphKernelNodeCopyAttributes(b, a));
     OK(cuGraphKernelNodeGetAttribute(b, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &got));
     EQ(got.priority, -1);
-    IS(cuGraphKernelNodeSetAttribute(c, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &v), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphKernelNodeSetAttribute(c, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &v),
+       CUDA_ERROR_INVALID_VALUE);
     OK(cuGraphDestroy(g));
     OK(cuMemFree(p));
 }
@@ -386,7 +392,8 @@ static void wait_for(_Atomic int *value, int want)
     EQ(*value, want);
 }
 
-/* A user object lives as long as anybody refers to it: the program, a graph, copies of it, executable graphs. */
+/* A user object lives as long as anybody refers to it: the program, a graph, copies of it,
+ * executable graphs. */
 static void user_objects(void)
 {
     static _Atomic int gone;

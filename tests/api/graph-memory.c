@@ -7,7 +7,8 @@ static CUgraphNode add_alloc(CUgraph g, size_t size, CUdeviceptr *out)
 {
     CUgraphNode n;
     CUDA_MEM_ALLOC_NODE_PARAMS a = {
-        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } },
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } },
         .bytesize = size,
     };
     OK(cuGraphAddMemAllocNode(&n, g, NULL, 0, &a));
@@ -42,7 +43,8 @@ static void memory_nodes(void)
     run(e);
     EQ(read_word(q), 21);
     OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
-    EQ(used, 32 << 20); /* still the graph's, though it is not allocated; counted in units of that size */
+    EQ(used,
+       32 << 20); /* still the graph's, though it is not allocated; counted in units of that size */
     OK(cuDeviceGraphMemTrim(0));
     OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
     EQ(used, 0);
@@ -66,15 +68,18 @@ static void memory_nodes(void)
     OK(cuMemFree(q));
 }
 
-/* What is allocated after something as large was freed is the same memory; beside it, or before it is freed, it is not. */
+/* What is allocated after something as large was freed is the same memory; beside it, or before it
+ * is freed, it is not. */
 static void memory_again(void)
 {
     CUgraph g;
     CUdeviceptr p, q, r, got[2];
     CUgraphNode n[3], freed;
-    CUDA_MEM_ALLOC_NODE_PARAMS a = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
-                                     .bytesize = 1 << 20 };
+    CUDA_MEM_ALLOC_NODE_PARAMS a = {
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
+        .bytesize = 1 << 20
+    };
     OK(cuMemAlloc(&r, 4));
     OK(cuGraphCreate(&g, 0));
     n[0] = add_alloc(g, 1 << 20, &p);
@@ -146,7 +151,8 @@ static CUgraph memory_behind(_Atomic int *flag, CUdeviceptr to, unsigned value)
     CUdeviceptr p;
     OK(cuGraphCreate(&g, 0));
     n = add_alloc(g, 1 << 20, &p);
-    OK(cuGraphAddHostNode(&held, g, &n, 1, &(CUDA_HOST_NODE_PARAMS) { .fn = tap_hold, .userData = flag }));
+    OK(cuGraphAddHostNode(&held, g, &n, 1,
+                          &(CUDA_HOST_NODE_PARAMS) { .fn = tap_hold, .userData = flag }));
     n = add_fill(g, &held, 1, p, value, 4);
     CUDA_MEMCPY3D m = copy_params(to, NULL, p, NULL, 4);
     n = add_copy(g, &n, 1, &m);
@@ -154,7 +160,8 @@ static CUgraph memory_behind(_Atomic int *flag, CUdeviceptr to, unsigned value)
     return g;
 }
 
-/* An executable graph keeps the memory that it was made with, also while it runs: a graph with other memory is no update of it. */
+/* An executable graph keeps the memory that it was made with, also while it runs: a graph with
+ * other memory is no update of it. */
 static void other_memory(void)
 {
     static _Atomic int go;
@@ -180,7 +187,8 @@ static void other_memory(void)
     OK(cuMemFree(q));
 }
 
-/* Graphs belong to no context, but their memory does. What others get at its addresses is theirs. */
+/* Graphs belong to no context, but their memory does. What others get at its addresses is theirs.
+ */
 static void memory_of_ended_context(void)
 {
     CUcontext c;

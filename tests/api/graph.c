@@ -61,8 +61,9 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* Node i copies the word of a node before it and adds one, so that each word is its node's depth if, and only if, all
- * was done in order. Some of it is done by child graphs, and some nodes wait for more than they need. */
+/* Node i copies the word of a node before it and adds one, so that each word is its node's depth
+ * if, and only if, all was done in order. Some of it is done by child graphs, and some nodes wait
+ * for more than they need. */
 static void random_branches(void)
 {
     enum { NODES = 150, GRAPHS = 8 };
@@ -222,7 +223,8 @@ static void host_nodes(void)
     struct watch w = { 0 };
     CUgraph g;
     CUgraphNode a, b;
-    CUDA_HOST_NODE_PARAMS first = { .fn = note_call, .userData = &w }, second = { .fn = note_second, .userData = &w };
+    CUDA_HOST_NODE_PARAMS first = { .fn = note_call, .userData = &w },
+                          second = { .fn = note_second, .userData = &w };
     CUDA_HOST_NODE_PARAMS got = { 0 };
     OK(cuGraphCreate(&g, 0));
     OK(cuGraphAddHostNode(&a, g, NULL, 0, &first));
@@ -366,8 +368,15 @@ static void child_graphs(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(chain),      TEST(many_launches),     TEST(large),  TEST(random_branches), TEST(copies),
-        TEST(host_nodes), TEST(destroyed_running), TEST(events), TEST(child_graphs),
+        TEST(chain),
+        TEST(many_launches),
+        TEST(large),
+        TEST(random_branches),
+        TEST(copies),
+        TEST(host_nodes),
+        TEST(destroyed_running),
+        TEST(events),
+        TEST(child_graphs),
     };
     return nodes_main(tests, COUNT(tests));
 }

@@ -1,4 +1,5 @@
-/* Green contexts of the program's own: parts of the multiprocessors that it has, streams in them, and whose things are that are made there. */
+/* Green contexts of the program's own: parts of the multiprocessors that it has, streams in them,
+ * and whose things are that are made there. */
 #include "tap.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@ static void halve(CUdevResource half[2], CUdevResource *rest)
     if (all.sm.smCount < 2 * all.sm.minSmPartitionSize)
         tap_skip("too few multiprocessors to be split");
     OK(cuDevSmResourceSplitByCount(half, &count, &all, rest, 0,
-                                   all.sm.smCount / 2 / all.sm.minSmPartitionSize * all.sm.minSmPartitionSize));
+                                   all.sm.smCount / 2 / all.sm.minSmPartitionSize *
+                                       all.sm.minSmPartitionSize));
     EQ(count, 2);
 }
 
@@ -57,14 +59,16 @@ static void refused(void)
     memset(&bad, 0, sizeof(bad));
     TRUE(cuDevSmResourceSplitByCount(half, &count, &bad, NULL, 0, 1) != CUDA_SUCCESS);
     IS(cuDevSmResourceSplitByCount(NULL, NULL, &all, NULL, 0, 1), CUDA_ERROR_INVALID_VALUE);
-    TRUE(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, all.sm.smCount + 1) != CUDA_SUCCESS);
+    TRUE(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, all.sm.smCount + 1) !=
+         CUDA_SUCCESS);
     IS(cuDevResourceGenerateDesc(NULL, half, 1), CUDA_ERROR_INVALID_VALUE);
     OK(cuDevResourceGenerateDesc(&desc, half, 1));
     IS(cuGreenCtxCreate(&green, desc, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Resources are values: what another split, equal to the first, made is as good. CUDA's documents want them to be of one; twice the same
- * is what they forbid, and whether the driver notices is not known. */
+/* Resources are values: what another split, equal to the first, made is as good. CUDA's documents
+ * want them to be of one; twice the same is what they forbid, and whether the driver notices is not
+ * known. */
 static void of_two_splits(void)
 {
     CUdevResource half[2], other[2], is;
@@ -282,7 +286,8 @@ static void all_of_it(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(splits), TEST(refused), TEST(of_two_splits), TEST(streams),
-                                             TEST(two),    TEST(rests),   TEST(apart),         TEST(all_of_it) };
+    static const struct tap_test tests[] = { TEST(splits),  TEST(refused),  TEST(of_two_splits),
+                                             TEST(streams), TEST(two),      TEST(rests),
+                                             TEST(apart),   TEST(all_of_it) };
     return tap_main(tests, COUNT(tests));
 }

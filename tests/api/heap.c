@@ -1,6 +1,7 @@
 /*
- * malloc of kernels. What NVIDIA's driver answers of it is in tests/expected (device_heap); that host calls refuse its memory,
- * when its size may be set and how long it lasts is the CUDA C++ Programming Guide's, "Dynamic Global Memory Allocation".
+ * malloc of kernels. What NVIDIA's driver answers of it is in tests/expected (device_heap); that
+ * host calls refuse its memory, when its size may be set and how long it lasts is the CUDA C++
+ * Programming Guide's, "Dynamic Global Memory Allocation".
  */
 #include "tap.h"
 
@@ -9,17 +10,21 @@
 #define BLOCKS  48
 #define THREADS 96
 
-/* take: each thread's memory of `bytes`, the first 200 filled with its number, and where that is. give: another kernel's threads, in the reverse
- * order, look at it and free it; each says how many bytes were right. */
+/* take: each thread's memory of `bytes`, the first 200 filled with its number, and where that is.
+ * give: another kernel's threads, in the reverse order, look at it and free it; each says how many
+ * bytes were right. */
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".extern .func (.param .b64 r) malloc(.param .b64 size);\n"
     ".extern .func free(.param .b64 p);\n"
     ".visible .entry take(.param .u64 at, .param .u32 bytes)\n{\n"
     " .reg .b32 %r<8>; .reg .b64 %d<8>; .reg .pred %p<4>;\n"
-    " ld.param.u64 %d1, [at]; ld.param.u32 %r4, [bytes]; cvt.u64.u32 %d5, %r4; min.u32 %r4, %r4, 200;\n"
-    " mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r3;\n"
-    " { .param .b64 s; .param .b64 r; st.param.b64 [s], %d5; call (r), malloc, (s); ld.param.b64 %d2, [r]; }\n"
+    " ld.param.u64 %d1, [at]; ld.param.u32 %r4, [bytes]; cvt.u64.u32 %d5, %r4; min.u32 %r4, %r4, "
+    "200;\n"
+    " mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, "
+    "%r3;\n"
+    " { .param .b64 s; .param .b64 r; st.param.b64 [s], %d5; call (r), malloc, (s); ld.param.b64 "
+    "%d2, [r]; }\n"
     " mad.wide.u32 %d1, %r1, 8, %d1; st.global.u64 [%d1], %d2; setp.eq.u64 %p1, %d2, 0; @%p1 ret;\n"
     " mov.u32 %r5, 0;\n"
     "next: cvt.u64.u32 %d3, %r5; add.u64 %d3, %d2, %d3; st.u8 [%d3], %r1;\n"
@@ -31,8 +36,10 @@ static const char ptx[] =
     " mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mov.u32 %r9, %nctaid.x;\n"
     " sub.u32 %r9, %r9, %r1; sub.u32 %r9, %r9, 1; mad.lo.u32 %r1, %r9, %r2, %r3;\n"
     " mad.wide.u32 %d1, %r1, 8, %d1; mad.wide.u32 %d4, %r1, 4, %d4; ld.global.u64 %d2, [%d1];\n"
-    " mov.u32 %r5, 0; mov.u32 %r6, 0; and.b32 %r7, %r1, 255; setp.eq.u64 %p1, %d2, 0; @%p1 bra out;\n"
-    "next: cvt.u64.u32 %d3, %r5; add.u64 %d3, %d2, %d3; ld.u8 %r8, [%d3]; setp.eq.u32 %p3, %r8, %r7;\n"
+    " mov.u32 %r5, 0; mov.u32 %r6, 0; and.b32 %r7, %r1, 255; setp.eq.u64 %p1, %d2, 0; @%p1 bra "
+    "out;\n"
+    "next: cvt.u64.u32 %d3, %r5; add.u64 %d3, %d2, %d3; ld.u8 %r8, [%d3]; setp.eq.u32 %p3, %r8, "
+    "%r7;\n"
     " @%p3 add.u32 %r6, %r6, 1; add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r4; @%p2 bra next;\n"
     " { .param .b64 p; st.param.b64 [p], %d2; call free, (p); }\n"
     "out: st.global.u32 [%d4], %r6; ret;\n}\n";
@@ -93,8 +100,8 @@ static void need_kernels(void)
         tap_skip("a device that computes nothing");
 }
 
-/* Warps of many blocks beside each other, in sizes of all kinds: nobody gets what another one has. After the first ones compiled
- * code takes over. */
+/* Warps of many blocks beside each other, in sizes of all kinds: nobody gets what another one has.
+ * After the first ones compiled code takes over. */
 static void many_at_once(void)
 {
     static const uint32_t sizes[] = { 1, 8, 24, 100, 128, 333, 640, 15, 400, 7, 96, 512 };
@@ -108,7 +115,8 @@ static void many_at_once(void)
     unload(&h);
 }
 
-/* More than there is: some get none, and what they have is theirs; given back, it is there again. */
+/* More than there is: some get none, and what they have is theirs; given back, it is there again.
+ */
 static void used_up(void)
 {
     need_kernels();
@@ -240,8 +248,9 @@ static void of_a_library(void)
 int main(void)
 {
     const struct tap_test tests[] = {
-        TEST(many_at_once), TEST(used_up), TEST(refused_to_the_host), TEST(of_the_context), TEST(size),
-        TEST(charged),      TEST(no_room), TEST(of_a_library),
+        TEST(many_at_once),   TEST(used_up),      TEST(refused_to_the_host),
+        TEST(of_the_context), TEST(size),         TEST(charged),
+        TEST(no_room),        TEST(of_a_library),
     };
     return tap_main(tests, COUNT(tests));
 }

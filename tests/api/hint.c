@@ -1,4 +1,5 @@
-/* Attributes of streams, and whose managed memory is: kept and answered, checked where the documentation says so. */
+/* Attributes of streams, and whose managed memory is: kept and answered, checked where the
+ * documentation says so. */
 #include "tap.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ static void window(void)
     OK(cuMemAlloc(&p, 4096));
     EQ(get(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.num_bytes, 0);
     memset(&v, 0, sizeof(v));
-    v.accessPolicyWindow.base_ptr = (void *)(uintptr_t)p; /* NOLINT: the interface's way to say it */
+    v.accessPolicyWindow.base_ptr =
+        (void *)(uintptr_t)p; /* NOLINT: the interface's way to say it */
     v.accessPolicyWindow.num_bytes = most < 4096 ? (size_t)most : 4096;
     v.accessPolicyWindow.hitRatio = 0.5f;
     v.accessPolicyWindow.hitProp = CU_ACCESS_PROPERTY_STREAMING;
@@ -33,18 +35,22 @@ static void window(void)
     TRUE(get(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.hitRatio == 0.5f);
     EQ(get(t, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.num_bytes, 0);
     OK(cuStreamCopyAttributes(t, s));
-    CUaccessPolicyWindow copied = get(t, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow;
+    CUaccessPolicyWindow copied =
+        get(t, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow;
     TRUE((uintptr_t)copied.base_ptr == p);
     EQ(copied.num_bytes, v.accessPolicyWindow.num_bytes);
     EQ(copied.missProp, CU_ACCESS_PROPERTY_STREAMING);
     OK(cuMemsetD8Async(p, 7, 4096, s)); /* still a stream to work in */
     OK(cuStreamSynchronize(s));
     v.accessPolicyWindow.hitRatio = 1.5f;
-    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &v), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &v),
+       CUDA_ERROR_INVALID_VALUE);
     v.accessPolicyWindow.hitRatio = 0.5f;
     v.accessPolicyWindow.missProp = CU_ACCESS_PROPERTY_PERSISTING;
-    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &v), CUDA_ERROR_INVALID_VALUE);
-    EQ(get(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.missProp, CU_ACCESS_PROPERTY_STREAMING);
+    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &v),
+       CUDA_ERROR_INVALID_VALUE);
+    EQ(get(s, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.missProp,
+       CU_ACCESS_PROPERTY_STREAMING);
     OK(cuStreamDestroy(s));
     OK(cuStreamDestroy(t));
     OK(cuMemFree(p));
@@ -71,7 +77,8 @@ static void policy(void)
         EQ(word, i);
     }
     memset(&v, 0x55, sizeof(v));
-    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &v), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &v),
+       CUDA_ERROR_INVALID_VALUE);
     OK(cuStreamDestroy(s));
     OK(cuMemFree(p));
 }
@@ -91,15 +98,18 @@ static void priority_and_domains(void)
     EQ(get(s, CU_STREAM_ATTRIBUTE_PRIORITY).priority, greatest);
     OK(cuStreamGetPriority(s, &now));
     EQ(now, greatest);
-    EQ(get(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
+    EQ(get(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain,
+       CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
     memset(&v, 0, sizeof(v));
     v.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
     OK(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &v));
     EQ(get(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
     EQ(get(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP).memSyncDomainMap.default_, 0);
-    EQ(get(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP).memSyncDomainMap.remote, domains > 1 ? 1 : 0);
+    EQ(get(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP).memSyncDomainMap.remote,
+       domains > 1 ? 1 : 0);
     memset(&v, 0xff, sizeof(v));
-    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &v), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamSetAttribute(s, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &v),
+       CUDA_ERROR_INVALID_VALUE);
     OK(cuStreamDestroy(s));
 }
 
@@ -108,10 +118,13 @@ static void wrong(void)
     CUstreamAttrValue v;
     memset(&v, 0, sizeof(v));
     IS(cuStreamGetAttribute(NULL, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &v), CUDA_ERROR_INVALID_VALUE);
-    IS(cuStreamSetAttribute(NULL, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &v), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamSetAttribute(NULL, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &v),
+       CUDA_ERROR_INVALID_VALUE);
     if (!tap_genuine()) { /* which does not survive it */
-        IS(cuStreamGetAttribute(NULL, CU_STREAM_ATTRIBUTE_PRIORITY, NULL), CUDA_ERROR_INVALID_VALUE);
-        IS(cuStreamSetAttribute(NULL, CU_STREAM_ATTRIBUTE_PRIORITY, NULL), CUDA_ERROR_INVALID_VALUE);
+        IS(cuStreamGetAttribute(NULL, CU_STREAM_ATTRIBUTE_PRIORITY, NULL),
+           CUDA_ERROR_INVALID_VALUE);
+        IS(cuStreamSetAttribute(NULL, CU_STREAM_ATTRIBUTE_PRIORITY, NULL),
+           CUDA_ERROR_INVALID_VALUE);
     }
     OK(cuCtxResetPersistingL2Cache());
 }
@@ -125,7 +138,8 @@ static void handles_of_ranges(void)
     OK(cuMemAlloc(&p, 2 << 20));
     IS(cuMemGetHandleForAddressRange(NULL, p, 2 << 20, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
        CUDA_ERROR_INVALID_VALUE);
-    IS(cuMemGetHandleForAddressRange(&fd, p, 100, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemGetHandleForAddressRange(&fd, p, 100, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+       CUDA_ERROR_INVALID_VALUE);
     IS(cuMemGetHandleForAddressRange(&fd, p, 2 << 20, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
        supported ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
     if (supported)

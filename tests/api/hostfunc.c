@@ -1,4 +1,5 @@
-/* Host functions and stream callbacks: order, arguments, that they may not call CUDA, and who waits for them. */
+/* Host functions and stream callbacks: order, arguments, that they may not call CUDA, and who waits
+ * for them. */
 #include "tap.h"
 
 #include <pthread.h>
@@ -73,7 +74,8 @@ static void not_permitted(void)
     IS(inside[1], CUDA_ERROR_NOT_PERMITTED);
 }
 
-/* What the device did before is there to see, and what the function does is seen by the device after. */
+/* What the device did before is there to see, and what the function does is seen by the device
+ * after. */
 static void CUDA_CB double_it(void *arg)
 {
     uint32_t *w = arg;
@@ -102,7 +104,8 @@ static void CUDA_CB set_word(void *arg)
     atomic_store((_Atomic uint32_t *)arg, 1);
 }
 
-/* A stream stands before its host function until that of another stream has run: the later one is not overlooked. */
+/* A stream stands before its host function until that of another stream has run: the later one is
+ * not overlooked. */
 static void of_two_streams(void)
 {
     CUstream a, b;
@@ -158,9 +161,11 @@ static void *allocate_too_much_in_graph(void *context)
 {
     CUgraph g;
     CUgraphNode n;
-    CUDA_MEM_ALLOC_NODE_PARAMS a = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
-                                     .bytesize = TOO_MUCH };
+    CUDA_MEM_ALLOC_NODE_PARAMS a = {
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
+        .bytesize = TOO_MUCH
+    };
     CUresult r = cuCtxSetCurrent(context);
     r = r ? r : cuGraphCreate(&g, 0);
     r = r ? r : cuGraphAddMemAllocNode(&n, g, NULL, 0, &a);
@@ -169,7 +174,8 @@ static void *allocate_too_much_in_graph(void *context)
 
 #define TIMES 500u
 
-/* Everything that takes a lock which an allocation may hold. Not cuMemFree, which waits for all streams. */
+/* Everything that takes a lock which an allocation may hold. Not cuMemFree, which waits for all
+ * streams. */
 static void do_others(CUdeviceptr *mine)
 {
     CUgraph g;
@@ -183,8 +189,9 @@ static void do_others(CUdeviceptr *mine)
     OK(cuGraphDestroy(g));
 }
 
-/* An allocation that finds no room waits for what other streams are about to free. The program's other threads go on
- * meanwhile: the host function that keeps the stream from it may be waiting for them. */
+/* An allocation that finds no room waits for what other streams are about to free. The program's
+ * other threads go on meanwhile: the host function that keeps the stream from it may be waiting for
+ * them. */
 static void beside(void *(*wait)(void *context))
 {
     CUstream s;

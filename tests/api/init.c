@@ -62,7 +62,8 @@ static void proc_address(void)
     OK(cuGetProcAddress("cuMemAlloc", &g, 3020, CU_GET_PROC_ADDRESS_DEFAULT, &status));
     TRUE(f != g); /* the 32-bit one and the one that is used */
     OK(cuGetProcAddress("cuLaunchKernel", &f, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status));
-    OK(cuGetProcAddress("cuLaunchKernel", &g, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+    OK(cuGetProcAddress("cuLaunchKernel", &g, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                        &status));
     TRUE(f != NULL && g != NULL && f != g);
     (void)cuGetProcAddress("cuNoSuchFunction", &f, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
     EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
@@ -80,7 +81,8 @@ static void export_table_unknown(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(before_init), TEST(init), TEST(error_texts), TEST(proc_address), TEST(export_table_unknown),
+        TEST(before_init),          TEST(init), TEST(error_texts), TEST(proc_address),
+        TEST(export_table_unknown),
     };
     return tap_main_bare(tests, COUNT(tests));
 }

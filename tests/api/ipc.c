@@ -11,8 +11,10 @@ static struct peer peers[9];
 /* What a peer is told; a name for each so that a test reads as what happens. */
 static CUdeviceptr open_in(struct peer *p, CUipcMemHandle memory)
 {
-    struct peer_message m = peer_answer(p, (struct peer_message) { .op = PEER_OPEN, .memory = memory });
-    tap_check_result(__FILE__, __LINE__, "cuIpcOpenMemHandle in the other process", m.result, CUDA_SUCCESS);
+    struct peer_message m =
+        peer_answer(p, (struct peer_message) { .op = PEER_OPEN, .memory = memory });
+    tap_check_result(__FILE__, __LINE__, "cuIpcOpenMemHandle in the other process", m.result,
+                     CUDA_SUCCESS);
     return m.pointer;
 }
 
@@ -89,7 +91,8 @@ static void opened_at_home(void)
     CUipcMemHandle handle;
     OK(cuMemAlloc(&p, 4096));
     OK(cuIpcGetMemHandle(&handle, p));
-    IS(cuIpcOpenMemHandle(&q, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuIpcOpenMemHandle(&q, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_INVALID_CONTEXT);
     OK(cuMemFree(p));
 }
 
@@ -194,7 +197,8 @@ static void importer_killed(void)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-/* As libraries of several processes do it: a stream of one waits for what another one stores in its memory. */
+/* As libraries of several processes do it: a stream of one waits for what another one stores in its
+ * memory. */
 static void waits_for_the_others_word(void)
 {
     CUdeviceptr p, there;
@@ -208,7 +212,8 @@ static void waits_for_the_others_word(void)
     there = open_in(&peers[0], handle);
     OK(cuStreamWaitValue32(stream, p, 0x05050505, CU_STREAM_WAIT_VALUE_EQ));
     OK(cuStreamWriteValue32(stream, p + 64, 1, 0));
-    ASK_OK(peers[0], .op = PEER_VALUE_WAIT, .pointer = there + 64, .value = 1); /* which then waits for us */
+    ASK_OK(peers[0], .op = PEER_VALUE_WAIT, .pointer = there + 64,
+           .value = 1); /* which then waits for us */
     ASK_OK(peers[0], .op = PEER_SET, .pointer = there + 128, .size = 1, .value = 9);
     IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     OK(cuMemsetD8(p, 5, 4));
@@ -303,8 +308,8 @@ static void others_wait_for_us(void)
     OK(cuEventSynchronize(event));
     OK(cuStreamSynchronize(stream));
     /* .. and destroy it before that has happened. */
-    ASK_OK(peers[3], .op = PEER_SET, .pointer = ASK(peers[3], .op = PEER_ALLOC, .size = 64 * MIB).pointer,
-           .size = 64 * MIB);
+    ASK_OK(peers[3], .op = PEER_SET,
+           .pointer = ASK(peers[3], .op = PEER_ALLOC, .size = 64 * MIB).pointer, .size = 64 * MIB);
     ASK_OK(peers[3], .op = PEER_RECORD);
     ASK_OK(peers[3], .op = PEER_EVENT_END);
     ASK_OK(peers[3], .op = PEER_SYNC);
@@ -340,7 +345,8 @@ static void recorder_killed(void)
     OK(cuStreamDestroy(stream));
 }
 
-/* The same with an event of ours, and for a third process; it is an event like any other afterwards. */
+/* The same with an event of ours, and for a third process; it is an event like any other
+ * afterwards. */
 static void importer_gone(struct peer *p, bool killed)
 {
     CUevent event;
@@ -405,7 +411,8 @@ static void importer_exits_recording(void)
     importer_gone(&peers[6], false);
 }
 
-/* Behind a kernel that would run for ever. A GPU cannot end it, so we do: not before that has it been recorded. */
+/* Behind a kernel that would run for ever. A GPU cannot end it, so we do: not before that has it
+ * been recorded. */
 static void importer_killed_in_a_kernel(void)
 {
     CUevent event;

@@ -13,7 +13,8 @@ static void results(void)
     OK(cuMemAlloc(&p, sizeof(out)));
     OK(cuMemsetD8(p, 0xff, sizeof(out)));
     void *params[] = { &p, &n };
-    OK(cuLaunchKernel(tap_function("store_index"), (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+    OK(cuLaunchKernel(tap_function("store_index"), (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
+                      params, NULL));
     OK(cuMemcpyDtoH(out, p, sizeof(out)));
     if (tap_computes())
         for (uint32_t i = 0; i < N; i++)
@@ -38,7 +39,9 @@ static void set_call_by_call(void)
     for (int way = 0; way < 3; way++) {
         uint32_t count = way == 0 ? 16 : 64;
         OK(cuMemsetD8(p, 0xff, sizeof(out)));
-        OK(way == 0 ? cuLaunch(f) : way == 1 ? cuLaunchGrid(f, 4, 1) : cuLaunchGridAsync(f, 4, 1, s));
+        OK(way == 0   ? cuLaunch(f)
+           : way == 1 ? cuLaunchGrid(f, 4, 1)
+                      : cuLaunchGridAsync(f, 4, 1, s));
         OK(cuCtxSynchronize());
         OK(cuMemcpyDtoH(out, p, sizeof(out)));
         for (uint32_t i = 0; i < 64 && tap_computes(); i++)
@@ -94,7 +97,8 @@ static void mixed_parameters(void)
     OK(cuMemcpyDtoH(&sum, p, 8));
     if (tap_computes())
         EQ(sum, 200 + (1ull << 40) + 60000 + 4000000000ull + 6);
-    IS(cuLaunchKernel(tap_function("mixed"), 1, 1, 1, 1, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
+    IS(cuLaunchKernel(tap_function("mixed"), 1, 1, 1, 1, 1, 1, 0, NULL, params, extra),
+       CUDA_ERROR_INVALID_VALUE);
     size += 4;
     IS(cuLaunchKernel(tap_function("mixed"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra),
        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
@@ -125,8 +129,10 @@ static void stale_stream(void)
         tap_skip("the genuine library follows stale handles");
     OK(cuStreamCreate(&s, 0));
     OK(cuStreamDestroy(s));
-    IS(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
-    IS(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x77, NULL, NULL),
+    IS(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL),
+       CUDA_ERROR_INVALID_HANDLE);
+    IS(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x77, NULL,
+                      NULL),
        CUDA_ERROR_INVALID_HANDLE);
 }
 
@@ -175,7 +181,8 @@ static void few_registers(const char *ptx)
     CUfunction f;
     int registers = 0, small = 0;
     OK(cuLinkCreate(1, &option, &value, &link));
-    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ptx, strlen(ptx) + 1, "heavy", 0, NULL, NULL));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ptx, strlen(ptx) + 1, "heavy", 0,
+                     NULL, NULL));
     OK(cuLinkComplete(link, &image, &size));
     OK(cuModuleLoadData(&m, image));
     OK(cuLinkDestroy(link));
@@ -186,8 +193,8 @@ static void few_registers(const char *ptx)
     OK(cuModuleUnload(m));
 }
 
-/* So many registers that a block of the largest size does not find enough: as many values are read, one after the
- * other, as are then written, the last one first. */
+/* So many registers that a block of the largest size does not find enough: as many values are read,
+ * one after the other, as are then written, the last one first. */
 static void registers(void)
 {
     enum { VALUES = 120, ROOM = 64 * VALUES + 1024 };
@@ -197,14 +204,17 @@ static void registers(void)
     CUfunction f;
     CUdeviceptr p;
     TRUE(ptx);
-    used += snprintf(ptx, ROOM,
-                     ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry heavy(.param .u64 p)\n{\n"
-                     ".reg .u64 %%a;\n.reg .u32 %%r<%d>;\nld.param.u64 %%a, [p];\n",
-                     VALUES);
+    used += snprintf(
+        ptx, ROOM,
+        ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry heavy(.param .u64 p)\n{\n"
+        ".reg .u64 %%a;\n.reg .u32 %%r<%d>;\nld.param.u64 %%a, [p];\n",
+        VALUES);
     for (int i = 0; i < VALUES; i++)
-        used += snprintf(ptx + used, (size_t)(ROOM - used), "ld.volatile.global.u32 %%r%d, [%%a];\n", i);
+        used += snprintf(ptx + used, (size_t)(ROOM - used),
+                         "ld.volatile.global.u32 %%r%d, [%%a];\n", i);
     for (int i = VALUES; i > 0; i--)
-        used += snprintf(ptx + used, (size_t)(ROOM - used), "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
+        used += snprintf(ptx + used, (size_t)(ROOM - used),
+                         "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
     snprintf(ptx + used, (size_t)(ROOM - used), "ret;\n}\n");
     OK(cuModuleLoadData(&m, ptx));
     if (tap_computes())
@@ -223,7 +233,8 @@ static void registers(void)
         TRUE(registers * 1024 > all);
         IS(cuLaunchKernel(f, 1, 1, 1, (unsigned)most + 1, 1, 1, 0, NULL, params, NULL),
            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-        IS(cuLaunchKernel(f, 1, 1, 1, 1024, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        IS(cuLaunchKernel(f, 1, 1, 1, 1024, 1, 1, 0, NULL, params, NULL),
+           CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
     OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
     OK(cuCtxSynchronize());
@@ -245,7 +256,8 @@ static void need_clusters(void)
 
 static CUresult in_clusters(CUfunction f, unsigned grid, unsigned x, unsigned y, unsigned z)
 {
-    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { x, y, z } };
+    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                            .value.clusterDim = { x, y, z } };
     const CUlaunchConfig config = { grid, 1, 1, 32, 1, 1, 0, NULL, &a, 1 };
     return cuLaunchKernelEx(&config, f, NULL, NULL);
 }
@@ -273,37 +285,43 @@ static void check_refused_shape(CUresult got, CUresult want)
 static void clusters_that_do_not_divide_the_grid(void)
 {
     need_clusters();
-    check_refused_shape(in_clusters(tap_function("nothing"), 3, 2, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    check_refused_shape(in_clusters(tap_function("nothing"), 3, 2, 1, 1),
+                        CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 static void clusters_that_are_higher_than_the_grid(void)
 {
     need_clusters();
-    check_refused_shape(in_clusters(tap_function("nothing"), 4, 1, 2, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    check_refused_shape(in_clusters(tap_function("nothing"), 4, 1, 2, 1),
+                        CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 static void clusters_that_are_too_large(void)
 {
     need_clusters();
-    check_refused_shape(in_clusters(tap_function("nothing"), 32, 32, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    check_refused_shape(in_clusters(tap_function("nothing"), 32, 32, 1, 1),
+                        CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 static void clusters_that_need_permission(void)
 {
     need_clusters();
-    check_refused_shape(in_clusters(tap_function("nothing"), 16, 16, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    check_refused_shape(in_clusters(tap_function("nothing"), 16, 16, 1, 1),
+                        CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 static void clusters_without_height(void)
 {
     need_clusters();
-    check_refused_shape(in_clusters(tap_function("nothing"), 4, 2, 0, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    check_refused_shape(in_clusters(tap_function("nothing"), 4, 2, 0, 1),
+                        CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 static CUfunction compiled_for_pairs(CUmodule *m)
 {
-    static const char ptx[] = ".version 7.8\n.target sm_90\n.address_size 64\n"
-                              ".visible .entry pairs()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n";
+    static const char ptx[] =
+        ".version 7.8\n.target sm_90\n.address_size 64\n"
+        ".visible .entry pairs()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n";
     CUfunction f;
     need_clusters();
     OK(cuModuleLoadData(m, ptx));
@@ -355,40 +373,45 @@ static void cooperative(void)
     OK(cuCtxSynchronize());
 }
 
-/* Blocks that meet: each says that it is there, and after the barrier sees all others. The barrier is written as the headers
- * of cooperative groups have it, or called by the name that the device runtime has for it. */
+/* Blocks that meet: each says that it is there, and after the barrier sees all others. The barrier
+ * is written as the headers of cooperative groups have it, or called by the name that the device
+ * runtime has for it. */
 #define MEET_VERSION ".version 7.0\n.target sm_70\n.address_size 64\n"
-#define MEET_HEAD                                                                                                    \
-    ".visible .entry meet(.param .u64 p)\n{\n"                                                                       \
-    " .reg .b32 %r<32>; .reg .b64 %rd<16>; .reg .pred %p<8>;\n"                                                      \
-    " ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x; mov.u32 %r3, %tid.x;\n"                 \
-    " mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; mov.u32 %r20, 0;\n"                                       \
-    "round: add.u32 %r20, %r20, 1;\n"                                                                                \
+#define MEET_HEAD                                                                                  \
+    ".visible .entry meet(.param .u64 p)\n{\n"                                                     \
+    " .reg .b32 %r<32>; .reg .b64 %rd<16>; .reg .pred %p<8>;\n"                                    \
+    " ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x; mov.u32 %r3, "        \
+    "%tid.x;\n"                                                                                    \
+    " mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; mov.u32 %r20, 0;\n"                     \
+    "round: add.u32 %r20, %r20, 1;\n"                                                              \
     " setp.eq.u32 %p1, %r3, 0; @%p1 st.global.u32 [%rd2], %r20;\n"
-#define MEET_TAIL                                                                                                    \
-    " mov.u32 %r10, 0; mov.u32 %r11, 0;\n"                                                                           \
-    "sum: mul.wide.u32 %rd6, %r10, 4; add.u64 %rd6, %rd1, %rd6; ld.volatile.global.u32 %r12, [%rd6];\n"              \
-    " setp.ge.u32 %p4, %r12, %r20; selp.u32 %r13, 1, 0, %p4; add.u32 %r11, %r11, %r13;\n"                            \
-    " add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, %r2; @%p5 bra sum;\n"                                            \
-    " setp.lt.u32 %p6, %r20, 3; setp.eq.u32 %p7, %r11, %r2; and.pred %p6, %p6, %p7; @%p6 bra round;\n"               \
-    " mul.wide.u32 %rd7, %r2, 4; add.u64 %rd7, %rd2, %rd7; @%p1 st.global.u32 [%rd7], %r11; ret;\n}\n"
+#define MEET_TAIL                                                                                  \
+    " mov.u32 %r10, 0; mov.u32 %r11, 0;\n"                                                         \
+    "sum: mul.wide.u32 %rd6, %r10, 4; add.u64 %rd6, %rd1, %rd6; ld.volatile.global.u32 %r12, "     \
+    "[%rd6];\n"                                                                                    \
+    " setp.ge.u32 %p4, %r12, %r20; selp.u32 %r13, 1, 0, %p4; add.u32 %r11, %r11, %r13;\n"          \
+    " add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, %r2; @%p5 bra sum;\n"                          \
+    " setp.lt.u32 %p6, %r20, 3; setp.eq.u32 %p7, %r11, %r2; and.pred %p6, %p6, %p7; @%p6 bra "     \
+    "round;\n"                                                                                     \
+    " mul.wide.u32 %rd7, %r2, 4; add.u64 %rd7, %rd2, %rd7; @%p1 st.global.u32 [%rd7], %r11; "      \
+    "ret;\n}\n"
 
-static const char meet_inline[] =
-    MEET_VERSION MEET_HEAD " mov.u32 %r4, %envreg2; mov.u32 %r5, %envreg1; mov.b64 %rd3, {%r4, %r5};\n"
-                           " setp.ne.u64 %p2, %rd3, 0; @%p2 bra there; trap;\n"
-                           "there: barrier.sync 0; @!%p1 bra met;\n"
-                           " sub.u32 %r6, 0x80000001, %r2; setp.eq.u32 %p3, %r1, 0; selp.u32 %r6, %r6, 1, %p3;\n"
-                           " atom.add.release.gpu.u32 %r7, [%rd3+4], %r6;\n"
-                           "wait: ld.acquire.gpu.u32 %r8, [%rd3+4]; xor.b32 %r8, %r8, %r7;\n"
-                           " setp.ge.s32 %p3, %r8, 0; @%p3 bra wait;\n"
-                           "met: barrier.sync 0;\n" MEET_TAIL;
-static const char meet_by_name[] =
-    MEET_VERSION ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n"
-                 ".extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);\n" MEET_HEAD
-                 " { .param .b32 s; .param .b64 h; st.param.b32 [s], 1;\n"
-                 "   call (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd3, [h]; }\n"
-                 " { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %rd3; st.param.b32 [f], 0;\n"
-                 "   call (r), cudaCGSynchronize, (h, f); ld.param.b32 %r9, [r]; }\n" MEET_TAIL;
+static const char meet_inline[] = MEET_VERSION MEET_HEAD
+    " mov.u32 %r4, %envreg2; mov.u32 %r5, %envreg1; mov.b64 %rd3, {%r4, %r5};\n"
+    " setp.ne.u64 %p2, %rd3, 0; @%p2 bra there; trap;\n"
+    "there: barrier.sync 0; @!%p1 bra met;\n"
+    " sub.u32 %r6, 0x80000001, %r2; setp.eq.u32 %p3, %r1, 0; selp.u32 %r6, %r6, 1, %p3;\n"
+    " atom.add.release.gpu.u32 %r7, [%rd3+4], %r6;\n"
+    "wait: ld.acquire.gpu.u32 %r8, [%rd3+4]; xor.b32 %r8, %r8, %r7;\n"
+    " setp.ge.s32 %p3, %r8, 0; @%p3 bra wait;\n"
+    "met: barrier.sync 0;\n" MEET_TAIL;
+static const char meet_by_name[] = MEET_VERSION
+    ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n"
+    ".extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 "
+    "flags);\n" MEET_HEAD " { .param .b32 s; .param .b64 h; st.param.b32 [s], 1;\n"
+    "   call (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd3, [h]; }\n"
+    " { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %rd3; st.param.b32 [f], 0;\n"
+    "   call (r), cudaCGSynchronize, (h, f); ld.param.b32 %r9, [r]; }\n" MEET_TAIL;
 
 static void meet(const char *text)
 {
@@ -438,11 +461,14 @@ static void grid_numbers(void)
 {
     static const char text[] = MEET_VERSION
         ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n"
-        ".extern .func (.param .b32 r) cudaCGGetSize(.param .b64 t, .param .b64 g, .param .b64 handle);\n"
-        ".extern .func (.param .b32 r) cudaCGGetRank(.param .b64 t, .param .b64 g, .param .b64 handle);\n"
+        ".extern .func (.param .b32 r) cudaCGGetSize(.param .b64 t, .param .b64 g, .param .b64 "
+        "handle);\n"
+        ".extern .func (.param .b32 r) cudaCGGetRank(.param .b64 t, .param .b64 g, .param .b64 "
+        "handle);\n"
         ".visible .entry numbers(.param .u64 p)\n{\n"
         " .reg .b32 %r<32>; .reg .b64 %rd<16>; .local .align 8 .b8 at[16];\n"
-        " ld.param.u64 %rd1, [p]; mov.u64 %rd2, at; cvta.local.u64 %rd2, %rd2; add.u64 %rd3, %rd2, 4; st.local.u64 "
+        " ld.param.u64 %rd1, [p]; mov.u64 %rd2, at; cvta.local.u64 %rd2, %rd2; add.u64 %rd3, %rd2, "
+        "4; st.local.u64 "
         "[at], 0;\n"
         " { .param .b32 s; .param .b64 h; st.param.b32 [s], 1;\n"
         "   call (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd4, [h]; }\n"
@@ -455,7 +481,8 @@ static void grid_numbers(void)
         "   call (r), cudaCGGetRank, (t, g, h); ld.param.b32 %r4, [r]; }\n"
         " ld.local.u32 %r5, [at]; or.b32 %r1, %r1, %r4; mad.wide.u32 %rd5, %r5, 16, %rd1;\n"
         " mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ctaid.y; mov.u32 %r8, %tid.x; mov.u32 %r9, %tid.z;\n"
-        " mad.lo.u32 %r6, %r7, 10, %r6; mad.lo.u32 %r8, %r9, 10, %r8; mad.lo.u32 %r6, %r6, 100, %r8;\n"
+        " mad.lo.u32 %r6, %r7, 10, %r6; mad.lo.u32 %r8, %r9, 10, %r8; mad.lo.u32 %r6, %r6, 100, "
+        "%r8;\n"
         " st.global.v4.u32 [%rd5], {%r1, %r2, %r3, %r6}; ret;\n}\n";
     if (!tap_computes() || tap_gpu() || tap_genuine())
         tap_skip("a device that has the device runtime in a library");
@@ -484,7 +511,8 @@ static void grid_numbers(void)
     OK(cuModuleUnload(m));
 }
 
-/* A kernel that may begin before the one ahead of it has ended, and needs nothing of that: nobody sees a difference. */
+/* A kernel that may begin before the one ahead of it has ended, and needs nothing of that: nobody
+ * sees a difference. */
 static void programmatic_dependence(void)
 {
     CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,

@@ -67,7 +67,8 @@ static void attributes(void)
     OK(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, k, 0));
     EQ(value, 4096);
     OK(cuKernelSetCacheConfig(k, CU_FUNC_CACHE_PREFER_L1, 0));
-    IS(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k, 99), CUDA_ERROR_INVALID_DEVICE);
+    IS(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k, 99),
+       CUDA_ERROR_INVALID_DEVICE);
     OK(cuLibraryUnload(l));
 }
 
@@ -179,7 +180,8 @@ static void managed_ranges(void)
     int mostly = 9, preferred = 9;
     void *data[] = { &mostly, &preferred };
     size_t sizes[] = { sizeof(mostly), sizeof(preferred) };
-    CUmem_range_attribute asked[] = { CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION };
+    CUmem_range_attribute asked[] = { CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+                                      CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION };
     const CUmemLocation here = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
     OK(cuMemAllocManaged(&p, 2 << 20, CU_MEM_ATTACH_GLOBAL));
     OK(cuMemAdvise(p, 2 << 20, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
@@ -190,8 +192,8 @@ static void managed_ranges(void)
     OK(cuMemFree(p));
 }
 
-/* What is captured of a library's kernel names it as one, by which NVIDIA's runtime of 13.0 knows it; a module's function
- * has no kernel (driver 580.159.04). */
+/* What is captured of a library's kernel names it as one, by which NVIDIA's runtime of 13.0 knows
+ * it; a module's function has no kernel (driver 580.159.04). */
 static void captured_kernels(void)
 {
     CUlibrary l = load();
@@ -224,7 +226,8 @@ static void captured_kernels(void)
     OK(cuLibraryUnload(l));
 }
 
-/* Handles outlive the primary context; the variables of the next one have their first values, wherever they are. */
+/* Handles outlive the primary context; the variables of the next one have their first values,
+ * wherever they are. */
 static void after_a_reset(void)
 {
     CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;

@@ -1,4 +1,5 @@
-/* Linking: one text becomes an image that can be loaded; errors come with a log; several become one where there is a linker. */
+/* Linking: one text becomes an image that can be loaded; errors come with a log; several become one
+ * where there is a linker. */
 #include "tap.h"
 
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static void one_text(void)
     size_t size = 0;
     float ms = -1;
     OK(cuLinkCreate(COUNT(options), options, values, &link));
-    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, text(), strlen(tap_ptx) + 1, "tap.ptx", 0, NULL, NULL));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, text(), strlen(tap_ptx) + 1, "tap.ptx", 0, NULL,
+                     NULL));
     OK(cuLinkComplete(link, &image, &size));
     TRUE(image != NULL);
     TRUE(size > 100);
@@ -74,11 +76,12 @@ static void from_file(void)
     OK(cuLinkDestroy(link));
 }
 
-/* The genuine library finds it when the text is added, gmux when the link is completed: programs look at both. */
+/* The genuine library finds it when the text is added, gmux when the link is completed: programs
+ * look at both. */
 static void bad_text(void)
 {
-    static char bad[] =
-        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { no_such.thing %r1; ret; }\n";
+    static char bad[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { "
+                        "no_such.thing %r1; ret; }\n";
     char error[4096] = "";
     CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { error, (void *)sizeof(error) };
@@ -104,10 +107,11 @@ static char caller[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                        " { .param .b32 a; .param .b32 b; st.param.b32 [a+0], %r1;\n"
                        "   call.uni (b), callee, (a); ld.param.b32 %r2, [b+0]; }\n"
                        " cvta.to.global.u64 %rd2, %rd1; st.global.u32 [%rd2], %r2; ret;\n}\n";
-static char callee[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                       ".visible .func (.param .b32 r) callee (.param .b32 x)\n{\n"
-                       " .reg .b32 %r<3>;\n"
-                       " ld.param.b32 %r1, [x+0]; add.s32 %r2, %r1, 22; st.param.b32 [r+0], %r2; ret;\n}\n";
+static char callee[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .func (.param .b32 r) callee (.param .b32 x)\n{\n"
+    " .reg .b32 %r<3>;\n"
+    " ld.param.b32 %r1, [x+0]; add.s32 %r2, %r1, 22; st.param.b32 [r+0], %r2; ret;\n}\n";
 
 static void several(void)
 {
@@ -136,12 +140,13 @@ static void several(void)
     OK(cuMemFree(p));
 }
 
-/* What the compiler says about a text: only when it compiles it, and that it does once for each text, as long as its cache lasts.
- * So this one has a name that was never there. */
+/* What the compiler says about a text: only when it compiles it, and that it does once for each
+ * text, as long as its cache lasts. So this one has a name that was never there. */
 static void verbose(void)
 {
     char info[8192] = "", name[64], unique[512];
-    CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
+    CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                               CU_JIT_LOG_VERBOSE };
     void *values[] = { info, (void *)sizeof(info), (void *)1 };
     CUlinkState link;
     struct timespec now;
@@ -150,9 +155,11 @@ static void verbose(void)
     if (!tap_gpu())
         tap_skip("a device that says nothing of what it compiles");
     clock_gettime(CLOCK_REALTIME, &now);
-    (void)snprintf(name, sizeof(name), "only_once_%d_%lld_%ld", (int)getpid(), (long long)now.tv_sec, now.tv_nsec);
-    int n = snprintf(unique, sizeof(unique),
-                     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry %s()\n{\nret;\n}\n", name);
+    (void)snprintf(name, sizeof(name), "only_once_%d_%lld_%ld", (int)getpid(),
+                   (long long)now.tv_sec, now.tv_nsec);
+    int n = snprintf(
+        unique, sizeof(unique),
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry %s()\n{\nret;\n}\n", name);
     OK(cuLinkCreate(COUNT(options), options, values, &link));
     OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, unique, (size_t)n + 1, "unique", 0, NULL, NULL));
     OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, callee, sizeof(callee), "callee", 0, NULL, NULL));
@@ -164,47 +171,49 @@ static void verbose(void)
 
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 
-/* Each text has a static variable and a function of the same names; weak ones are there twice, common ones have the size
- * of the largest, and what is .extern is somewhere else. */
-static char one[] = HEAD ".global .u32 own = 1;\n"
-                         ".visible .global .u32 shown = 10;\n"
-                         ".weak .global .u32 weak = 100;\n"
-                         ".common .global .align 8 .b8 common[8];\n"
-                         ".extern .const .align 4 .b8 table[];\n"
-                         ".extern .shared .align 16 .b8 dynamic[];\n"
-                         ".func (.reg .u32 r) same() { mov.u32 r, 1000; ret; }\n"
-                         ".weak .func (.param .b32 r) both() { st.param.b32 [r], 5; ret; }\n"
-                         ".extern .func (.param .b32 r) other (.param .b32 x);\n"
-                         ".visible .entry sum(.param .u64 p)\n{\n"
-                         " .reg .b32 %r<16>; .reg .b64 %rd<4>;\n"
-                         " ld.param.u64 %rd1, [p];\n"
-                         " ld.global.u32 %r1, [own]; ld.global.u32 %r2, [shown]; ld.global.u32 %r3, [weak];\n"
-                         " ld.const.u32 %r4, [table+4];\n"
-                         " call.uni (%r5), same, ();\n"
-                         " { .param .b32 b; call.uni (b), both, (); ld.param.b32 %r6, [b]; }\n"
-                         " { .param .b32 a; .param .b32 b; st.param.b32 [a], %r2;\n"
-                         "   call.uni (b), other, (a); ld.param.b32 %r7, [b]; }\n"
-                         " st.shared.u32 [dynamic+4], %r7; ld.shared.u32 %r7, [dynamic+4];\n"
-                         " st.global.u32 [%rd1], %r1; st.global.u32 [%rd1+4], %r2; st.global.u32 [%rd1+8], %r3;\n"
-                         " st.global.u32 [%rd1+12], %r4; st.global.u32 [%rd1+16], %r5;\n"
-                         " st.global.u32 [%rd1+20], %r6; st.global.u32 [%rd1+24], %r7; ret;\n}\n";
-static char two[] = HEAD ".global .u32 own = 2;\n"
-                         ".extern .global .u32 shown;\n"
-                         ".weak .global .u32 weak = 200;\n"
-                         ".common .global .align 8 .b8 common[64];\n"
-                         ".visible .const .align 4 .u32 table[2] = {7, 8};\n"
-                         ".visible .global .u64 where = generic(shown);\n"
-                         ".func (.reg .u32 r) same() { mov.u32 r, 2000; ret; }\n"
-                         ".weak .func (.param .b32 r) both() { st.param.b32 [r], 5; ret; }\n"
-                         ".visible .func (.param .b32 r) other (.param .b32 x)\n{\n"
-                         " .reg .b32 %r<8>; .reg .b64 %rd<4>;\n"
-                         " ld.param.b32 %r1, [x]; ld.global.u32 %r2, [own]; ld.global.u64 %rd1, [where];\n"
-                         " ld.u32 %r3, [%rd1]; call.uni (%r4), same, ();\n"
-                         " add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4;\n"
-                         " st.param.b32 [r], %r1; ret;\n}\n";
+/* Each text has a static variable and a function of the same names; weak ones are there twice,
+ * common ones have the size of the largest, and what is .extern is somewhere else. */
+static char one[] =
+    HEAD ".global .u32 own = 1;\n"
+         ".visible .global .u32 shown = 10;\n"
+         ".weak .global .u32 weak = 100;\n"
+         ".common .global .align 8 .b8 common[8];\n"
+         ".extern .const .align 4 .b8 table[];\n"
+         ".extern .shared .align 16 .b8 dynamic[];\n"
+         ".func (.reg .u32 r) same() { mov.u32 r, 1000; ret; }\n"
+         ".weak .func (.param .b32 r) both() { st.param.b32 [r], 5; ret; }\n"
+         ".extern .func (.param .b32 r) other (.param .b32 x);\n"
+         ".visible .entry sum(.param .u64 p)\n{\n"
+         " .reg .b32 %r<16>; .reg .b64 %rd<4>;\n"
+         " ld.param.u64 %rd1, [p];\n"
+         " ld.global.u32 %r1, [own]; ld.global.u32 %r2, [shown]; ld.global.u32 %r3, [weak];\n"
+         " ld.const.u32 %r4, [table+4];\n"
+         " call.uni (%r5), same, ();\n"
+         " { .param .b32 b; call.uni (b), both, (); ld.param.b32 %r6, [b]; }\n"
+         " { .param .b32 a; .param .b32 b; st.param.b32 [a], %r2;\n"
+         "   call.uni (b), other, (a); ld.param.b32 %r7, [b]; }\n"
+         " st.shared.u32 [dynamic+4], %r7; ld.shared.u32 %r7, [dynamic+4];\n"
+         " st.global.u32 [%rd1], %r1; st.global.u32 [%rd1+4], %r2; st.global.u32 [%rd1+8], %r3;\n"
+         " st.global.u32 [%rd1+12], %r4; st.global.u32 [%rd1+16], %r5;\n"
+         " st.global.u32 [%rd1+20], %r6; st.global.u32 [%rd1+24], %r7; ret;\n}\n";
+static char two[] =
+    HEAD ".global .u32 own = 2;\n"
+         ".extern .global .u32 shown;\n"
+         ".weak .global .u32 weak = 200;\n"
+         ".common .global .align 8 .b8 common[64];\n"
+         ".visible .const .align 4 .u32 table[2] = {7, 8};\n"
+         ".visible .global .u64 where = generic(shown);\n"
+         ".func (.reg .u32 r) same() { mov.u32 r, 2000; ret; }\n"
+         ".weak .func (.param .b32 r) both() { st.param.b32 [r], 5; ret; }\n"
+         ".visible .func (.param .b32 r) other (.param .b32 x)\n{\n"
+         " .reg .b32 %r<8>; .reg .b64 %rd<4>;\n"
+         " ld.param.b32 %r1, [x]; ld.global.u32 %r2, [own]; ld.global.u64 %rd1, [where];\n"
+         " ld.u32 %r3, [%rd1]; call.uni (%r4), same, ();\n"
+         " add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4;\n"
+         " st.param.b32 [r], %r1; ret;\n}\n";
 
-static void link_of(char *const *texts, size_t count, char *log, size_t log_size, CUlinkState *link, void **image,
-                    CUresult *r)
+static void link_of(char *const *texts, size_t count, char *log, size_t log_size, CUlinkState *link,
+                    void **image, CUresult *r)
 {
     CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { log, (void *)log_size };
@@ -213,7 +222,8 @@ static void link_of(char *const *texts, size_t count, char *log, size_t log_size
     OK(cuLinkCreate(COUNT(options), options, values, link));
     *r = CUDA_SUCCESS;
     for (size_t i = 0; i < count && *r == CUDA_SUCCESS; i++)
-        *r = cuLinkAddData(*link, CU_JIT_INPUT_PTX, texts[i], strlen(texts[i]) + 1, names[i], 0, NULL, NULL);
+        *r = cuLinkAddData(*link, CU_JIT_INPUT_PTX, texts[i], strlen(texts[i]) + 1, names[i], 0,
+                           NULL, NULL);
     if (*r == CUDA_SUCCESS)
         *r = cuLinkComplete(*link, image, &size);
 }
@@ -290,8 +300,10 @@ static void wrong(void)
     IS(cuLinkCreate(0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cuLinkCreate(1, &bad, &value, &link), CUDA_ERROR_INVALID_VALUE);
     OK(cuLinkCreate(0, NULL, NULL, &link));
-    IS(cuLinkAddData(link, CU_JIT_INPUT_PTX, NULL, 10, NULL, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-    TRUE(cuLinkAddData(link, CU_JIT_INPUT_CUBIN, text(), strlen(tap_ptx), NULL, 0, NULL, NULL) != CUDA_SUCCESS);
+    IS(cuLinkAddData(link, CU_JIT_INPUT_PTX, NULL, 10, NULL, 0, NULL, NULL),
+       CUDA_ERROR_INVALID_VALUE);
+    TRUE(cuLinkAddData(link, CU_JIT_INPUT_CUBIN, text(), strlen(tap_ptx), NULL, 0, NULL, NULL) !=
+         CUDA_SUCCESS);
     OK(cuLinkDestroy(link));
     if (!tap_genuine()) /* which follows it */
         IS(cuLinkDestroy(link), CUDA_ERROR_INVALID_HANDLE);

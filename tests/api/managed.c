@@ -138,6 +138,7 @@ static void pointer(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(library), TEST(module), TEST(twice), TEST(pointer) };
+    static const struct tap_test tests[] = { TEST(library), TEST(module), TEST(twice),
+                                             TEST(pointer) };
     return tap_main(tests, COUNT(tests));
 }

@@ -152,7 +152,8 @@ static void ping_pong(void)
     end();
 }
 
-/* More than a ring holds behind a wait, and what ends it comes from another thread's stream: here the host. */
+/* More than a ring holds behind a wait, and what ends it comes from another thread's stream: here
+ * the host. */
 static void much_behind_a_wait(void)
 {
     CUdeviceptr p;
@@ -351,8 +352,16 @@ static void wrong(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(stores),   TEST(waits),       TEST(waits_for_device_memory), TEST(ping_pong), TEST(much_behind_a_wait),
-        TEST(captured), TEST(graph_nodes), TEST(among_host_functions),    TEST(batch),     TEST(wrong),
+        TEST(stores),
+        TEST(waits),
+        TEST(waits_for_device_memory),
+        TEST(ping_pong),
+        TEST(much_behind_a_wait),
+        TEST(captured),
+        TEST(graph_nodes),
+        TEST(among_host_functions),
+        TEST(batch),
+        TEST(wrong),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -40,7 +40,8 @@ static void too_much(void)
 static void info(void)
 {
     const size_t size = 64 << 20;
-    const size_t at_hand = size / 2; /* a GPU's driver may have a little left of what it took before */
+    const size_t at_hand =
+        size / 2; /* a GPU's driver may have a little left of what it took before */
     CUdeviceptr p;
     size_t before, after, total;
     OK(cuMemGetInfo(&before, &total));
@@ -48,13 +49,15 @@ static void info(void)
     OK(cuMemAlloc(&p, size));
     OK(cuMemGetInfo(&after, &total));
     if (after > before - (size - at_hand) && tap_alone())
-        tap_fail(__FILE__, __LINE__, "%zu bytes free of %zu after an allocation, %zu before", after, total, before);
+        tap_fail(__FILE__, __LINE__, "%zu bytes free of %zu after an allocation, %zu before", after,
+                 total, before);
     OK(cuMemFree(p));
     before = after;
     OK(cuMemGetInfo(&after, &total)); /* not before it is all back */
     TRUE(after <= total);
     if (after < before + (size - at_hand) && tap_alone())
-        tap_fail(__FILE__, __LINE__, "%zu bytes free after they have been given back, %zu before", after, before);
+        tap_fail(__FILE__, __LINE__, "%zu bytes free after they have been given back, %zu before",
+                 after, before);
 }
 
 static void pitch(void)
@@ -145,7 +148,8 @@ static void hints(void)
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p + half, half), 1);
     OK(cuMemAdvise_v2(p, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here));
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, size), 0);
-    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, p, size), CU_MEM_LOCATION_TYPE_DEVICE);
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, p, size),
+       CU_MEM_LOCATION_TYPE_DEVICE);
     OK(cuMemAdvise_v2(p + half, half, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, size), CU_DEVICE_INVALID);
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p + half, half), CU_DEVICE_CPU);
@@ -163,7 +167,8 @@ static void hints(void)
         EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, size), 0);
         OK(cuMemDiscardBatchAsync(ranges, sizes, 2, 0, NULL));
     }
-    TRUE(cuMemRangeGetAttribute(by, 2, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size) != CUDA_SUCCESS);
+    TRUE(cuMemRangeGetAttribute(by, 2, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size) !=
+         CUDA_SUCCESS);
     OK(cuMemFree(p));
     OK(cuMemAllocManaged(&p, size, CU_MEM_ATTACH_GLOBAL));
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p + half, half), 0);
@@ -207,7 +212,8 @@ static void copies_of_registered(uint8_t *bytes, size_t size)
     CUdeviceptr p;
     CUstream s;
     CUmemorytype type = 0;
-    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)bytes));
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                             (CUdeviceptr)(uintptr_t)bytes));
     EQ(type, CU_MEMORYTYPE_HOST);
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     OK(cuMemAlloc(&p, size));
@@ -276,13 +282,15 @@ static void registered_shared(void)
 static void registered_and_unmapped(void)
 {
     const size_t size = 16 << 10;
-    uint8_t *h = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *again;
+    uint8_t *h = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            *again;
     if (tap_genuine())
         tap_skip("what the genuine library does then is not defined");
     TRUE(h != MAP_FAILED);
     OK(cuMemHostRegister(h, size, 0));
     munmap(h, size);
-    again = mmap(h, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    again = mmap(h, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                 -1, 0);
     TRUE(again == h);
     memset(again, 77, size);
     OK(cuMemHostUnregister(h));

@@ -48,9 +48,10 @@ static void bad_images(void)
                                  ".visible .entry k() { frobnicate.u32 %r1, %r2; }\n";
     CUmodule m;
     char errors[1024] = "", infos[64] = "";
-    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
-                               CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
-    void *values[] = { errors, (void *)(uintptr_t)sizeof(errors), infos, (void *)(uintptr_t)sizeof(infos) };
+    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                               CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+    void *values[] = { errors, (void *)(uintptr_t)sizeof(errors), infos,
+                       (void *)(uintptr_t)sizeof(infos) };
     IS(cuModuleLoadData(&m, "this is no image"), CUDA_ERROR_INVALID_IMAGE);
     IS(cuModuleLoadData(&m, ""), CUDA_ERROR_INVALID_IMAGE);
     IS(cuModuleLoadData(&m, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -65,10 +66,11 @@ static void bad_images(void)
 /* A kernel that the device cannot run fails when it is launched, and hurts nobody else. */
 static void lacking(void)
 {
-    static const char text[] = ".version 8.5\n.target sm_90a\n.address_size 64\n"
-                               ".visible .entry lacks() { wgmma.fence.sync.aligned; ret; }\n"
-                               ".visible .entry works(.param .u64 out) { .reg .b64 %d; ld.param.u64 %d, [out];\n"
-                               " st.global.u32 [%d], 42; ret; }\n";
+    static const char text[] =
+        ".version 8.5\n.target sm_90a\n.address_size 64\n"
+        ".visible .entry lacks() { wgmma.fence.sync.aligned; ret; }\n"
+        ".visible .entry works(.param .u64 out) { .reg .b64 %d; ld.param.u64 %d, [out];\n"
+        " st.global.u32 [%d], 42; ret; }\n";
     CUmodule m;
     CUfunction lacks, works;
     CUdeviceptr p;
@@ -101,10 +103,12 @@ static void jit_options(void)
                                CU_JIT_ERROR_LOG_BUFFER,
                                CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                                CU_JIT_OPTIMIZATION_LEVEL };
-    void *values[] = {
-        (void *)(uintptr_t)32, infos, (void *)(uintptr_t)sizeof(infos), errors, (void *)(uintptr_t)sizeof(errors),
-        (void *)(uintptr_t)4
-    };
+    void *values[] = { (void *)(uintptr_t)32,
+                       infos,
+                       (void *)(uintptr_t)sizeof(infos),
+                       errors,
+                       (void *)(uintptr_t)sizeof(errors),
+                       (void *)(uintptr_t)4 };
     OK(cuModuleLoadDataEx(&m, tap_ptx, COUNT(options), options, values));
     EQ(strlen(errors), 0);
     TRUE((uintptr_t)values[2] < sizeof(infos));
@@ -160,7 +164,8 @@ static void attributes(void)
     OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 20000));
     OK(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
     EQ(v, 20000);
-    IS(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 30), CUDA_ERROR_INVALID_VALUE);
+    IS(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 30),
+       CUDA_ERROR_INVALID_VALUE);
     IS(cuFuncGetAttribute(&v, (CUfunction_attribute)77, f), CUDA_ERROR_INVALID_VALUE);
     OK(cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_SHARED));
     IS(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS, 1), CUDA_ERROR_INVALID_VALUE);
@@ -169,7 +174,8 @@ static void attributes(void)
 static void parameters(void)
 {
     CUfunction f = tap_function("mixed");
-    static const size_t want[][2] = { { 0, 1 }, { 8, 8 }, { 16, 2 }, { 20, 4 }, { 24, 12 }, { 40, 8 } };
+    static const size_t want[][2] = { { 0, 1 },  { 8, 8 },   { 16, 2 },
+                                      { 20, 4 }, { 24, 12 }, { 40, 8 } };
     const char *name = NULL;
     CUmodule m = NULL;
     size_t offset, size;
@@ -210,7 +216,8 @@ static void library(void)
     OK(cuLibraryUnload(l));
 }
 
-/* The same kernel in fat binaries, made by nvcc from tests/unit/fatbin/data/plain.cu; PTX of 7.5 in all but one. */
+/* The same kernel in fat binaries, made by nvcc from tests/unit/fatbin/data/plain.cu; PTX of 7.5 in
+ * all but one. */
 extern const char image_none[], image_speed[], image_balance[], image_size[];
 extern const char image_machine[];     /* code for 9.0 and no PTX */
 extern const char image_machine_75[];  /* the same for 7.5 */
@@ -292,7 +299,8 @@ static void for_another_gpu(void)
             continue;
         errors[0] = '\0';
         values[1] = (void *)(uintptr_t)sizeof(errors);
-        IS(cuModuleLoadDataEx(&m, image == 9 ? image_machine : image_machine_75, COUNT(options), options, values),
+        IS(cuModuleLoadDataEx(&m, image == 9 ? image_machine : image_machine_75, COUNT(options),
+                              options, values),
            CUDA_ERROR_NO_BINARY_FOR_GPU);
         if (!tap_gpu()) /* takes PTX only */
             TRUE(strstr(errors, "PTX") != NULL);

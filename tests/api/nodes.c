@@ -35,17 +35,21 @@ CUgraphNode add_kernel(CUgraph g, const CUgraphNode *after, size_t n, CUdevicept
     return node;
 }
 
-CUgraphNode add_fill(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t value, size_t width)
+CUgraphNode add_fill(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t value,
+                     size_t width)
 {
     CUgraphNode node;
     CUcontext c;
     OK(cuCtxGetCurrent(&c));
-    CUDA_MEMSET_NODE_PARAMS f = { .dst = p, .value = value, .elementSize = 4, .width = width, .height = 1 };
+    CUDA_MEMSET_NODE_PARAMS f = {
+        .dst = p, .value = value, .elementSize = 4, .width = width, .height = 1
+    };
     OK(cuGraphAddMemsetNode(&node, g, after, n, &f, c));
     return node;
 }
 
-CUDA_MEMCPY3D copy_params(CUdeviceptr dst, void *dst_host, CUdeviceptr src, const void *src_host, size_t size)
+CUDA_MEMCPY3D copy_params(CUdeviceptr dst, void *dst_host, CUdeviceptr src, const void *src_host,
+                          size_t size)
 {
     return (CUDA_MEMCPY3D) { .srcMemoryType = src_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
                              .srcHost = src_host,

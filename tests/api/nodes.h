@@ -17,10 +17,12 @@ CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction f, void **params);
 CUDA_KERNEL_NODE_PARAMS add_to_params(void **params);
 /* Behind the `n` nodes at `after`. */
 CUgraphNode add_kernel(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t by);
-CUgraphNode add_fill(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t value, size_t width);
+CUgraphNode add_fill(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t value,
+                     size_t width);
 CUgraphNode add_copy(CUgraph g, const CUgraphNode *after, size_t n, const CUDA_MEMCPY3D *m);
 /* Of `size` bytes; with a host address, the device's is not looked at. */
-CUDA_MEMCPY3D copy_params(CUdeviceptr dst, void *dst_host, CUdeviceptr src, const void *src_host, size_t size);
+CUDA_MEMCPY3D copy_params(CUdeviceptr dst, void *dst_host, CUdeviceptr src, const void *src_host,
+                          size_t size);
 CUgraphExec make(CUgraph g);
 /* Launches it, and waits. */
 void run(CUgraphExec e);

@@ -13,7 +13,8 @@ static void CUDA_CB on_message(void *data, CUlogLevel level, char *message, size
     ++*(int *)data;
 }
 
-static void CUDA_CB on_notice(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle callback)
+static void CUDA_CB on_notice(CUasyncNotificationInfo *info, void *data,
+                              CUasyncCallbackHandle callback)
 {
     (void)info;
     (void)callback;
@@ -67,7 +68,8 @@ static void notifications(void)
 
 static void atomics(void)
 {
-    const CUatomicOperation operations[] = { CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS };
+    const CUatomicOperation operations[] = { CU_ATOMIC_OPERATION_INTEGER_ADD,
+                                             CU_ATOMIC_OPERATION_CAS };
     const CUatomicOperation bad = CU_ATOMIC_OPERATION_MAX;
     unsigned got[] = { 77, 77 };
     int native = 0;
@@ -120,7 +122,8 @@ static void references(void)
     OK(cuLibraryUnload(library));
 }
 
-/* What other interfaces have: nothing of it is here. NVIDIA's driver follows such handles as pointers. */
+/* What other interfaces have: nothing of it is here. NVIDIA's driver follows such handles as
+ * pointers. */
 static void elsewhere(void)
 {
     CUgraphicsResource resource = (CUgraphicsResource)(uintptr_t)64;

@@ -36,9 +36,11 @@ static void shared_memory(void)
     TRUE(one >= four && one > 0);
 }
 
-static CUresult clusters(int *out, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *), unsigned x)
+static CUresult clusters(int *out, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *),
+                         unsigned x)
 {
-    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { x, 1, 1 } };
+    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                            .value.clusterDim = { x, 1, 1 } };
     const CUlaunchConfig config = { 64, 1, 1, 128, 1, 1, 0, NULL, &a, x != 0 };
     return ask(out, tap_function("nothing"), &config);
 }
@@ -91,7 +93,8 @@ static void best_block_with_memory(void)
     CUfunction f = tap_function("nothing");
     int grid = 0, block = 0, most = 0;
     OK(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 0));
-    OK(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, as_many_bytes, 0, 0, CU_OCCUPANCY_DEFAULT));
+    OK(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, as_many_bytes, 0, 0,
+                                                 CU_OCCUPANCY_DEFAULT));
     TRUE(block >= 1 && block * 64 <= most && grid >= 1);
     IS(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, as_many_bytes, 0, 0, 0x80),
        CUDA_ERROR_INVALID_VALUE);
@@ -100,8 +103,9 @@ static void best_block_with_memory(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(active_blocks),   TEST(best_block),         TEST(shared_memory),          TEST(active_clusters),
-        TEST(largest_cluster), TEST(clusters_too_large), TEST(best_block_with_memory),
+        TEST(active_blocks),          TEST(best_block),      TEST(shared_memory),
+        TEST(active_clusters),        TEST(largest_cluster), TEST(clusters_too_large),
+        TEST(best_block_with_memory),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -1,6 +1,6 @@
 /*
- * Variants of functions that newer ones have taken the names of: programs built long ago have them as symbols, and NVIDIA's runtime asks for
- * some by version. Names are symbols here.
+ * Variants of functions that newer ones have taken the names of: programs built long ago have them
+ * as symbols, and NVIDIA's runtime asks for some by version. Names are symbols here.
  */
 #define GMUX_CUDA_SYMBOLS
 #include "tap.h"
@@ -91,7 +91,8 @@ static void found_by_name(void)
     void *none = &none;
     OK(cuGetProcAddress("cuInit", (void **)&init, 11030, CU_GET_PROC_ADDRESS_DEFAULT));
     OK(init(0));
-    IS(cuGetProcAddress("cuNothing", &none, 11030, CU_GET_PROC_ADDRESS_DEFAULT), CUDA_ERROR_NOT_FOUND);
+    IS(cuGetProcAddress("cuNothing", &none, 11030, CU_GET_PROC_ADDRESS_DEFAULT),
+       CUDA_ERROR_NOT_FOUND);
 }
 
 /* --- streams, captures ------------------------------------------------------------------------ */
@@ -137,11 +138,14 @@ static void captures(void)
 
 /* --- graphs ----------------------------------------------------------------------------------- */
 
-static CUgraphNode add(CUgraph g, const CUgraphNode *after, size_t count, CUdeviceptr p, uint32_t by)
+static CUgraphNode add(CUgraph g, const CUgraphNode *after, size_t count, CUdeviceptr p,
+                       uint32_t by)
 {
     CUgraphNode n;
     void *params[] = { &p, &by };
-    const CUDA_KERNEL_NODE_PARAMS_v1 k = { tap_function("add_to"), 1, 1, 1, 1, 1, 1, 0, params, NULL };
+    const CUDA_KERNEL_NODE_PARAMS_v1 k = {
+        tap_function("add_to"), 1, 1, 1, 1, 1, 1, 0, params, NULL
+    };
     OK(cuGraphAddKernelNode(&n, g, after, count, &k));
     return n;
 }
@@ -292,7 +296,8 @@ static void shared_with_others(void)
     CUipcMemHandle h;
     CUdeviceptr p = word(), q;
     OK(cuIpcGetMemHandle(&h, p));
-    IS(cuIpcOpenMemHandle(&q, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT); /* at home */
+    IS(cuIpcOpenMemHandle(&q, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_INVALID_CONTEXT); /* at home */
     IS(cuIpcOpenMemHandle(&q, h, 0x40), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFree_v2(p));
 }
@@ -305,8 +310,8 @@ static void links(void)
     void *image;
     size_t size;
     OK(cuLinkCreate(0, NULL, NULL, &link));
-    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (char *)(uintptr_t)tap_ptx, strlen(tap_ptx) + 1, "tap.ptx", 0, NULL,
-                     NULL)); /* NOLINT: the interface forgot const */
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (char *)(uintptr_t)tap_ptx, strlen(tap_ptx) + 1,
+                     "tap.ptx", 0, NULL, NULL)); /* NOLINT: the interface forgot const */
     OK(cuLinkComplete(link, &image, &size));
     OK(cuModuleLoadData(&m, image));
     OK(cuModuleGetFunction(&f, m, "nothing"));
@@ -329,7 +334,8 @@ static void stacks(void)
 {
     CUcontext c, popped, before;
     if (tap_genuine())
-        tap_skip("the genuine library, 580.159, makes no such contexts: it says that there is no memory");
+        tap_skip("the genuine library, 580.159, makes no such contexts: it says that there is no "
+                 "memory");
     OK(cuCtxGetCurrent(&before));
     OK(cuCtxCreate(&c, CU_CTX_SCHED_AUTO, 0));
     OK(cuCtxPopCurrent(&popped));

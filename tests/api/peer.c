@@ -15,11 +15,11 @@ static struct {
     _Atomic int open;
 } own;
 
-#define TRY(call)                                                                                                    \
-    do {                                                                                                             \
-        CUresult r_ = (call);                                                                                        \
-        if (r_ != CUDA_SUCCESS)                                                                                      \
-            return r_;                                                                                               \
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        CUresult r_ = (call);                                                                      \
+        if (r_ != CUDA_SUCCESS)                                                                    \
+            return r_;                                                                             \
     } while (0)
 
 static CUresult begin(void)
@@ -48,7 +48,8 @@ static CUresult import(struct peer_message *m, int fd)
     CUmemGenericAllocationHandle handle;
     const CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
                                      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-    TRY(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    TRY(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     TRY(cuMemAddressReserve(&m->pointer, m->size, 0, 0, 0));
     TRY(cuMemMap(m->pointer, m->size, 0, handle, 0));
     TRY(cuMemSetAccess(m->pointer, m->size, &access, 1));
@@ -138,13 +139,15 @@ static CUresult perform(struct peer_message *m, int fd)
     case PEER_POOL_POINTER:
         return import_pointer(m);
     case PEER_POOL_ACCESS:
-        TRY(cuMemPoolGetAccess(&access, own.pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value }));
+        TRY(cuMemPoolGetAccess(&access, own.pool,
+                               &(CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value }));
         m->value = access;
         return CUDA_SUCCESS;
     case PEER_POOL_LET:
         return cuMemPoolSetAccess(
             own.pool,
-            &(CUmemAccessDesc) { { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+            &(CUmemAccessDesc) { { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value },
+                                 CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
             1);
     case PEER_FREE_ASYNC:
         return cuMemFreeAsync(m->pointer, own.stream);
@@ -170,9 +173,10 @@ static ssize_t receive(int socket, struct peer_message *m, int *fd)
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = { .bytes = { 0 } };
     struct iovec part = { m, sizeof(*m) };
-    struct msghdr packet = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)
-    };
+    struct msghdr packet = { .msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes) };
     ssize_t n = recvmsg(socket, &packet, 0);
     struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
     *fd = -1;

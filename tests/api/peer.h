@@ -1,6 +1,6 @@
 /*
- * Other processes for tests: started before cuInit, each with a context of its own, doing what they are told over a
- * socket.
+ * Other processes for tests: started before cuInit, each with a context of its own, doing what they
+ * are told over a socket.
  */
 #ifndef GMUX_TESTS_API_PEER_H
 #define GMUX_TESTS_API_PEER_H
@@ -37,8 +37,8 @@ enum peer_op {
     PEER_FREE_ASYNC,   /* pointer: in the stream */
     PEER_POOL_END,     /* destroys the pool */
     PEER_POKE,         /* pointer: a kernel stores there; the result of waiting for it */
-    PEER_AWAIT,        /* pointer: a kernel in the stream, which ends when the word there is not 0 */
-    PEER_VALUE_WAIT,   /* pointer, value: in the stream, until the word there is that */
+    PEER_AWAIT,      /* pointer: a kernel in the stream, which ends when the word there is not 0 */
+    PEER_VALUE_WAIT, /* pointer, value: in the stream, until the word there is that */
     PEER_EXIT,
 };
 
@@ -68,7 +68,7 @@ void peer_ask(struct peer *p, struct peer_message *m);
 /* The same, with what it brings as the value. */
 struct peer_message peer_answer(struct peer *p, struct peer_message m);
 #define ASK(peer, ...) peer_answer(&(peer), (struct peer_message) { __VA_ARGS__ })
-#define ASK_OK(peer, ...)                                                                                            \
+#define ASK_OK(peer, ...)                                                                          \
     tap_check_result(__FILE__, __LINE__, #__VA_ARGS__, ASK(peer, __VA_ARGS__).result, CUDA_SUCCESS)
 /* The byte that it reads there; the test fails if it cannot. */
 unsigned peer_byte(struct peer *p, CUdeviceptr pointer);

@@ -18,7 +18,8 @@ static void device_pointer(void)
     TRUE(c == current);
     OK(cuPointerGetAttribute(&self, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p + 100));
     TRUE(self == p + 100);
-    IS(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, p), CUDA_ERROR_INVALID_VALUE);
+    IS(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, p),
+       CUDA_ERROR_INVALID_VALUE);
     OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
     EQ(managed, 0);
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
@@ -68,7 +69,8 @@ static void nobodys(void)
     int on_stack;
     unsigned type = 77, managed = 77, mapped;
     CUdeviceptr p = (CUdeviceptr)(uintptr_t)&on_stack;
-    CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED };
+    CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                         CU_POINTER_ATTRIBUTE_IS_MANAGED };
     void *data[] = { &type, &managed };
     IS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p), CUDA_ERROR_INVALID_VALUE);
     IS(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, p), CUDA_ERROR_INVALID_VALUE);

@@ -11,7 +11,8 @@ static struct peer peers[3]; /* the last is killed */
 
 static const CUmemPoolProps shareable = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                           .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                        .id = 0 } };
 
 static CUmemoryPool make_pool(void)
 {
@@ -46,7 +47,8 @@ static CUdeviceptr send_pointer(struct peer *to, CUdeviceptr p)
     struct peer_message m = { .op = PEER_POOL_POINTER };
     OK(cuMemPoolExportPointer(&m.pointer_data, p));
     peer_ask(to, &m);
-    tap_check_result(__FILE__, __LINE__, "the pointer in the other process", m.result, CUDA_SUCCESS);
+    tap_check_result(__FILE__, __LINE__, "the pointer in the other process", m.result,
+                     CUDA_SUCCESS);
     return m.pointer;
 }
 
@@ -91,7 +93,8 @@ static void seen_by_all(void)
     OK(cuMemPoolDestroy(pool));
 }
 
-/* One allocation in the middle of another's use: what is freed here is used again, and the importer still has its own. */
+/* One allocation in the middle of another's use: what is freed here is used again, and the importer
+ * still has its own. */
 static void comes_and_goes(void)
 {
     CUmemoryPool pool = make_pool();
@@ -151,13 +154,15 @@ static void not_of_this_pool(void)
 static void refused(void)
 {
     static const CUmemPoolProps plain = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                        .id = 0 } };
     CUmemPoolPtrExportData data;
     CUmemoryPool pool, none = NULL;
     CUdeviceptr p, q;
     int fd = -1, pipes[2];
     OK(cuMemPoolCreate(&pool, &plain));
-    TRUE(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS);
+    TRUE(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) !=
+         CUDA_SUCCESS);
     p = allocate(pool, 4096, 1);
     TRUE(cuMemPoolExportPointer(&data, p) != CUDA_SUCCESS);
     OK(cuMemFree(p));
@@ -172,7 +177,8 @@ static void refused(void)
     OK(cuMemPoolDestroy(pool));
     TRUE(pipe(pipes) == 0);
     TRUE(cuMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)pipes[0],
-                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS);
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                            0) != CUDA_SUCCESS);
     close(pipes[0]);
     close(pipes[1]);
 }
@@ -186,7 +192,8 @@ static void imported_at_home(void)
     CUdeviceptr p;
     int fd;
     OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     close(fd);
     TRUE(again != pool);
     TRUE(cuMemAllocFromPoolAsync(&p, 4096, again, NULL) != CUDA_SUCCESS);

@@ -6,7 +6,8 @@
 #define MIB (1u << 20)
 
 static const CUmemPoolProps plain = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+                                      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                    .id = 0 } };
 
 static cuuint64_t number(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
@@ -250,7 +251,8 @@ static void pieces(void)
     OK(cuMemPoolCreate(&pool, &plain));
     for (unsigned round = 0; round < 5; round++) {
         for (unsigned i = 0; i < COUNT(p); i++) {
-            OK(cuMemAllocFromPoolAsync(&p[i], 1000 + (i * 7919 + round * 104729) % 300000, pool, NULL));
+            OK(cuMemAllocFromPoolAsync(&p[i], 1000 + (i * 7919 + round * 104729) % 300000, pool,
+                                       NULL));
             OK(cuMemsetD8Async(p[i], (unsigned char)i, 1000, NULL));
         }
         for (unsigned i = 0; i < COUNT(p); i++) {
@@ -272,7 +274,8 @@ static void access(void)
 {
     CUmemoryPool pool;
     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    CUmemAccessDesc desc = { .location = plain.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAccessDesc desc = { .location = plain.location,
+                             .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUmemLocation here = plain.location;
     OK(cuMemPoolCreate(&pool, &plain));
     OK(cuMemPoolSetAccess(pool, &desc, 1));
@@ -323,7 +326,8 @@ static void null_pointers(void)
     IS(cuMemPoolCreate(NULL, &plain), CUDA_ERROR_INVALID_VALUE);
     IS(cuMemAllocAsync(NULL, 16, NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuDeviceGetDefaultMemPool(&pool, 0));
-    IS(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL),
+       CUDA_ERROR_INVALID_VALUE);
 }
 
 int main(void)

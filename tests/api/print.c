@@ -1,6 +1,7 @@
 /*
- * Device printf and assert: the text comes to this process's standard output (standard error for assert), at the calls
- * that wait, in order, and not later. Descriptors 1 and 2 are put aside in a file meanwhile.
+ * Device printf and assert: the text comes to this process's standard output (standard error for
+ * assert), at the calls that wait, in order, and not later. Descriptors 1 and 2 are put aside in a
+ * file meanwhile.
  */
 #include "tap.h"
 
@@ -15,7 +16,8 @@ static const char print_ptx[] =
     ".target sm_60\n"
     ".address_size 64\n"
     ".extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 args);\n"
-    ".extern .func __assertfail (.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function,\n"
+    ".extern .func __assertfail (.param .b64 message, .param .b64 file, .param .b32 line, .param "
+    ".b64 function,\n"
     "    .param .b64 size);\n"
     ".global .align 1 .b8 format[8] = {37, 117, 58, 32, 37, 117, 10, 0};\n" /* "%u: %u\n" */
     ".global .align 1 .b8 message[5] = {104, 101, 114, 101, 0};\n"          /* "here" */
@@ -159,7 +161,8 @@ static void appears_when_waited_for(void)
         snprintf(want, sizeof(want), "%u: 0\n", 1000 + i);
         OK(r);
         if (strcmp(got, want) != 0)
-            tap_fail(__FILE__, __LINE__, "after %s there is '%s', not '%s'", ways[i].name, got, want);
+            tap_fail(__FILE__, __LINE__, "after %s there is '%s', not '%s'", ways[i].name, got,
+                     want);
     }
 }
 
@@ -211,7 +214,8 @@ static void a_flood_is_cut(void)
 {
     load();
     int saved = away(1);
-    CUresult r = print(123456789, 1024, 128, NULL); /* from twice that NVIDIA's driver does not come back in time */
+    CUresult r = print(123456789, 1024, 128,
+                       NULL); /* from twice that NVIDIA's driver does not come back in time */
     r = r ? r : cuCtxSynchronize();
     const char *got = back(1, saved);
     OK(r);
@@ -226,7 +230,8 @@ static void a_flood_is_cut(void)
     TRUE(strstr(got, "5: 0\n") != NULL);
 }
 
-/* Last: there is no device afterwards. PRINT_NO_ASSERT: not at all, because other programs use it. */
+/* Last: there is no device afterwards. PRINT_NO_ASSERT: not at all, because other programs use it.
+ */
 static void a_failed_assertion_says_where(void)
 {
     if (getenv("PRINT_NO_ASSERT"))
@@ -243,7 +248,8 @@ static void a_failed_assertion_says_where(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(appears_when_waited_for), TEST(launches_keep_their_order),
+    static const struct tap_test tests[] = { TEST(appears_when_waited_for),
+                                             TEST(launches_keep_their_order),
                                              TEST(every_thread_once), TEST(a_flood_is_cut),
                                              TEST(a_failed_assertion_says_where) };
     return tap_main(tests, COUNT(tests));

@@ -1,6 +1,7 @@
 /*
- * A client's part of the device: everything that is said of its multiprocessors agrees, and kernels run on so many and
- * no others. With a share (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE) that is the share; the numbers are printed.
+ * A client's part of the device: everything that is said of its multiprocessors agrees, and kernels
+ * run on so many and no others. With a share (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE) that is the share;
+ * the numbers are printed.
  */
 #include "tap.h"
 
@@ -26,7 +27,8 @@ static void numbers_agree(void)
     IS(cuCtxGetDevResource(NULL, &context, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_INVALID_CONTEXT);
     OK(cuCtxGetDevResource(current, &context, CU_DEV_RESOURCE_TYPE_SM));
     EQ(context.sm.smCount, count);
-    IS(cuDeviceGetDevResource(0, &other, CU_DEV_RESOURCE_TYPE_INVALID), CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    IS(cuDeviceGetDevResource(0, &other, CU_DEV_RESOURCE_TYPE_INVALID),
+       CUDA_ERROR_INVALID_RESOURCE_TYPE);
     IS(cuDeviceGetDevResource(0, NULL, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_INVALID_VALUE);
     IS(cuDeviceGetDevResource(99, &other, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_INVALID_DEVICE);
     OK(cuStreamGetGreenCtx(NULL, &green));
@@ -39,8 +41,10 @@ static void numbers_agree(void)
     printf("# %d multiprocessors, in steps of %u\n", count, device.sm.minSmPartitionSize);
 }
 
-/* Fills the multiprocessors that there are, from three streams, with long kernels or many short ones; how many that were. */
-static int fill_device(CUfunction f, CUdeviceptr p, const CUstream streams[3], int count, int launches)
+/* Fills the multiprocessors that there are, from three streams, with long kernels or many short
+ * ones; how many that were. */
+static int fill_device(CUfunction f, CUdeviceptr p, const CUstream streams[3], int count,
+                       int launches)
 {
     static unsigned seen[SMS_MAX];
     unsigned ns = 200000u / (unsigned)launches;
@@ -49,7 +53,8 @@ static int fill_device(CUfunction f, CUdeviceptr p, const CUstream streams[3], i
     OK(cuMemsetD8(p, 0, sizeof(seen)));
     OK(cuCtxSynchronize());
     for (int i = 0; i < 3 * launches; i++)
-        OK(cuLaunchKernel(f, (unsigned)count * 4, 1, 1, 1024, 1, 1, 0, streams[i % 3], params, NULL));
+        OK(cuLaunchKernel(f, (unsigned)count * 4, 1, 1, 1024, 1, 1, 0, streams[i % 3], params,
+                          NULL));
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH(seen, p, sizeof(seen)));
     for (int i = 0; i < SMS_MAX; i++)
@@ -115,7 +120,8 @@ static void kernels_stay_there(void)
 
 static CUresult create(CUcontext *c, unsigned multiprocessors)
 {
-    CUexecAffinityParam p = { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT, .param.smCount.val = multiprocessors };
+    CUexecAffinityParam p = { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT,
+                              .param.smCount.val = multiprocessors };
     CUctxCreateParams params = { .execAffinityParams = &p, .numExecAffinityParams = 1 };
     return cuCtxCreate_v4(c, &params, 0, 0);
 }
@@ -152,7 +158,8 @@ static void need_limits(void)
     tap_skip("contexts cannot have fewer multiprocessors here");
 }
 
-/* How many different ones a kernel runs on in the current context, from its default stream and one of its own. */
+/* How many different ones a kernel runs on in the current context, from its default stream and one
+ * of its own. */
 static int seen_in_current(int count)
 {
     CUdeviceptr p;
@@ -215,7 +222,8 @@ static void the_last_parameter_counts(void)
     CUcontext c;
     unsigned count = (unsigned)granted();
     CUexecAffinityParam p[2] = { { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT, .param.smCount.val = 1 },
-                                 { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT, .param.smCount.val = count } };
+                                 { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT,
+                                   .param.smCount.val = count } };
     need_limits();
     OK(cuCtxCreate_v3(&c, p, 2, 0, 0));
     EQ(affinity_of_current(), count);

@@ -62,7 +62,8 @@ static void not_ready(void)
     OK(cuStreamDestroy(s));
 }
 
-/* The legacy stream waits for a blocking stream, and blocking streams for it; a non-blocking one does not care. */
+/* The legacy stream waits for a blocking stream, and blocking streams for it; a non-blocking one
+ * does not care. */
 static void legacy_order(void)
 {
     CUstream blocking, other, free_one;
@@ -190,7 +191,8 @@ static void many(void)
     OK(cuMemFree(p));
 }
 
-/* The legacy stream waits for blocking streams, also for those that are gone, but not for who has come after them. */
+/* The legacy stream waits for blocking streams, also for those that are gone, but not for who has
+ * come after them. */
 static void legacy_and_successors(void)
 {
     CUstream before[32], after[96];
@@ -245,7 +247,8 @@ static void per_thread_stream(void)
     OK(cuCtxGetCurrent(&shared_context));
     OK(cuMemAlloc(&p, 16));
     for (int i = 0; i < 4; i++)
-        EQ(pthread_create(&t[i], NULL, thread_stream, (void *)(uintptr_t)(p + 4u * (unsigned)i)), 0);
+        EQ(pthread_create(&t[i], NULL, thread_stream, (void *)(uintptr_t)(p + 4u * (unsigned)i)),
+           0);
     for (int i = 0; i < 4; i++)
         EQ(pthread_join(t[i], &id[i]), 0);
     for (int i = 0; i < 4; i++)

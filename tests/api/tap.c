@@ -1,6 +1,6 @@
 /*
- * The harness: TAP lines, checks that leave a test by longjmp, and the PTX text as part of the program, so that a binary
- * can be carried to another machine alone.
+ * The harness: TAP lines, checks that leave a test by longjmp, and the PTX text as part of the
+ * program, so that a binary can be carried to another machine alone.
  */
 #include "tap.h"
 
@@ -43,7 +43,8 @@ void tap_check_result(const char *file, int line, const char *call, CUresult got
         return;
     cuGetErrorName(got, &got_name);
     cuGetErrorName(want, &want_name);
-    tap_fail(file, line, "%s gives %s (%d), not %s (%d)", call, got_name, (int)got, want_name, (int)want);
+    tap_fail(file, line, "%s gives %s (%d), not %s (%d)", call, got_name, (int)got, want_name,
+             (int)want);
 }
 
 bool tap_computes(void)
@@ -72,7 +73,8 @@ bool tap_genuine(void)
 bool tap_alone(void)
 {
     int shared = 0;
-    return cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) == CUDA_SUCCESS && !shared;
+    return cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) == CUDA_SUCCESS &&
+           !shared;
 }
 
 CUmodule tap_module(void)
@@ -115,8 +117,8 @@ int tap_main_bare(const struct tap_test *tests, size_t count)
         if (how == 0)
             tests[i].run();
         failed += how == 1;
-        printf("%s %zu - %s%s%s\n", how == 1 ? "not ok" : "ok", i + 1, tests[i].name, how == 2 ? " # SKIP " : "",
-               how == 2 ? skipped : "");
+        printf("%s %zu - %s%s%s\n", how == 1 ? "not ok" : "ok", i + 1, tests[i].name,
+               how == 2 ? " # SKIP " : "", how == 2 ? skipped : "");
     }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

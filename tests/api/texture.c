@@ -1,5 +1,5 @@
-/* Textures and surfaces: what kernels see through them, of arrays of every shape and of memory; tensor maps. A software
- * device has none. */
+/* Textures and surfaces: what kernels see through them, of arrays of every shape and of memory;
+ * tensor maps. A software device has none. */
 #include "tap.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static CUfunction kernel(const char *name)
     return f;
 }
 
-static CUarray array_with(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels, unsigned flags,
-                          size_t element, const void *data)
+static CUarray array_with(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels,
+                          unsigned flags, size_t element, const void *data)
 {
     const CUDA_ARRAY3D_DESCRIPTOR desc = { w, h, d, format, channels, flags };
     CUarray a = NULL;
@@ -46,9 +46,10 @@ static CUDA_RESOURCE_DESC of_array(CUarray a)
 }
 
 /* Unnormalized coordinates, nearest element, clamped. */
-static const CUDA_TEXTURE_DESC plain = { .addressMode = { CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
-                                                          CU_TR_ADDRESS_MODE_CLAMP },
-                                         .filterMode = CU_TR_FILTER_MODE_POINT };
+static const CUDA_TEXTURE_DESC plain = {
+    .addressMode = { CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP },
+    .filterMode = CU_TR_FILTER_MODE_POINT
+};
 
 static CUtexObject texture_of(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *t)
 {
@@ -71,7 +72,8 @@ static CUdeviceptr room(size_t n)
 }
 
 /* out[y * w + x] = tex(x * sx + bx, y * sy + by) */
-static void sample(CUtexObject tex, float *out, unsigned w, unsigned h, float sx, float bx, float sy, float by)
+static void sample(CUtexObject tex, float *out, unsigned w, unsigned h, float sx, float bx,
+                   float sy, float by)
 {
     unsigned n = w * h;
     CUfunction f = kernel("sample_2d");
@@ -190,7 +192,8 @@ static void linear_memory(void)
         data[i] = i * 2654435761u;
     OK(cuMemcpyHtoD(from, data, sizeof(data)));
     const CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_LINEAR,
-                                   .res.linear = { from, CU_AD_FORMAT_UNSIGNED_INT32, 1, sizeof(data) } };
+                                   .res.linear = { from, CU_AD_FORMAT_UNSIGNED_INT32, 1,
+                                                   sizeof(data) } };
     CUDA_TEXTURE_DESC t = plain;
     t.flags = CU_TRSF_READ_AS_INTEGER;
     CUtexObject tex = texture_of(&r, &t);
@@ -211,7 +214,8 @@ static void more_than_the_memory(void)
     (void)kernel("fetch_1d");
     OK(cuMemAlloc(&from, size));
     const CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_LINEAR,
-                                   .res.linear = { from, CU_AD_FORMAT_FLOAT, 2, size + (256u << 10) } };
+                                   .res.linear = { from, CU_AD_FORMAT_FLOAT, 2,
+                                                   size + (256u << 10) } };
     OK(cuTexObjectDestroy(texture_of(&r, &plain)));
     OK(cuMemFree(from));
 }
@@ -298,7 +302,8 @@ static void levels(void)
                                    .Height = w };
         OK(cuMemcpy2D(&up));
     }
-    const CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, .res.mipmap.hMipmappedArray = m };
+    const CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+                                   .res.mipmap.hMipmappedArray = m };
     CUDA_TEXTURE_DESC t = plain;
     t.flags = CU_TRSF_NORMALIZED_COORDINATES;
     t.filterMode = t.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
@@ -332,7 +337,8 @@ static void surfaces(void)
     CUfunction f = kernel("surface_add");
     for (unsigned i = 0; i < n; i++)
         data[i] = i;
-    CUarray a = array_with(W, H, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST, 4, data);
+    CUarray a =
+        array_with(W, H, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST, 4, data);
     CUDA_RESOURCE_DESC r = of_array(a), back = { 0 };
     CUsurfObject surface;
     OK(cuSurfObjectCreate(&surface, &r));
@@ -363,7 +369,9 @@ static void descriptions(void)
     CUDA_RESOURCE_DESC r = of_array(a), r2 = { 0 };
     CUDA_TEXTURE_DESC t = plain, t2 = { 0 };
     CUDA_RESOURCE_VIEW_DESC v2;
-    const CUDA_RESOURCE_VIEW_DESC v = { .format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = W, .height = H };
+    const CUDA_RESOURCE_VIEW_DESC v = { .format = CU_RES_VIEW_FORMAT_FLOAT_1X32,
+                                        .width = W,
+                                        .height = H };
     t.flags = CU_TRSF_NORMALIZED_COORDINATES;
     t.borderColor[2] = 3;
     CUtexObject tex = texture_of(&r, &t), viewed;
@@ -455,8 +463,9 @@ static void many(void)
     }
 }
 
-/* The same 128 bytes as NVIDIA's library makes: what kernels do with them is the GPU's affair, so it is what the program's
- * own library says that counts; here, that it answers and that the answer depends on what was asked. */
+/* The same 128 bytes as NVIDIA's library makes: what kernels do with them is the GPU's affair, so
+ * it is what the program's own library says that counts; here, that it answers and that the answer
+ * depends on what was asked. */
 static void tensor_maps(void)
 {
     int access = 0;
@@ -470,17 +479,18 @@ static void tensor_maps(void)
     CUtensorMap map, other;
     memset(&map, 0, sizeof(map));
     memset(&other, 0, sizeof(other));
-    OK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, address, size, strides, box, steps,
-                              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                              CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-    OK(cuTensorMapEncodeTiled(&other, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (char *)address + 4096, size, strides, box,
+    OK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, address, size, strides, box,
                               steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    OK(cuTensorMapEncodeTiled(&other, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (char *)address + 4096,
+                              size, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                              CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     TRUE(memcmp(&map, &other, sizeof(map)) != 0);
     OK(cuTensorMapReplaceAddress(&map, (char *)address + 4096));
     EQ(memcmp(&map, &other, sizeof(map)), 0);
-    IS(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 9, address, size, strides, box, steps,
-                              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+    IS(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 9, address, size, strides, box,
+                              steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
        CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFree(p));
@@ -492,10 +502,10 @@ static CUresult columns(CUtensorMap *map, CUdeviceptr p, cuuint32_t rank)
     const cuuint64_t size[] = { 32, 16, 16, 2 }, strides[] = { 64, 1024, 16384 };
     const int lower[] = { -1, -1 }, upper[] = { -1, -1 };
     const cuuint32_t steps[] = { 1, 1, 1, 1 };
-    return cuTensorMapEncodeIm2col(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)(uintptr_t)p, size, strides,
-                                   lower, upper, 32, 64, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                   CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return cuTensorMapEncodeIm2col(
+        map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)(uintptr_t)p, size, strides, lower,
+        upper, 32, 64, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_64B,
+        CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 static void tensor_maps_of_columns(void)
@@ -520,9 +530,21 @@ static void tensor_maps_of_columns(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(nearest),        TEST(filtered),   TEST(integers), TEST(linear_memory), TEST(more_than_the_memory),
-        TEST(pitched_memory), TEST(volume),     TEST(layers),   TEST(levels),        TEST(surfaces),
-        TEST(descriptions),   TEST(wrong_ones), TEST(many),     TEST(tensor_maps),   TEST(tensor_maps_of_columns),
+        TEST(nearest),
+        TEST(filtered),
+        TEST(integers),
+        TEST(linear_memory),
+        TEST(more_than_the_memory),
+        TEST(pitched_memory),
+        TEST(volume),
+        TEST(layers),
+        TEST(levels),
+        TEST(surfaces),
+        TEST(descriptions),
+        TEST(wrong_ones),
+        TEST(many),
+        TEST(tensor_maps),
+        TEST(tensor_maps_of_columns),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -19,8 +19,9 @@ static void *work(void *arg)
     uint32_t by = 1 + (uint32_t)(uintptr_t)arg, sum = 0;
     void *params[] = { &p, &by };
     const char *wrong = NULL;
-    if (cuCtxSetCurrent(context) || cuMemAlloc(&p, 256) || cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) ||
-        cuEventCreate(&e, 0) || cuMemsetD8Async(p, 0, 256, s))
+    if (cuCtxSetCurrent(context) || cuMemAlloc(&p, 256) ||
+        cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) || cuEventCreate(&e, 0) ||
+        cuMemsetD8Async(p, 0, 256, s))
         return (void *)(uintptr_t) "setting up";
     for (int i = 0; i < ROUNDS && !wrong; i++) {
         for (int k = 0; k < 10 && !wrong; k++)

@@ -1,5 +1,6 @@
-/* Programs of several users on one device, in one server (-M) or in several: all are served, and nothing of one can be
- * opened by another. Takes root, to be several users, and a daemon of root's. */
+/* Programs of several users on one device, in one server (-M) or in several: all are served, and
+ * nothing of one can be opened by another. Takes root, to be several users, and a daemon of root's.
+ */
 #include "peer.h"
 
 #include <sys/wait.h>
@@ -67,7 +68,8 @@ static void memory_is_refused(void)
     struct peer_message m = ASK(first, .op = PEER_GET_HANDLE, .pointer = p);
     EQ(m.result, CUDA_SUCCESS);
     EQ(ASK(second, .op = PEER_OPEN, .memory = m.memory).result, CUDA_ERROR_INVALID_VALUE);
-    IS(cuIpcOpenMemHandle(&q, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_VALUE); /* nor root */
+    IS(cuIpcOpenMemHandle(&q, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_INVALID_VALUE); /* nor root */
     struct peer_message opened = ASK(brother, .op = PEER_OPEN, .memory = m.memory);
     EQ(opened.result, CUDA_SUCCESS);
     EQ(peer_byte(&brother, opened.pointer), 7);
@@ -89,9 +91,11 @@ static void events_are_refused(void)
 
 static void descriptors_are_refused(void)
 {
-    const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                       .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+    const CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 }
+    };
     CUmemGenericAllocationHandle handle;
     int fd;
     need_users();

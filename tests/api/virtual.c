@@ -8,9 +8,11 @@
 
 static struct peer peers[2], pokers[3];
 
-static const CUmemAllocationProp plain = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                           .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                           .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+static const CUmemAllocationProp plain = {
+    .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 }
+};
 static const CUmemAccessDesc both = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
                                       .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 
@@ -27,7 +29,8 @@ static void supported(void)
     int value = 0;
     OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
     EQ(value, 1);
-    OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0));
+    OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                            0));
     EQ(value, 1);
     EQ(unit(), 2 << 20);
 }
@@ -39,7 +42,8 @@ static void of_a_numa_node(void)
     CUmemAllocationProp node = plain;
     size_t size = 0;
     int can = 0;
-    OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+    OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                            0));
     node.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     OK(cuMemGetAllocationGranularity(&size, &node, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     TRUE(size && (size & (size - 1)) == 0);
@@ -98,7 +102,8 @@ static void *read_in_stream(void *arg)
     return NULL;
 }
 
-/* A copy between such memory and the program's own that has to wait for its stream holds up no other stream's. */
+/* A copy between such memory and the program's own that has to wait for its stream holds up no
+ * other stream's. */
 static void copies_beside_each_other(void)
 {
     static unsigned char bytes[COPIED];
@@ -137,7 +142,8 @@ static void copies_beside_each_other(void)
 }
 
 /* As expandable segments grow: pieces side by side, used as one. */
-/* A wish: what was granted is what the handle says, and a device that cannot compress grants nothing. */
+/* A wish: what was granted is what the handle says, and a device that cannot compress grants
+ * nothing. */
 static void compressible(void)
 {
     CUmemGenericAllocationHandle handle;
@@ -224,8 +230,8 @@ static void expect_bytes(CUdeviceptr p, size_t size, unsigned value)
     EQ(tap_byte(p + size - 1), value);
 }
 
-/* As caching allocators use it: large reservations side by side, each grown by several pieces at once, shrunk by one or
- * several, and given up in any order. */
+/* As caching allocators use it: large reservations side by side, each grown by several pieces at
+ * once, shrunk by one or several, and given up in any order. */
 static void expandable_segments(void)
 {
     enum { SEGMENTS = 3, PIECES = 8 };
@@ -297,7 +303,8 @@ static void a_kernel_uses_it(void)
     OK(cuMemCreate(&handle, one, &plain, 0));
     OK(cuMemMap(p, one, 0, handle, 0));
     OK(cuMemSetAccess(p, one, &both, 1));
-    OK(cuLaunchKernel(tap_function("store_index"), (n + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+    OK(cuLaunchKernel(tap_function("store_index"), (n + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
+                      params, NULL));
     OK(cuMemcpyDtoH(words, p, sizeof(words)));
     EQ(words[999], 999);
     OK(cuMemUnmap(p, one));
@@ -343,7 +350,8 @@ static void charged(void)
     OK(cuMemRelease(handle));
     OK(cuMemGetInfo(&after, &total));
     if (tap_alone() && !tap_genuine()) {
-        TRUE(during <= before - size / 2); /* on a GPU it is the driver's word, who has a little at hand */
+        TRUE(during <=
+             before - size / 2); /* on a GPU it is the driver's word, who has a little at hand */
         TRUE(after >= during + size / 2);
     }
     IS(cuMemCreate(&handle, 1ull << 45, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
@@ -402,17 +410,18 @@ static void wrong(void)
     TRUE(cuMemAddressFree(p, one) != CUDA_SUCCESS);
     TRUE(cuMemFree(p) != CUDA_SUCCESS);
     TRUE(cuMemRetainAllocationHandle(&none, (void *)(uintptr_t)(p + one)) != CUDA_SUCCESS);
-    TRUE(cuMemImportFromShareableHandle(&none, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
-         CUDA_SUCCESS);
-    TRUE(cuMemImportFromShareableHandle(&none, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
-         CUDA_SUCCESS);
+    TRUE(cuMemImportFromShareableHandle(&none, (void *)(intptr_t)-1,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
+    TRUE(cuMemImportFromShareableHandle(&none, (void *)(intptr_t)0,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
     OK(cuMemUnmap(p, one));
     OK(cuMemRelease(handle));
     IS(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
     prop = plain;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     OK(cuMemCreate(&handle, one, &prop, 0));
-    TRUE(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS);
+    TRUE(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) !=
+         CUDA_SUCCESS);
     OK(cuMemRelease(handle));
     OK(cuMemAddressFree(p, 2 * one));
     TRUE(cuMemAddressFree(p, 2 * one) != CUDA_SUCCESS);
@@ -430,7 +439,8 @@ static void exported_to_ourselves(void)
     OK(cuMemAddressReserve(&p, 2 * one, 0, 0, 0));
     OK(cuMemCreate(&handle, one, &plain, 0));
     OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    OK(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    OK(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(fd);
     OK(cuMemMap(p, one, 0, handle, 0));
     OK(cuMemMap(p + one, one, 0, imported, 0));

@@ -1,4 +1,5 @@
-/* Calls with wrong arguments (wrong.h) never crash, always answer, and never take a handle that nobody gave out. */
+/* Calls with wrong arguments (wrong.h) never crash, always answer, and never take a handle that
+ * nobody gave out. */
 #include "wrong.h"
 
 #include <dlfcn.h>
@@ -18,7 +19,9 @@ void *wrong_pointer(unsigned what)
 
 void *wrong_handle(unsigned what)
 {
-    return what == WRONG_HANDLES || what == WRONG_HANDLES_HUGE ? (void *)(uintptr_t)0xdead0000dead000 : NULL;
+    return what == WRONG_HANDLES || what == WRONG_HANDLES_HUGE
+               ? (void *)(uintptr_t)0xdead0000dead000
+               : NULL;
 }
 
 uint64_t wrong_number(unsigned what)
@@ -59,7 +62,8 @@ static void all_return(unsigned what)
         if (what != WRONG_HANDLES && what != WRONG_HANDLES_HUGE)
             continue;
         if (wrong_functions[i].handles && r == CUDA_SUCCESS)
-            tap_fail(__FILE__, __LINE__, "%s takes handles that nobody gave out", wrong_functions[i].name);
+            tap_fail(__FILE__, __LINE__, "%s takes handles that nobody gave out",
+                     wrong_functions[i].name);
     }
 }
 
@@ -91,7 +95,8 @@ static void little(void)
 int main(void)
 {
     const struct tap_test tests[] = {
-        TEST(nothing), TEST(handles), TEST(handles_and_huge_numbers), TEST(huge_numbers), TEST(little),
+        TEST(nothing),      TEST(handles), TEST(handles_and_huge_numbers),
+        TEST(huge_numbers), TEST(little),
     };
     return tap_ours() ? tap_main(tests, COUNT(tests)) : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Every served function of the driver API called with arguments that are wrong: the calls are generated from
- * protocol/cuda.api, what they are given is wrong.c's.
+ * Every served function of the driver API called with arguments that are wrong: the calls are
+ * generated from protocol/cuda.api, what they are given is wrong.c's.
  */
 #ifndef GMUX_TESTS_API_WRONG_H
 #define GMUX_TESTS_API_WRONG_H

@@ -1,6 +1,6 @@
 /*
- * Registrations as no compiler makes them: wrong magic, no names, handles that were not given out, images that are none.
- * None may crash; what cannot work says so when it is used.
+ * Registrations as no compiler makes them: wrong magic, no names, handles that were not given out,
+ * images that are none. None may crash; what cannot work says so when it is used.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 extern void **__cudaRegisterFatBinary(void *);
 extern void __cudaRegisterFatBinaryEnd(void **);
 extern void __cudaUnregisterFatBinary(void **);
-extern void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *, dim3 *, dim3 *,
-                                   int *);
+extern void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *,
+                                   uint3 *, dim3 *, dim3 *, int *);
 extern void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
 extern void __cudaRegisterManagedVar(void **, void **, char *, const char *, int, size_t, int, int);
 extern char __cudaInitModule(void **);
@@ -20,12 +20,12 @@ extern unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, struct CUstream_
 extern cudaError_t __cudaPopCallConfiguration(dim3 *, dim3 *, size_t *, void *);
 
 static int failures;
-#define CHECK(condition)                                                                                             \
-    do {                                                                                                             \
-        if (!(condition)) {                                                                                          \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                                   \
-            failures++;                                                                                              \
-        }                                                                                                            \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
 static char stubs[300]; /* their addresses stand for kernels */
@@ -83,7 +83,8 @@ int main(void)
     CHECK(!__cudaInitModule((void **)image));
     __cudaUnregisterFatBinary((void **)image);
     __cudaUnregisterFatBinary(NULL);
-    /* many of them, one address twice, a variable where a kernel is wanted and the other way round */
+    /* many of them, one address twice, a variable where a kernel is wanted and the other way round
+     */
     for (int i = 0; i < 300; i++)
         __cudaRegisterFunction(h, &stubs[i], NULL, "k", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterVar(h, &stubs[7], NULL, "v", 0, 4, 0, 0);

@@ -1,28 +1,36 @@
 /*
  * A driver-API program for the tests of faults; what it does is its first argument:
  *
- *   fault KIND     one kernel that does what it may not; prints the results of what follows: synchronise, synchronise
- *                  again, allocate, launch
- *   wait KIND      the same, for those kinds that write: has its kernel loaded, prints "ready" and waits for a line first
- *   hold MIB MS    fills so much device memory and has a kernel of so many milliseconds; prints "running" when that has begun,
- *                  then the result of waiting for it, which is its status
+ *   fault KIND     one kernel that does what it may not; prints the results of what follows:
+ *                  synchronise, synchronise again, allocate, launch
+ *   wait KIND      the same, for those kinds that write: has its kernel loaded, prints "ready" and
+ *                  waits for a line first
+ *   hold MIB MS    fills so much device memory and has a kernel of so many milliseconds; prints
+ *                  "running" when that has begun, then the result of waiting for it, which is its
+ *                  status
  *   leave MIB MS   the same, and exits when the kernel has begun
  *   free           prints "ready", and for each line until "end" how many MiB are free
  *   spin           an endless kernel; prints "running", then the result of waiting for it
- *   ask WHAT       an endless kernel, and asks whether its "stream" is done, or an "event" behind it, until it hears something else than
- *                  that it is not; prints "running", then that
- *   other          waits for an event of a process of its own that is behind an endless kernel; prints "running", then the result
- *   hog STREAMS    an endless kernel, then as many others as the library takes, on so many streams; prints "running"
+ *   ask WHAT       an endless kernel, and asks whether its "stream" is done, or an "event" behind
+ *                  it, until it hears something else than that it is not; prints "running", then
+ *                  that
+ *   other          waits for an event of a process of its own that is behind an endless kernel;
+ *                  prints "running", then the result
+ *   hog STREAMS    an endless kernel, then as many others as the library takes, on so many streams;
+ *                  prints "running"
  *   liar STREAMS   the same, and writes into its session that all of it is done
- *   idle           reads lines until "end": for each, a kernel that counts in a global of its module and a look at four MiB of
- *                  memory that only it writes; prints the count, or the error
- *   steady         adds to numbers until there is something to read; prints how often, if they were right all the time
+ *   idle           reads lines until "end": for each, a kernel that counts in a global of its
+ *                  module and a look at four MiB of memory that only it writes; prints the count,
+ *                  or the error
+ *   steady         adds to numbers until there is something to read; prints how often, if they were
+ *                  right all the time
  *   limit          what cuMemGetInfo says is there, and the result of allocating more than that
- *   fill           allocates and fills until that is refused, prints the error and how much it has; for each line until "end" whether it
- *                  is still there
+ *   fill           allocates and fills until that is refused, prints the error and how much it has;
+ *                  for each line until "end" whether it is still there
  *   eat PID MIB    takes memory until that process is gone, which is success, or it has so much
  *   mess SEED      everything at once until it is killed, or has had enough
- *   churn ROUNDS   that many "mess", four at once, each killed, or stopped and killed, at a random point
+ *   churn ROUNDS   that many "mess", four at once, each killed, or stopped and killed, at a random
+ *                  point
  */
 #include <cuda.h>
 #include <poll.h>
@@ -69,7 +77,8 @@ static CUfunction function(const char *name)
     return f;
 }
 
-static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, CUdeviceptr argument, CUstream stream)
+static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, CUdeviceptr argument,
+                       CUstream stream)
 {
     void *params[] = { &argument };
     return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL);
@@ -87,7 +96,8 @@ static void start(void)
     MUST(cuModuleLoad(&module, FAULTS_PTX));
 }
 
-/* Kernels on the GPU are loaded when they are first launched, and that waits for others' kernels. */
+/* Kernels on the GPU are loaded when they are first launched, and that waits for others' kernels.
+ */
 static void get_ready(CUfunction f, CUdeviceptr harmless)
 {
     char line[64];
@@ -366,7 +376,8 @@ static int limit(void)
     CUresult again = cuMemAlloc(&q, available / 2 + (1 << 20));
     size_t left;
     MUST(cuMemGetInfo(&left, &total));
-    printf("%zu %zu %d %d %d %zu\n", available >> 10, total >> 10, (int)over, (int)within, (int)again, left >> 10);
+    printf("%zu %zu %d %d %d %zu\n", available >> 10, total >> 10, (int)over, (int)within,
+           (int)again, left >> 10);
     return 0;
 }
 
@@ -389,7 +400,8 @@ static int fill(void)
     while (fgets(line, sizeof(line), stdin) && strcmp(line, "end\n") != 0) {
         r = CUDA_SUCCESS;
         for (unsigned i = 0; i < n && r == CUDA_SUCCESS; i++)
-            if ((r = cuMemcpyDtoH(&word, piece[i] + PIECE - 4, sizeof(word))) == CUDA_SUCCESS && word != i)
+            if ((r = cuMemcpyDtoH(&word, piece[i] + PIECE - 4, sizeof(word))) == CUDA_SUCCESS &&
+                word != i)
                 r = CUDA_ERROR_UNKNOWN;
         printf("still: %d\n", (int)r);
     }
@@ -486,7 +498,8 @@ static int churn(const char *self, unsigned rounds)
                 kill(*c, SIGSTOP);
                 rest_ms(next() % 20);
             }
-            if (next() % 8) /* the others may end by themselves, if they are of the kind that does */
+            if (next() %
+                8) /* the others may end by themselves, if they are of the kind that does */
                 kill(*c, SIGKILL);
             else
                 alarm(60), kill(*c, SIGCONT), rest_ms(30), kill(*c, SIGKILL);

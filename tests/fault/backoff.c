@@ -1,6 +1,7 @@
 /*
- * One server, several users (-M), and a user who sends one image after the other that ends the executor, from clients that come and go. He has to
- * wait: what others launch and load takes about as long as before he came.
+ * One server, several users (-M), and a user who sends one image after the other that ends the
+ * executor, from clients that come and go. He has to wait: what others launch and load takes about
+ * as long as before he came.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -21,7 +22,8 @@
 #define LOADS     50u /* one in so many operations */
 #define BOUND_MS  10u /* an operation takes no longer .. */
 #define SLOWER    2u  /* .. or so many times as long as without him, on a busy machine .. */
-/* .. but in a small part of the time: an executor is replaced once in the time of so many replacements, and without end where nobody waits. */
+/* .. but in a small part of the time: an executor is replaced once in the time of so many
+ * replacements, and without end where nobody waits. */
 #define SHARE_MOST 0.2
 #define PARTS      30u
 #define LEAST_S    2u
@@ -54,7 +56,8 @@ static void send_bomb(unsigned b)
     size_t size = strlen(ptx) + 1;
     int fd = tp_memfd_from_bytes("image", ptx, size);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++c->serial, &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
+    wire_pack_module_load(&e, ++c->serial,
+                          &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
     RAW_CHECK(fd >= 0 && tp_send(c->fd, &e, &fd, 1) == 0);
     close(fd);
     unanswered[b]++;
@@ -87,7 +90,8 @@ static void innocent_begin(unsigned i)
     RAW_CHECK(memory[i]);
 }
 
-/* One operation from begin to end, in ns; who has it in flight when an executor dies begins anew. */
+/* One operation from begin to end, in ns; who has it in flight when an executor dies begins anew.
+ */
 static uint64_t work(unsigned i)
 {
     struct raw_client *c = &innocents[i];
@@ -155,8 +159,8 @@ static void measure_end(struct measure *m, const char *beside)
 {
     m->ends = true;
     RAW_CHECK(pthread_join(m->thread, NULL) == 0);
-    printf("beside %s: %u operations in %.0f ms, at most %.1f ms, a load at most %.1f\n", beside, m->operations,
-           ms(m->all_ns), ms(m->longest_ns), ms(m->longest_load_ns));
+    printf("beside %s: %u operations in %.0f ms, at most %.1f ms, a load at most %.1f\n", beside,
+           m->operations, ms(m->all_ns), ms(m->longest_ns), ms(m->longest_load_ns));
 }
 
 int main(void)
@@ -192,12 +196,14 @@ int main(void)
         pid_t now = raw_server_executor(&server);
         restarts += now != executor;
         executor = now;
-        if (restarts && gm_now_ns() - start > GM_MAX(LEAST_S * GM_NS_PER_S, PARTS * beside.longest_ns))
+        if (restarts &&
+            gm_now_ns() - start > GM_MAX(LEAST_S * GM_NS_PER_S, PARTS * beside.longest_ns))
             break;
     }
     measure_end(&beside, "a bomber");
     const double share = (double)beside.over_ns / (double)beside.all_ns;
-    printf("%u bombs sent, executor replaced %u times, %u operations lost; one begun at any time takes more than "
+    printf("%u bombs sent, executor replaced %u times, %u operations lost; one begun at any time "
+           "takes more than "
            "%.0f ms "
            "with a probability of %.2f %%\n",
            sent, restarts, lost, ms(beside.bound_ns), share * 100);

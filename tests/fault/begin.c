@@ -1,6 +1,6 @@
 /*
- * The executor ends, as with somebody's fault, while ten programs begin. Whoever has nothing in flight goes on, and each of them gets
- * what it asked for or its error, all soon.
+ * The executor ends, as with somebody's fault, while ten programs begin. Whoever has nothing in
+ * flight goes on, and each of them gets what it asked for or its error, all soon.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -31,9 +31,13 @@ static _Atomic unsigned begun; /* .. and have a module */
 
 static int launch(struct raw_client *c, uint32_t module)
 {
-    struct wire_rec_launch r = {
-        .module = module, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1
-    };
+    struct wire_rec_launch r = { .module = module,
+                                 .grid_x = 1,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = 1,
+                                 .block_y = 1,
+                                 .block_z = 1 };
     return raw_wait(c, 4, raw_post(c, 4, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0));
 }
 

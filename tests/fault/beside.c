@@ -1,6 +1,7 @@
 /*
- * What takes long for one client: a module that is compiled, memory that is pinned, an end that waits for a kernel. Nobody else notices,
- * whatever that client does meanwhile, and whatever happens to the executor.
+ * What takes long for one client: a module that is compiled, memory that is pinned, an end that
+ * waits for a kernel. Nobody else notices, whatever that client does meanwhile, and whatever
+ * happens to the executor.
  */
 #include <poll.h>
 #include <signal.h>
@@ -14,8 +15,9 @@
 #include "slow.h"
 #include "transport/memfd.h"
 
-#define SLOW      HEAD ".visible .entry slow()\n{\nret;\n}\n"
-#define MISPLACED HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry misplaced()\n{\nret;\n}\n"
+#define SLOW HEAD ".visible .entry slow()\n{\nret;\n}\n"
+#define MISPLACED                                                                                  \
+    HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry misplaced()\n{\nret;\n}\n"
 
 static struct raw_client slow, other;
 static uint64_t memory; /* the neighbour's */
@@ -40,8 +42,9 @@ static void ask_load(struct raw_client *c, const char *ptx)
     GM_AUTO_FD int fd = tp_memfd_from_bytes("image", ptx, strlen(ptx));
     RAW_CHECK(fd >= 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++c->serial,
-                          &(struct wire_module_load) { .size = strlen(ptx), .kind = WIRE_IMAGE_KIND_PTX });
+    wire_pack_module_load(
+        &e, ++c->serial,
+        &(struct wire_module_load) { .size = strlen(ptx), .kind = WIRE_IMAGE_KIND_PTX });
     RAW_CHECK(tp_send(c->fd, &e, &fd, 1) == 0);
 }
 
@@ -121,7 +124,8 @@ static void an_error_during_a_load(void)
     int go = slow_begins();
     raw_post(&slow, 0, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
     RAW_CHECK(raw_wait(&slow, 0, 1) == GM_CUDA_INVALID_HANDLE);
-    while (atomic_load(&slow.shared.streams[0].completed.value) == 0) /* the waiters have been let go */
+    while (atomic_load(&slow.shared.streams[0].completed.value) ==
+           0) /* the waiters have been let go */
         (void)poll(NULL, 0, 1);
     neighbour_goes_on();
     let_go(go);
@@ -150,8 +154,9 @@ static void pinned_memory(void)
     struct wire_enc e;
     open_slow(103);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_memory_alloc(&e, ++slow.serial,
-                           &(struct wire_memory_alloc) { .size = SLOW_BYTES, .kind = WIRE_MEMORY_KIND_HOST });
+    wire_pack_memory_alloc(
+        &e, ++slow.serial,
+        &(struct wire_memory_alloc) { .size = SLOW_BYTES, .kind = WIRE_MEMORY_KIND_HOST });
     RAW_CHECK(tp_send(slow.fd, &e, NULL, 0) == 0);
     int go = slow_begins();
     neighbour_goes_on();
@@ -234,9 +239,13 @@ static void a_load_for_a_second_executor(void)
     int go = slow_begins();
     neighbour_goes_on();
     let_go(go);
-    struct wire_rec_launch l = {
-        .module = module, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1
-    };
+    struct wire_rec_launch l = { .module = module,
+                                 .grid_x = 1,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = 1,
+                                 .block_y = 1,
+                                 .block_z = 1 };
     uint64_t seq = raw_post(&slow, 0, WIRE_OP_LAUNCH, &l, sizeof(l), NULL, 0);
     RAW_CHECK(raw_wait(&slow, 0, seq) == 0);
     raw_work_and_check(&slow, own);

@@ -1,6 +1,7 @@
 /*
- * Modules that end the executor: at once or when another one takes over, for memory or by a mistake, of two clients that load several at a
- * time. They are refused from then on. Clients beside them that were not loading anything lose nothing.
+ * Modules that end the executor: at once or when another one takes over, for memory or by a
+ * mistake, of two clients that load several at a time. They are refused from then on. Clients
+ * beside them that were not loading anything lose nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,8 @@ static void innocent_begin(struct innocent *i, uint32_t value)
     RAW_CHECK(raw_wait(&i->client, 0, raw_fill(&i->client, 0, i->memory, value, WORDS)) == 0);
 }
 
-/* Nobody's work goes on while executors die over what others load, which on a busy machine takes its time for each. */
+/* Nobody's work goes on while executors die over what others load, which on a busy machine takes
+ * its time for each. */
 static int wait_while_executors_die(struct raw_client *c, uint32_t stream, uint64_t seq)
 {
     pid_t executor;
@@ -72,9 +74,13 @@ static void innocent_check(struct innocent *i)
     for (unsigned w = 0; w < WORDS; w++)
         RAW_CHECK(words[w] == i->value);
     for (unsigned m = 0; m < MODULES; m++) {
-        struct wire_rec_launch r = {
-            .module = i->modules[m], .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1
-        };
+        struct wire_rec_launch r = { .module = i->modules[m],
+                                     .grid_x = 1,
+                                     .grid_y = 1,
+                                     .grid_z = 1,
+                                     .block_x = 1,
+                                     .block_y = 1,
+                                     .block_z = 1 };
         uint64_t seq = raw_post(&i->client, 1, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0);
         RAW_CHECK(wait_while_executors_die(&i->client, 1, seq) == 0);
     }
@@ -95,7 +101,8 @@ static void send_load(struct raw_client *c, const char *ptx)
     size_t size = strlen(ptx) + 1;
     int fd = tp_memfd_from_bytes("image", ptx, size);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++c->serial, &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
+    wire_pack_module_load(&e, ++c->serial,
+                          &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
     RAW_CHECK(fd >= 0 && tp_send(c->fd, &e, &fd, 1) == 0);
     close(fd);
 }

@@ -1,6 +1,7 @@
 /*
- * Clients that end at random moments under load, killed, stopped or by themselves, 200 rounds of them beside a
- * neighbour whose results stay right. Afterwards nothing is left: no memory, no descriptors, no charges.
+ * Clients that end at random moments under load, killed, stopped or by themselves, 200 rounds of
+ * them beside a neighbour whose results stay right. Afterwards nothing is left: no memory, no
+ * descriptors, no charges.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ static void check_neighbour(void)
     raw_work_and_check(&neighbour, neighbours_memory);
 }
 
-/* A client's life in a process of its own: everything at once, for ever or until it has had enough. */
+/* A client's life in a process of its own: everything at once, for ever or until it has had enough.
+ */
 static GM_NORETURN void live(int fd, uint32_t seed)
 {
     static struct raw_client c;
@@ -50,9 +52,13 @@ static GM_NORETURN void live(int fd, uint32_t seed)
         };
         struct wire_rec_gate gate = { 0 };
         struct wire_rec_retire retire = { 0 };
-        struct wire_rec_launch launch = {
-            .module = module, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 32, .block_y = 1, .block_z = 1
-        };
+        struct wire_rec_launch launch = { .module = module,
+                                          .grid_x = 1,
+                                          .grid_y = 1,
+                                          .grid_z = 1,
+                                          .block_x = 32,
+                                          .block_y = 1,
+                                          .block_z = 1 };
         uint32_t stream = next() % 40;
         switch (next() % 10) {
         case 0: {
@@ -69,7 +75,8 @@ static GM_NORETURN void live(int fd, uint32_t seed)
             RAW_CHECK(module != 0);
             break;
         case 2:
-            raw_post(&c, 60, WIRE_OP_GATE, &gate, sizeof(gate), NULL, 0); /* most are never opened */
+            raw_post(&c, 60, WIRE_OP_GATE, &gate, sizeof(gate), NULL,
+                     0); /* most are never opened */
             if (next() % 2) {
                 atomic_store(&c.shared.streams[60].gate, c.seq[60]);
                 tp_ring_kick(&c.shared.control->ring);
@@ -99,7 +106,8 @@ static GM_NORETURN void live(int fd, uint32_t seed)
 static pid_t start_client(void)
 {
     uint32_t seed = next();
-    /* The number is known only after the fork, the server only knows what it is told: any will do. */
+    /* The number is known only after the fork, the server only knows what it is told: any will do.
+     */
     int fd = raw_server_connect(&server, 1000 + next() % 100000);
     pid_t pid = fork();
     RAW_CHECK(pid >= 0);

@@ -1,5 +1,6 @@
 /*
- * Many clients, and some that give the server much to do: nobody else waits for that. Prints what it measures.
+ * Many clients, and some that give the server much to do: nobody else waits for that. Prints what
+ * it measures.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -72,7 +73,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What an allocation takes, and a connection: as a rule and at most. A machine that runs other tests may take any time for one. */
+/* What an allocation takes, and a connection: as a rule and at most. A machine that runs other
+ * tests may take any time for one. */
 static void wait_for_server(const char *beside)
 {
     static struct raw_client c, newcomer;
@@ -91,8 +93,10 @@ static void wait_for_server(const char *beside)
     raw_client_close(&c);
     qsort(allocation, ROUNDS, sizeof(double), by_value);
     qsort(connection, ROUNDS, sizeof(double), by_value);
-    printf("beside %s: an allocation takes %.2f ms, at most %.1f, a connection %.2f ms, at most %.1f\n", beside,
-           allocation[ROUNDS / 2], allocation[ROUNDS - 1], connection[ROUNDS / 2], connection[ROUNDS - 1]);
+    printf("beside %s: an allocation takes %.2f ms, at most %.1f, a connection %.2f ms, at most "
+           "%.1f\n",
+           beside, allocation[ROUNDS / 2], allocation[ROUNDS - 1], connection[ROUNDS / 2],
+           connection[ROUNDS - 1]);
     RAW_CHECK(allocation[ROUNDS / 2] < ALLOCATION_MS);
     RAW_CHECK(connection[ROUNDS / 2] < CONNECTION_MS);
 }
@@ -102,7 +106,8 @@ static void wait_for_server(const char *beside)
 static int large_image(void)
 {
     int fd = memfd_create("image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    RAW_CHECK(fd >= 0 && write(fd, PTX, sizeof(PTX)) == sizeof(PTX) && ftruncate(fd, IMAGE_BYTES) == 0);
+    RAW_CHECK(fd >= 0 && write(fd, PTX, sizeof(PTX)) == sizeof(PTX) &&
+              ftruncate(fd, IMAGE_BYTES) == 0);
     RAW_CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0);
     return fd;
 }
@@ -122,8 +127,9 @@ static GM_NORETURN void load_images(int connection)
         if (*k)
             RAW_CHECK(raw_unload(&c, *k) == 0);
         wire_enc_init(&e, buffer, sizeof(buffer));
-        wire_pack_module_load(&e, ++c.serial,
-                              &(struct wire_module_load) { .size = IMAGE_BYTES, .kind = WIRE_IMAGE_KIND_PTX });
+        wire_pack_module_load(
+            &e, ++c.serial,
+            &(struct wire_module_load) { .size = IMAGE_BYTES, .kind = WIRE_IMAGE_KIND_PTX });
         raw_client_ask(&c, &e, &fd, 1);
         wire_get_module_loaded(&c.packet->body, &m);
         RAW_CHECK(m.result == 0);
@@ -140,7 +146,8 @@ static GM_NORETURN void free_memory(int connection)
     raw_client_open(&c, connection);
     for (;;) {
         uint64_t address = raw_alloc(&c, MEMORY_BYTES, WIRE_MEMORY_KIND_DEVICE, NULL);
-        RAW_CHECK(address && madvise((void *)(uintptr_t)address, MEMORY_BYTES, MADV_POPULATE_WRITE) == 0);
+        RAW_CHECK(address &&
+                  madvise((void *)(uintptr_t)address, MEMORY_BYTES, MADV_POPULATE_WRITE) == 0);
         RAW_CHECK(raw_free(&c, address) == 0);
     }
 }
@@ -160,7 +167,8 @@ static uint64_t server_worked_ns(void)
 static void give_allocation(struct raw_client *c, struct wire_enc *e)
 {
     uint64_t address = raw_alloc(c, LARGE_BYTES, WIRE_MEMORY_KIND_DEVICE, NULL);
-    RAW_CHECK(address && madvise((void *)(uintptr_t)address, LARGE_BYTES, MADV_POPULATE_WRITE) == 0);
+    RAW_CHECK(address &&
+              madvise((void *)(uintptr_t)address, LARGE_BYTES, MADV_POPULATE_WRITE) == 0);
     RAW_CHECK(madvise((void *)(uintptr_t)address, LARGE_BYTES, MADV_DONTNEED) == 0);
     wire_pack_memory_free(e, ++c->serial, &(struct wire_memory_free) { address });
 }
@@ -171,14 +179,16 @@ static void give_object(struct raw_client *c, struct wire_enc *e)
     RAW_ASK(c, object_create, .size = LARGE_BYTES, .kind = WIRE_MEMORY_KIND_HOST);
     wire_get_object_made(&c->packet->body, &made);
     RAW_CHECK(made.result == 0 && c->packet->fds_count == 1);
-    void *p = mmap(NULL, LARGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, c->packet->fds[0], 0);
+    void *p = mmap(NULL, LARGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                   c->packet->fds[0], 0);
     RAW_CHECK(p != MAP_FAILED && munmap(p, LARGE_BYTES) == 0);
     tp_packet_finish(c->packet);
     wire_pack_object_release(e, ++c->serial, &(struct wire_object_release) { made.object });
 }
 
-/* What the server works on something else before it answers another client: little, or, where the machine is so busy that everything takes its time, a small
- * part of what it works for the gift altogether. */
+/* What the server works on something else before it answers another client: little, or, where the
+ * machine is so busy that everything takes its time, a small part of what it works for the gift
+ * altogether. */
 static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), const char *name)
 {
     static struct raw_client heavy, other;
@@ -192,7 +202,8 @@ static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), 
     give(&heavy, &e);
     const uint64_t begin_ns = server_worked_ns();
     RAW_CHECK(tp_send(heavy.fd, &e, NULL, 0) == 0);
-    for (struct pollfd done = { heavy.fd, POLLIN, 0 }; answers == 0 || poll(&done, 1, 0) == 0; answers++) {
+    for (struct pollfd done = { heavy.fd, POLLIN, 0 }; answers == 0 || poll(&done, 1, 0) == 0;
+         answers++) {
         uint64_t start = gm_now_ns(), worked = server_worked_ns();
         (void)raw_memory_free(&other);
         longest_ns = GM_MAX(longest_ns, server_worked_ns() - worked);
@@ -203,10 +214,11 @@ static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), 
     const uint64_t all_ns = server_worked_ns() - begin_ns;
     double longest_ms = (double)longest_ns / (double)GM_NS_PER_MS,
            waited_ms = (double)waited_ns / (double)GM_NS_PER_MS;
-    printf(
-        "beside one that frees %u MiB %s: %u answers, each after %.1f ms of the server's processor time at most, of "
-        "%.1f, %.1f ms\n",
-        LARGE_BYTES >> 20, name, answers, longest_ms, (double)all_ns / (double)GM_NS_PER_MS, waited_ms);
+    printf("beside one that frees %u MiB %s: %u answers, each after %.1f ms of the server's "
+           "processor time at most, of "
+           "%.1f, %.1f ms\n",
+           LARGE_BYTES >> 20, name, answers, longest_ms, (double)all_ns / (double)GM_NS_PER_MS,
+           waited_ms);
     RAW_CHECK(longest_ms < ALLOCATION_MS || longest_ns < all_ns / GIFT_PARTS);
     raw_client_close(&other);
     raw_client_close(&heavy);

@@ -1,6 +1,6 @@
 /*
- * The executor dies: memory stays, idle clients do not notice, busy ones get an error. The server dies: its clients see
- * the connection end and its executor ends with it.
+ * The executor dies: memory stays, idle clients do not notice, busy ones get an error. The server
+ * dies: its clients see the connection end and its executor ends with it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,8 @@
 #include "raw.h"
 
 #define PTX ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
-/* The executors here are killed by us, not for want of memory, whatever else goes on on this machine. */
+/* The executors here are killed by us, not for want of memory, whatever else goes on on this
+ * machine. */
 #define NO_VMSTAT "/dev/null"
 
 static struct raw_server server;
@@ -40,7 +41,8 @@ static void wait_for_next_executor(void)
 static void write_pattern(struct raw_client *c, uint64_t address, uint32_t elements, uint32_t value)
 {
     for (uint32_t part = 0; part < 8; part++)
-        raw_fill(c, part % 3, address + (uint64_t)part * elements / 8 * 4, value + part, elements / 8);
+        raw_fill(c, part % 3, address + (uint64_t)part * elements / 8 * 4, value + part,
+                 elements / 8);
     for (uint32_t s = 0; s < 3; s++)
         RAW_CHECK(raw_wait(c, s, c->seq[s]) == 0);
 }
@@ -54,9 +56,13 @@ static void check_pattern(uint64_t address, uint32_t elements, uint32_t value)
 
 static uint64_t launch(struct raw_client *c, uint32_t module)
 {
-    struct wire_rec_launch r = {
-        .module = module, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1
-    };
+    struct wire_rec_launch r = { .module = module,
+                                 .grid_x = 1,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = 1,
+                                 .block_y = 1,
+                                 .block_z = 1 };
     return raw_post(c, 4, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0);
 }
 
@@ -129,7 +135,8 @@ static void check_answer(const char *to, int result)
     RAW_CHECK(result == 0 || result == 719);
 }
 
-/* In the middle of anything: a client either has its results or its error, and requests are answered. */
+/* In the middle of anything: a client either has its results or its error, and requests are
+ * answered. */
 static void executor_dies_at_random(void)
 {
     static struct raw_client c;

@@ -1,6 +1,7 @@
 /*
- * Clients of a server with two devices that name a third one, or use one that they have no context on: in every request,
- * in stream slots, in calls, in launches. Each is dropped or gets its error, and a neighbour's results stay right.
+ * Clients of a server with two devices that name a third one, or use one that they have no context
+ * on: in every request, in stream slots, in calls, in launches. Each is dropped or gets its error,
+ * and a neighbour's results stay right.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static uint64_t neighbours_memory;
 static uint32_t next_pid = 1000;
 static uint8_t buffer[WIRE_PACKET_MAX];
 
-static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n ret;\n}\n";
+static const char image[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n ret;\n}\n";
 
 static void check_neighbour(void)
 {
@@ -67,40 +69,48 @@ static struct wire_enc encode(enum request what, uint32_t device)
     case ALLOC_HOST:
         wire_pack_memory_alloc(&e, 99,
                                &(struct wire_memory_alloc) { .size = 4096,
-                                                             .kind = what == ALLOC_HOST ? WIRE_MEMORY_KIND_HOST
-                                                                                        : WIRE_MEMORY_KIND_DEVICE,
+                                                             .kind = what == ALLOC_HOST
+                                                                         ? WIRE_MEMORY_KIND_HOST
+                                                                         : WIRE_MEMORY_KIND_DEVICE,
                                                              .device = device });
         break;
     case INFO:
         wire_pack_memory_info(&e, 99, &(struct wire_memory_info) { .device = device });
         break;
     case LOAD:
-        wire_pack_module_load(
-            &e, 99,
-            &(struct wire_module_load) { .size = sizeof(image), .kind = WIRE_IMAGE_KIND_PTX, .device = device });
+        wire_pack_module_load(&e, 99,
+                              &(struct wire_module_load) { .size = sizeof(image),
+                                                           .kind = WIRE_IMAGE_KIND_PTX,
+                                                           .device = device });
         break;
     case ARRAYS:
-        wire_pack_array_memory(&e, 99, &(struct wire_array_memory) { .bytes = 4096, .device = device });
+        wire_pack_array_memory(&e, 99,
+                               &(struct wire_array_memory) { .bytes = 4096, .device = device });
         break;
     case OBJECT_DEVICE:
     case OBJECT_HOST:
-        wire_pack_object_create(&e, 99,
-                                &(struct wire_object_create) { .size = 2u << 20,
-                                                               .kind = what == OBJECT_HOST ? WIRE_MEMORY_KIND_HOST
-                                                                                           : WIRE_MEMORY_KIND_DEVICE,
-                                                               .device = device });
+        wire_pack_object_create(
+            &e, 99,
+            &(struct wire_object_create) { .size = 2u << 20,
+                                           .kind = what == OBJECT_HOST ? WIRE_MEMORY_KIND_HOST
+                                                                       : WIRE_MEMORY_KIND_DEVICE,
+                                           .device = device });
         break;
     case PEER_DEVICE:
-        wire_pack_peer_access(&e, 99, &(struct wire_peer_access) { .device = device, .peer = 1, .enabled = 1 });
+        wire_pack_peer_access(
+            &e, 99, &(struct wire_peer_access) { .device = device, .peer = 1, .enabled = 1 });
         break;
     case PEER_PEER:
-        wire_pack_peer_access(&e, 99, &(struct wire_peer_access) { .device = 1, .peer = device, .enabled = 1 });
+        wire_pack_peer_access(
+            &e, 99, &(struct wire_peer_access) { .device = 1, .peer = device, .enabled = 1 });
         break;
     case PEER_SELF:
-        wire_pack_peer_access(&e, 99, &(struct wire_peer_access) { .device = 1, .peer = 1, .enabled = 1 });
+        wire_pack_peer_access(&e, 99,
+                              &(struct wire_peer_access) { .device = 1, .peer = 1, .enabled = 1 });
         break;
     default:
-        wire_pack_peer_access(&e, 99, &(struct wire_peer_access) { .device = 0, .peer = 1, .enabled = device });
+        wire_pack_peer_access(
+            &e, 99, &(struct wire_peer_access) { .device = 0, .peer = 1, .enabled = device });
         break;
     }
     return e;
@@ -144,7 +154,8 @@ static int status_of(struct raw_client *c, const struct wire_enc *e)
 static int open_context(struct raw_client *c, uint32_t context, uint32_t device)
 {
     struct wire_enc e = encoder();
-    wire_pack_context_open(&e, ++c->serial, &(struct wire_context_open) { .context = context, .device = device });
+    wire_pack_context_open(&e, ++c->serial,
+                           &(struct wire_context_open) { .context = context, .device = device });
     return status_of(c, &e);
 }
 
@@ -171,9 +182,10 @@ static void kinds_of_access(void)
     for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++) {
         open_client(&c);
         struct wire_enc e = encoder();
-        wire_pack_object_map(&e, 99,
-                             &(struct wire_object_map) {
-                                 .object = 1, .access = wrong[i], .address = c.window_base, .size = 2u << 20 });
+        wire_pack_object_map(
+            &e, 99,
+            &(struct wire_object_map) {
+                .object = 1, .access = wrong[i], .address = c.window_base, .size = 2u << 20 });
         RAW_CHECK(tp_send(c.fd, &e, NULL, 0) == 0);
         RAW_CHECK(!raw_client_receive(&c));
         raw_client_close(&c);
@@ -188,9 +200,10 @@ static uint32_t load(struct raw_client *c, uint32_t device)
     struct wire_module_loaded m;
     int fd = image_fd();
     struct wire_enc e = encoder();
-    wire_pack_module_load(
-        &e, ++c->serial,
-        &(struct wire_module_load) { .size = sizeof(image), .kind = WIRE_IMAGE_KIND_PTX, .device = device });
+    wire_pack_module_load(&e, ++c->serial,
+                          &(struct wire_module_load) { .size = sizeof(image),
+                                                       .kind = WIRE_IMAGE_KIND_PTX,
+                                                       .device = device });
     raw_client_ask(c, &e, &fd, 1);
     close(fd);
     RAW_CHECK(c->packet->header.type == WIRE_MODULE_LOADED);
@@ -201,9 +214,13 @@ static uint32_t load(struct raw_client *c, uint32_t device)
 
 static int launch(struct raw_client *c, uint32_t stream, uint32_t module)
 {
-    struct wire_rec_launch l = {
-        .module = module, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1
-    };
+    struct wire_rec_launch l = { .module = module,
+                                 .grid_x = 1,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = 1,
+                                 .block_y = 1,
+                                 .block_z = 1 };
     return raw_wait(c, stream, raw_post(c, stream, WIRE_OP_LAUNCH, &l, sizeof(l), NULL, 0));
 }
 
@@ -220,7 +237,8 @@ static void slots(void)
     check_neighbour();
 }
 
-/* The device of a number is read once: who changes it later changes nothing, and launches go where the stream is. */
+/* The device of a number is read once: who changes it later changes nothing, and launches go where
+ * the stream is. */
 static void a_stream_stays(void)
 {
     static struct raw_client c;
@@ -247,9 +265,12 @@ static void calls(void)
     static struct raw_client c;
     open_client(&c);
     for (uint64_t n = 1; n <= GM_ARRAY_LEN(wrong); n++) {
-        struct wire_rec_call r = { .number = n, .function = WIRE_CALL_LIMIT_RAISE, .device = wrong[n - 1] };
+        struct wire_rec_call r = { .number = n,
+                                   .function = WIRE_CALL_LIMIT_RAISE,
+                                   .device = wrong[n - 1] };
         raw_post(&c, 0, WIRE_OP_CALL, &r, sizeof(r), NULL, 0);
-        RAW_CHECK(tp_word_wait(&c.shared.control->replied, n, &(struct tp_wait_policy) { .slice_ms = 100 }) == 0);
+        RAW_CHECK(tp_word_wait(&c.shared.control->replied, n,
+                               &(struct tp_wait_policy) { .slice_ms = 100 }) == 0);
         RAW_CHECK(c.shared.reply->result != 0 && c.shared.reply->size == 0);
     }
     RAW_CHECK(raw_error(&c) == 0);
@@ -303,7 +324,8 @@ static struct wire_memory_info_is info(struct raw_client *c)
     return answered(c);
 }
 
-/* What is left is said when the device has what was given back before, and not held back by what comes after. */
+/* What is left is said when the device has what was given back before, and not held back by what
+ * comes after. */
 static void memory_on_its_way_back(void)
 {
     static struct raw_client c;

@@ -1,6 +1,6 @@
 /*
- * The door of a private server: visitors that say nonsense, and connections handed over for adoption in which somebody
- * else has written what he liked.
+ * The door of a private server: visitors that say nonsense, and connections handed over for
+ * adoption in which somebody else has written what he liked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,15 +36,19 @@ static void start(void)
     pid_t pid;
     RAW_CHECK(tp_pair(fds) == 0 && fcntl(fds[1], F_SETFD, 0) == 0);
     snprintf(number, sizeof(number), "%d", fds[1]);
-    char *const args[] = { program, (char[]) { "--private" }, number, (char[]) { "--device" }, (char[]) { "null" },
-                           NULL };
+    char *const args[] = {
+        program, (char[]) { "--private" }, number, (char[]) { "--device" }, (char[]) { "null" },
+        NULL
+    };
     RAW_CHECK(posix_spawn(&pid, program, NULL, NULL, args, environ) == 0);
     close(fds[1]);
     RAW_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_hello(&e, 0,
-                    &(struct wire_hello) {
-                        .version = WIRE_VERSION, .protocol_min = WIRE_VERSION, .share_pct = 100, .priority = -1 });
+                    &(struct wire_hello) { .version = WIRE_VERSION,
+                                           .protocol_min = WIRE_VERSION,
+                                           .share_pct = 100,
+                                           .priority = -1 });
     RAW_CHECK(tp_send(fds[0], &e, NULL, 0) == 0);
     raw_client_open(&a, fds[0]);
 }
@@ -115,12 +119,14 @@ static void visitors(uint64_t memory, const uint8_t *token)
     RAW_CHECK(memory != 0);
 }
 
-/* What a visitor has open stays where it is when it is freed, and is given back when the visitor goes. */
+/* What a visitor has open stays where it is when it is freed, and is given back when the visitor
+ * goes. */
 static void freed_while_open(void)
 {
     uint8_t token[32];
     struct wire_object_fetched f;
-    uint64_t before = raw_memory_free(&a), memory = raw_alloc(&a, 8 * MIB, WIRE_MEMORY_KIND_DEVICE, NULL);
+    uint64_t before = raw_memory_free(&a),
+             memory = raw_alloc(&a, 8 * MIB, WIRE_MEMORY_KIND_DEVICE, NULL);
     share(memory, token);
     int fd = visit(token);
     ask(fd, token);
@@ -133,7 +139,8 @@ static void freed_while_open(void)
     RAW_CHECK(answer(late) == 1 && result_of(&f) != 0); /* nobody else gets it */
     close(late);
     close(fd);
-    for (unsigned i = 0; raw_memory_free(&a) != before; i++) /* each is a turn of the server's loop */
+    for (unsigned i = 0; raw_memory_free(&a) != before;
+         i++) /* each is a turn of the server's loop */
         RAW_CHECK(i < 100000);
 }
 
@@ -187,10 +194,14 @@ static int adopt_answer(const struct wire_object_fetched *f, int memory, const u
 static void adoption(void)
 {
     uint8_t token[32] = { 77 };
-    int ends[2], pipes[2], sealed = tp_memfd_create("sealed", 4 * MIB), loose = memfd_create("loose", MFD_CLOEXEC);
-    const struct wire_object_fetched good = { .offset = MIB, .size = 2 * MIB, .skip = 4096, .length = MIB };
+    int ends[2], pipes[2], sealed = tp_memfd_create("sealed", 4 * MIB),
+                           loose = memfd_create("loose", MFD_CLOEXEC);
+    const struct wire_object_fetched good = {
+        .offset = MIB, .size = 2 * MIB, .skip = 4096, .length = MIB
+    };
     struct wire_object_fetched bad[8];
-    RAW_CHECK(sealed >= 0 && ftruncate(loose, 4 * MIB) == 0 && tp_pair(ends) == 0 && pipe(pipes) == 0);
+    RAW_CHECK(sealed >= 0 && ftruncate(loose, 4 * MIB) == 0 && tp_pair(ends) == 0 &&
+              pipe(pipes) == 0);
     RAW_CHECK(adopt(ends[0], token) != 0);  /* nothing in it */
     RAW_CHECK(adopt(pipes[0], token) != 0); /* no socket */
     close(ends[0]);

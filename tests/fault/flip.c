@@ -1,7 +1,8 @@
 /*
- * Clients that change what the executor reads while it reads it: records in the ring, the words of streams, events, names, parts and of the
- * ring itself, and data in the window. A second thread turns a word to and fro, so that what is looked at twice is not the same twice. Whatever
- * becomes of such a client, the executor goes on, and a neighbour's results stay right.
+ * Clients that change what the executor reads while it reads it: records in the ring, the words of
+ * streams, events, names, parts and of the ring itself, and data in the window. A second thread
+ * turns a word to and fro, so that what is looked at twice is not the same twice. Whatever becomes
+ * of such a client, the executor goes on, and a neighbour's results stay right.
  *
  *   flip [DEVICE]
  */
@@ -20,9 +21,11 @@
 #define BYTES   65536u
 #define STREAMS 4u
 #define TURNS   64u /* to and fro, before it is another word's turn */
-#define PTX                                                                                                          \
-    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .u64 a, i;\n"          \
-    ".reg .u32 t;\nld.param.u64 a, [p];\nmov.u32 t, %tid.x;\nmul.wide.u32 i, t, 4;\nadd.u64 a, a, i;\n"              \
+#define PTX                                                                                        \
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg "    \
+    ".u64 a, i;\n"                                                                                 \
+    ".reg .u32 t;\nld.param.u64 a, [p];\nmov.u32 t, %tid.x;\nmul.wide.u32 i, t, 4;\nadd.u64 a, "   \
+    "a, i;\n"                                                                                      \
     "st.global.u32 [a], t;\nret;\n}\n"
 
 static struct raw_server server;
@@ -79,7 +82,8 @@ static void *flip_main(void *arg)
     struct flipper *f = arg;
     while (!f->ends) {
         volatile uint8_t *p = choose(f);
-        const uint8_t bits = next(&f->state) % 4 ? (uint8_t)(1u << next(&f->state) % 8) : (uint8_t)next(&f->state);
+        const uint8_t bits =
+            next(&f->state) % 4 ? (uint8_t)(1u << next(&f->state) % 8) : (uint8_t)next(&f->state);
         for (unsigned i = 0; i < TURNS; i++)
             *p = (uint8_t)(*p ^ bits);
         f->flips++;
@@ -133,14 +137,17 @@ static bool any_record(struct flipper *f)
     const struct sample_record *kind = &sample_records[next(&f->state) % sample_records_count];
     memset(&r, 0, sizeof(r));
     for (size_t w = sizeof(r.head) / 8; w < (kind->fixed + 7) / 8; w++)
-        r.words[w] = next(&f->state) % 3 ? f->memory + next(&f->state) % BYTES / 16 * 16 : next(&f->state) % 64;
+        r.words[w] = next(&f->state) % 3 ? f->memory + next(&f->state) % BYTES / 16 * 16
+                                         : next(&f->state) % 64;
     const size_t extra = kind->variable ? next(&f->state) % (GM_MIN(kind->variable, 256u) + 1) : 0;
     return post(f, kind->op, &r, kind->fixed + extra);
 }
 
 static bool copy_or_fill(struct flipper *f)
 {
-    struct wire_rec_fill r = { .dst = f->memory, .width = 256, .height = 1, .element_size = 4, .value = 7 };
+    struct wire_rec_fill r = {
+        .dst = f->memory, .width = 256, .height = 1, .element_size = 4, .value = 7
+    };
     if (next(&f->state) % 2)
         return post(f, WIRE_OP_FILL, &r, sizeof(r));
     return any_record(f);

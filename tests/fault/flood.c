@@ -1,6 +1,7 @@
 /*
- * A flood of clients at a server with few descriptors: more than it takes, that leave at once or stay until they are refused. Whatever
- * there is not enough of, the server keeps its link to the control daemon and those clients that it has.
+ * A flood of clients at a server with few descriptors: more than it takes, that leave at once or
+ * stay until they are refused. Whatever there is not enough of, the server keeps its link to the
+ * control daemon and those clients that it has.
  */
 #include <signal.h>
 #include <stdio.h>

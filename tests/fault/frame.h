@@ -1,6 +1,6 @@
 /*
- * What tests with the slow device (slow.c) share: a server, a client that is to notice nothing of whatever takes long for another, and
- * the FIFO by which that is let go.
+ * What tests with the slow device (slow.c) share: a server, a client that is to notice nothing of
+ * whatever takes long for another, and the FIFO by which that is let go.
  */
 #ifndef GMUX_TESTS_FRAME_H
 #define GMUX_TESTS_FRAME_H
@@ -14,12 +14,14 @@
 extern struct raw_server server;
 extern struct raw_client neighbour;
 
-/* The test fails after so many seconds: a neighbour that waits would wait until the executor is replaced. */
+/* The test fails after so many seconds: a neighbour that waits would wait until the executor is
+ * replaced. */
 void frame_begin(unsigned seconds);
 /* All is well, and the server has ended. */
 void frame_end(void);
 
-/* Returns when the device has begun with something slow. What it returns lets that go, as its being closed does. */
+/* Returns when the device has begun with something slow. What it returns lets that go, as its being
+ * closed does. */
 int slow_begins(void);
 /* The same of what is done after SLOW_DESTROY. */
 int slow_ends_begin(void);

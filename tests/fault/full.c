@@ -1,5 +1,6 @@
 /*
- * Stands in for NVIDIA's libcuda in the server, which makes memory with it: there is none left as long as GMUX_TEST_FULL is a file.
+ * Stands in for NVIDIA's libcuda in the server, which makes memory with it: there is none left as
+ * long as GMUX_TEST_FULL is a file.
  */
 #include <cuda.h>
 #include <stdlib.h>
@@ -33,15 +34,16 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                            unsigned long long flags)
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                            const CUmemAllocationProp *prop, unsigned long long flags)
 {
     const char *full = getenv("GMUX_TEST_FULL");
     *handle = size;
     return full && access(full, F_OK) == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                       CUmemGenericAllocationHandle handle)
 {
     memset(prop, 0, sizeof(*prop));
     return CUDA_SUCCESS;
@@ -53,7 +55,8 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 
 EXPORT CUresult cuMemExportToShareableHandle(void *fd, CUmemGenericAllocationHandle handle,
-                                             CUmemAllocationHandleType type, unsigned long long flags)
+                                             CUmemAllocationHandleType type,
+                                             unsigned long long flags)
 {
     int made = memfd_create("full", MFD_CLOEXEC);
     memcpy(fd, &made, sizeof(made));

@@ -1,6 +1,6 @@
 /*
- * Host memory on its way back: a free is answered at once, the executor takes its time, and whoever wants the memory again meanwhile gets
- * it when it is there.
+ * Host memory on its way back: a free is answered at once, the executor takes its time, and whoever
+ * wants the memory again meanwhile gets it when it is there.
  */
 #include <poll.h>
 #include <signal.h>
@@ -27,8 +27,9 @@ static void ask_alloc(uint64_t size)
     uint8_t buffer[128];
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_memory_alloc(&e, ++c.serial,
-                           &(struct wire_memory_alloc) { .size = size, .kind = WIRE_MEMORY_KIND_HOST });
+    wire_pack_memory_alloc(
+        &e, ++c.serial,
+        &(struct wire_memory_alloc) { .size = size, .kind = WIRE_MEMORY_KIND_HOST });
     RAW_CHECK(tp_send(c.fd, &e, NULL, 0) == 0);
 }
 
@@ -52,7 +53,8 @@ static unsigned take_all(void)
     return n;
 }
 
-/* A page of another program's, as its events have: to let go of it is not waited for either, and it stays charged as long. */
+/* A page of another program's, as its events have: to let go of it is not waited for either, and it
+ * stays charged as long. */
 static void opened(void)
 {
     static struct raw_client other;
@@ -99,7 +101,8 @@ int main(void)
     raw_client_open(&c, raw_server_connect(&server, 100));
     opened();
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    part = GM_MIN(memory, c.window_size / 2) / 5 & ~(uint64_t)0xffff; /* of what there is, or of the addresses */
+    part = GM_MIN(memory, c.window_size / 2) / 5 &
+           ~(uint64_t)0xffff; /* of what there is, or of the addresses */
     unsigned n = take_all();
     pid_t executor = raw_server_executor(&server);
     RAW_CHECK(kill(executor, SIGSTOP) == 0);
@@ -112,7 +115,8 @@ int main(void)
     struct wire_memory_allocated m = take_alloc();
     RAW_CHECK(m.result == 0);
     held[n - 1] = m.address;
-    RAW_CHECK(raw_alloc(&c, part, WIRE_MEMORY_KIND_HOST, &m.result) == 0 && m.result == GM_CUDA_OUT_OF_MEMORY);
+    RAW_CHECK(raw_alloc(&c, part, WIRE_MEMORY_KIND_HOST, &m.result) == 0 &&
+              m.result == GM_CUDA_OUT_OF_MEMORY);
 
     /* It was not enough. */
     RAW_CHECK(kill(executor, SIGSTOP) == 0);

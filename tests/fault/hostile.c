@@ -1,6 +1,6 @@
 /*
- * Clients that send nonsense, on the socket and in the ring, and clients that want too much. Each is dropped or gets
- * its error; a neighbour's results stay right, and nothing stays behind.
+ * Clients that send nonsense, on the socket and in the ring, and clients that want too much. Each
+ * is dropped or gets its error; a neighbour's results stay right, and nothing stays behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +71,8 @@ static void changed_packets(void)
         if (!info || info->sender != WIRE_CLIENT || info->receiver != WIRE_SERVER)
             continue;
         open_client(&c);
-        size_t size = sample_pack(s, (enum sample_variant)(next() % SAMPLE_VARIANTS), next(), buffer, sizeof(buffer));
+        size_t size = sample_pack(s, (enum sample_variant)(next() % SAMPLE_VARIANTS), next(),
+                                  buffer, sizeof(buffer));
         for (unsigned k = 0; k < 1 + next() % 3; k++)
             buffer[next() % size] ^= (uint8_t)(1u << next() % 8);
         send_bytes(&c, size);
@@ -131,7 +132,8 @@ static void random_ring(void)
     check_neighbour();
 }
 
-/* Records that are well formed and mean nothing good: addresses, sizes, streams and modules at random. */
+/* Records that are well formed and mean nothing good: addresses, sizes, streams and modules at
+ * random. */
 static void random_records(void)
 {
     static struct raw_client c;
@@ -160,8 +162,8 @@ static void random_records(void)
 }
 
 /* Expects that one record fails its client with this error. */
-static void expect_failure(const char *what, int result, unsigned op, void *record, size_t size, uint32_t stream,
-                           int64_t skip)
+static void expect_failure(const char *what, int result, unsigned op, void *record, size_t size,
+                           uint32_t stream, int64_t skip)
 {
     static struct raw_client c;
     open_client(&c);
@@ -178,7 +180,8 @@ static void expect_failure(const char *what, int result, unsigned op, void *reco
     if (got != result)
         fprintf(stderr, "%s: error %d instead of %d\n", what, got, result);
     RAW_CHECK(got == result);
-    /* The session answers on, and with the error once the server has heard of it from the executor. */
+    /* The session answers on, and with the error once the server has heard of it from the executor.
+     */
     int alloc;
     for (unsigned i = 0; i < 10000; i++) {
         uint64_t address = raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, &alloc);
@@ -195,7 +198,9 @@ static void records_out_of_order(void)
     struct wire_rec_mark mark = { 0 };
     struct wire_rec_wait wait = { 0 };
     struct wire_rec_stamp stamp = { 0 };
-    struct wire_rec_launch launch = { .module = 5, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1 };
+    struct wire_rec_launch launch = {
+        .module = 5, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1
+    };
     expect_failure("a gap", 1, WIRE_OP_MARK, &mark, sizeof(mark), 0, 1);
     expect_failure("the past", 1, WIRE_OP_MARK, &mark, sizeof(mark), 0, -1);
     expect_failure("stream number", 1, WIRE_OP_MARK, &mark, sizeof(mark), TP_STREAMS, 0);
@@ -214,7 +219,8 @@ static void records_out_of_order(void)
     expect_failure("stamp of no event", 1, WIRE_OP_STAMP, &stamp, sizeof(stamp), 0, 0);
     expect_failure("launch of no module", 400, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
     launch.attributes = 1;
-    expect_failure("attributes that are not there", 1, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
+    expect_failure("attributes that are not there", 1, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0,
+                   0);
     launch.attributes = UINT32_MAX;
     expect_failure("attributes without end", 1, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
     struct wire_rec_call call = { .number = 2, .function = WIRE_CALL_FUNCTION_FIND };
@@ -253,8 +259,8 @@ static void broken_runs(void)
     r = good;
     expect_failure("a run that is cut", 1, WIRE_OP_RUN, &r, one - 8, 0, 0);
     r = good;
-    expect_failure("a run with half a head behind it", 1, WIRE_OP_RUN, &r, one + sizeof(struct wire_record) / 2, 0,
-                   0);
+    expect_failure("a run with half a head behind it", 1, WIRE_OP_RUN, &r,
+                   one + sizeof(struct wire_record) / 2, 0, 0);
     r = good, r.member[0].head.size--;
     expect_failure("a member that is too short", 1, WIRE_OP_RUN, &r, one, 0, 0);
     r = good, r.member[0].head.size = UINT32_MAX;
@@ -296,14 +302,17 @@ static void values_of_no_kind(void)
     check_neighbour();
 }
 
-/* Streams that wait for what never comes: the client's other streams go on, and it ends as any other. */
+/* Streams that wait for what never comes: the client's other streams go on, and it ends as any
+ * other. */
 static void waits_for_ever(void)
 {
     static struct raw_client c;
     for (unsigned round = 0; round < 3; round++) {
         open_client(&c);
         uint64_t address = raw_alloc(&c, 32u << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
-        struct wire_rec_wait_value wait = { .address = address, .value = 1, .width = 8, .compare = 1 };
+        struct wire_rec_wait_value wait = {
+            .address = address, .value = 1, .width = 8, .compare = 1
+        };
         for (uint32_t stream = 0; stream < 40; stream++)
             raw_post(&c, stream, WIRE_OP_WAIT_VALUE, &wait, sizeof(wait), NULL, 0);
         uint64_t seq = raw_fill(&c, 50, address + 64, 7, 16);
@@ -327,12 +336,14 @@ static void nonsense_calls(void)
         struct {
             struct wire_rec_call record;
             uint32_t args[16];
-        } r = { .record = {
-                    .number = n, .function = n % 3 ? (uint32_t)n % 64 : next(), .module = n % 5 ? 0 : next() } };
+        } r = { .record = { .number = n,
+                            .function = n % 3 ? (uint32_t)n % 64 : next(),
+                            .module = n % 5 ? 0 : next() } };
         for (unsigned i = 0; i < 16; i++)
             r.args[i] = next();
         raw_post(&c, 0, WIRE_OP_CALL, &r, sizeof(r.record) + (n % 17) * 4, NULL, 0);
-        RAW_CHECK(tp_word_wait(&c.shared.control->replied, n, &(struct tp_wait_policy) { .slice_ms = 100 }) == 0);
+        RAW_CHECK(tp_word_wait(&c.shared.control->replied, n,
+                               &(struct tp_wait_policy) { .slice_ms = 100 }) == 0);
         RAW_CHECK(c.shared.reply->result != 0 && c.shared.reply->size == 0);
     }
     RAW_CHECK(atomic_load(&c.shared.control->error) == 0);
@@ -383,7 +394,8 @@ static void bad_images(void)
             fd = tp_memfd_from_bytes("image", "tex", 4);
         }
         wire_enc_init(&e, buffer, sizeof(buffer));
-        wire_pack_module_load(&e, 1, &(struct wire_module_load) { .size = 5, .kind = WIRE_IMAGE_KIND_PTX });
+        wire_pack_module_load(
+            &e, 1, &(struct wire_module_load) { .size = 5, .kind = WIRE_IMAGE_KIND_PTX });
         RAW_CHECK(tp_send(c.fd, &e, &fd, 1) == 0);
         RAW_CHECK(!raw_client_receive(&c));
         close(fd);
@@ -447,7 +459,8 @@ static void too_much(void)
     open_client(&c);
     uint64_t free_bytes = raw_memory_free(&c);
     RAW_CHECK(raw_alloc(&c, UINT64_MAX, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 2);
-    RAW_CHECK(raw_alloc(&c, free_bytes + 4096, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 2);
+    RAW_CHECK(raw_alloc(&c, free_bytes + 4096, WIRE_MEMORY_KIND_DEVICE, &result) == 0 &&
+              result == 2);
     RAW_CHECK(raw_alloc(&c, 0, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 1);
     if (!RAW_SANITIZED) /* shadow memory for all of it is too much */
         everything_twice(&c, free_bytes);

@@ -1,6 +1,7 @@
 /*
- * An executor that is not what it should be: it runs programs' kernels, and nobody believes it. This program is its own executor, found
- * by the server under that name in a directory of the test's.
+ * An executor that is not what it should be: it runs programs' kernels, and nobody believes it.
+ * This program is its own executor, found by the server under that name in a directory of the
+ * test's.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +17,8 @@
 
 static struct raw_server server;
 static struct raw_client c, witness;
-static char directory[] = "/tmp/gmux-impostor-XXXXXX", executor_path[64], go_path[64], second_path[64];
+static char directory[] = "/tmp/gmux-impostor-XXXXXX", executor_path[64], go_path[64],
+            second_path[64];
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
@@ -36,7 +38,8 @@ static void send_ready(void)
                                                    .multiprocessors = 1,
                                                    .priorities = 1 });
     wire_enc_init(&e, bytes, sizeof(bytes));
-    wire_pack_engine_ready(&e, 0, &(struct wire_engine_ready) { .devices = { encoded, (uint32_t)list.size } });
+    wire_pack_engine_ready(
+        &e, 0, &(struct wire_engine_ready) { .devices = { encoded, (uint32_t)list.size } });
     RAW_CHECK(tp_send(socket_fd, &e, NULL, 0) == 0);
 }
 
@@ -62,7 +65,8 @@ static void send_fault(void)
     struct wire_enc e;
     wire_enc_init(&e, bytes, sizeof(bytes));
     wire_pack_engine_client_fault(
-        &e, 0, &(struct wire_engine_client_fault) { .client = 2, .result = 700, .text = "removed" });
+        &e, 0,
+        &(struct wire_engine_client_fault) { .client = 2, .result = 700, .text = "removed" });
     RAW_CHECK(tp_send(socket_fd, &e, NULL, 0) == 0);
 }
 
@@ -74,8 +78,9 @@ static void wait_for_test(void)
     close(fd);
 }
 
-/* The first one does what it is told, and nothing. The second one says at once that a client is removed, and about all that it was told of
- * it before that it could not be done, when that client is long gone. */
+/* The first one does what it is told, and nothing. The second one says at once that a client is
+ * removed, and about all that it was told of it before that it could not be done, when that client
+ * is long gone. */
 static int impostor(void)
 {
     uint64_t put_off[PUT_OFF];
@@ -88,7 +93,8 @@ static int impostor(void)
         uint64_t serial = packet.header.serial;
         unsigned type = packet.header.type;
         tp_packet_finish(&packet);
-        if (!second || removed || type == WIRE_ENGINE_CLIENT_STOP || type == WIRE_ENGINE_CLIENT_REMOVE) {
+        if (!second || removed || type == WIRE_ENGINE_CLIENT_STOP ||
+            type == WIRE_ENGINE_CLIENT_REMOVE) {
             send_done(serial, 0);
         } else {
             RAW_CHECK(count < PUT_OFF);
@@ -118,7 +124,8 @@ static void prepare(void)
     snprintf(go_path, sizeof(go_path), "%s/go", directory);
     snprintf(second_path, sizeof(second_path), "%s/second", directory);
     RAW_CHECK(symlink(self, executor_path) == 0 && mkfifo(go_path, 0600) == 0);
-    RAW_CHECK(setenv("GMUX_LIBEXECDIR", directory, 1) == 0 && setenv("GMUX_IMPOSTOR_GO", go_path, 1) == 0);
+    RAW_CHECK(setenv("GMUX_LIBEXECDIR", directory, 1) == 0 &&
+              setenv("GMUX_IMPOSTOR_GO", go_path, 1) == 0);
     RAW_CHECK(setenv("GMUX_IMPOSTOR_SECOND", second_path, 1) == 0);
 }
 

@@ -1,6 +1,7 @@
 /*
- * Kernels that misbehave, on the soft device: one that never ends, one that writes where it may not. Only their own
- * client suffers, and everything about it ends within a bounded time. And a module's globals outlive the executor.
+ * Kernels that misbehave, on the soft device: one that never ends, one that writes where it may
+ * not. Only their own client suffers, and everything about it ends within a bounded time. And a
+ * module's globals outlive the executor.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -11,16 +12,18 @@
 #include "base/clock.h"
 #include "raw.h"
 
-/* Functions by index: adds one to each of 256 numbers; counts in a global and stores the count; writes to an address;
- * never ends. */
+/* Functions by index: adds one to each of 256 numbers; counts in a global and stores the count;
+ * writes to an address; never ends. */
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .global .align 4 .u32 count = 40;\n"
     ".visible .entry add(.param .u64 p)\n{\n.reg .u64 %a<4>;\n.reg .u32 %r<4>;\n"
-    "ld.param.u64 %a0, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %a1, %r0, 4;\nadd.u64 %a2, %a0, %a1;\n"
+    "ld.param.u64 %a0, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %a1, %r0, 4;\nadd.u64 %a2, %a0, "
+    "%a1;\n"
     "ld.global.u32 %r1, [%a2];\nadd.u32 %r2, %r1, 1;\nst.global.u32 [%a2], %r2;\nret;\n}\n"
     ".visible .entry tick(.param .u64 p)\n{\n.reg .u64 %a<2>;\n.reg .u32 %r<4>;\n"
-    "ld.param.u64 %a0, [p];\nld.global.u32 %r0, [count];\nadd.u32 %r1, %r0, 1;\nst.global.u32 [count], %r1;\n"
+    "ld.param.u64 %a0, [p];\nld.global.u32 %r0, [count];\nadd.u32 %r1, %r0, 1;\nst.global.u32 "
+    "[count], %r1;\n"
     "st.global.u32 [%a0], %r1;\nret;\n}\n"
     ".visible .entry poke(.param .u64 p)\n{\n.reg .u64 %a<2>;\n.reg .u32 %r<2>;\n"
     "ld.param.u64 %a0, [p];\nmov.u32 %r0, 7;\nst.global.u32 [%a0], %r0;\nret;\n}\n"
@@ -40,8 +43,8 @@ static uint32_t neighbours_module;
 static uint32_t expected;
 static uint32_t next_pid = 1000;
 
-static uint64_t launch(struct raw_client *client, uint32_t stream, uint32_t module, enum function f, uint32_t threads,
-                       uint64_t argument)
+static uint64_t launch(struct raw_client *client, uint32_t stream, uint32_t module, enum function f,
+                       uint32_t threads, uint64_t argument)
 {
     struct wire_rec_launch r = { .module = module,
                                  .function = f,

@@ -1,6 +1,7 @@
 /*
- * A device that takes long to answer one client's question, as a driver that compiles does: nobody else notices, whatever that
- * client does meanwhile. It unloads a module, it ends; what it asked for comes when the device is done with it.
+ * A device that takes long to answer one client's question, as a driver that compiles does: nobody
+ * else notices, whatever that client does meanwhile. It unloads a module, it ends; what it asked
+ * for comes when the device is done with it.
  */
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /*
- * Clients that are gone, and that the device cannot forget for as long as another one's kernel runs. What others may want of theirs is
- * given back all the same, nobody waits for the rest, and the server need not see it through.
+ * Clients that are gone, and that the device cannot forget for as long as another one's kernel
+ * runs. What others may want of theirs is given back all the same, nobody waits for the rest, and
+ * the server need not see it through.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -22,7 +23,7 @@
 #define CLIENTS     8u
 #define LEAVING     4u
 
-#define WITH_VARIABLE(entry)                                                                                         \
+#define WITH_VARIABLE(entry)                                                                       \
     HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry " entry "()\n{\nret;\n}\n"
 
 static struct raw_client gone, others[CLIENTS];
@@ -55,8 +56,9 @@ static void open_gone(uint32_t pid)
 
 static void nothing_is_left(void)
 {
-    static const char *const quantities[] = { "device_bytes", "host_bytes", "allocations", "mappings",
-                                              "modules",      "objects",    "names",       "leaving" };
+    static const char *const quantities[] = { "device_bytes", "host_bytes", "allocations",
+                                              "mappings",     "modules",    "objects",
+                                              "names",        "leaving" };
     raw_server_settle(&server, 1);
     for (unsigned i = 0; i < GM_ARRAY_LEN(quantities); i++)
         RAW_CHECK(charged(quantities[i]) == 0);
@@ -88,23 +90,26 @@ static uint64_t map_object(struct raw_client *c, uint32_t kind)
     struct wire_object_made made;
     struct wire_memory_allocated range;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_object_create(&e, ++c->serial, &(struct wire_object_create) { .kind = kind, .size = size });
+    wire_pack_object_create(&e, ++c->serial,
+                            &(struct wire_object_create) { .kind = kind, .size = size });
     raw_client_ask(c, &e, NULL, 0);
     RAW_CHECK(c->packet->header.type == WIRE_OBJECT_MADE);
     wire_get_object_made(&c->packet->body, &made);
     RAW_CHECK(made.result == 0);
     tp_packet_finish(c->packet);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_range_reserve(&e, ++c->serial, &(struct wire_range_reserve) { .kind = kind, .size = size });
+    wire_pack_range_reserve(&e, ++c->serial,
+                            &(struct wire_range_reserve) { .kind = kind, .size = size });
     raw_client_ask(c, &e, NULL, 0);
     RAW_CHECK(c->packet->header.type == WIRE_MEMORY_ALLOCATED);
     wire_get_memory_allocated(&c->packet->body, &range);
     RAW_CHECK(range.result == 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_object_map(
-        &e, ++c->serial,
-        &(struct wire_object_map) {
-            .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = range.address, .size = size });
+    wire_pack_object_map(&e, ++c->serial,
+                         &(struct wire_object_map) { .object = made.object,
+                                                     .access = WIRE_MEMORY_ACCESS_WRITE,
+                                                     .address = range.address,
+                                                     .size = size });
     RAW_CHECK(ask_status(c, &e) == 0);
     return range.address;
 }
@@ -133,13 +138,15 @@ static void what_others_want(void)
     for (unsigned i = 2; i < CLIENTS; i++)
         raw_client_open(&others[i], raw_server_connect(&server, 100 + i));
     RAW_CHECK(charged("sessions") == CLIENTS);
-    RAW_CHECK(raw_alloc(&others[2], most, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == GM_CUDA_OUT_OF_MEMORY);
+    RAW_CHECK(raw_alloc(&others[2], most, WIRE_MEMORY_KIND_DEVICE, &result) == 0 &&
+              result == GM_CUDA_OUT_OF_MEMORY);
     raw_client_close(&gone);
 
     expect("sessions", CLIENTS - 1);
     RAW_CHECK(charged("leaving") == 1);
     RAW_CHECK(charged("device_bytes") == 0 && charged("modules") == 0);
-    RAW_CHECK(charged("host_bytes") == 12 << 20 && charged("mappings") == 2 && charged("objects") == 1);
+    RAW_CHECK(charged("host_bytes") == 12 << 20 && charged("mappings") == 2 &&
+              charged("objects") == 1);
     RAW_CHECK(charged("names") == 2); /* of the object, and where it is mapped */
     raw_client_open(&others[1], raw_server_connect(&server, 101));
     uint64_t p = raw_alloc(&others[1], most, WIRE_MEMORY_KIND_DEVICE, NULL);
@@ -174,7 +181,8 @@ static unsigned count_threads(const char *name)
     return count;
 }
 
-/* They cost something as long as they are there: beyond some they keep their places. But no threads, apart from two workers that stay. */
+/* They cost something as long as they are there: beyond some they keep their places. But no
+ * threads, apart from two workers that stay. */
 static void many_at_once(void)
 {
     for (unsigned i = 1; i <= LEAVING + 1; i++) {
@@ -199,15 +207,19 @@ static void failed_before(void)
     uint64_t large = raw_alloc(&gone, 8 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
     uint64_t small = raw_alloc(&gone, 1000, WIRE_MEMORY_KIND_DEVICE, NULL);
     uint64_t host = raw_alloc(&gone, 4 << 20, WIRE_MEMORY_KIND_HOST, NULL);
-    uint64_t objects[] = { map_object(&gone, WIRE_MEMORY_KIND_DEVICE), map_object(&gone, WIRE_MEMORY_KIND_HOST) };
+    uint64_t objects[] = { map_object(&gone, WIRE_MEMORY_KIND_DEVICE),
+                           map_object(&gone, WIRE_MEMORY_KIND_HOST) };
     uint32_t module = raw_load(&gone, WITH_VARIABLE("k"), NULL);
-    RAW_CHECK(large && small && host && module && raw_alloc(&gone, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL));
+    RAW_CHECK(large && small && host && module &&
+              raw_alloc(&gone, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL));
     raw_post(&gone, 1, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
     RAW_CHECK(raw_wait(&gone, 1, 1) == GM_CUDA_INVALID_HANDLE);
-    while (atomic_load(&gone.shared.streams[1].completed.value) == 0) /* the waiters have been let go */
+    while (atomic_load(&gone.shared.streams[1].completed.value) ==
+           0) /* the waiters have been let go */
         (void)poll(NULL, 0, 1);
     RAW_CHECK(raw_server_says(&server, "gets error 400"));
-    RAW_CHECK(raw_free(&gone, large) == 0 && raw_free(&gone, small) == 0 && raw_unload(&gone, module) == 0);
+    RAW_CHECK(raw_free(&gone, large) == 0 && raw_free(&gone, small) == 0 &&
+              raw_unload(&gone, module) == 0);
     RAW_CHECK(raw_free(&gone, host) == 0 && raw_free(&gone, host) != 0);
     for (unsigned i = 0; i < GM_ARRAY_LEN(objects); i++)
         RAW_CHECK(unmap_object(&gone, objects[i]) == 0 && unmap_object(&gone, objects[i]) != 0);
@@ -215,7 +227,8 @@ static void failed_before(void)
     RAW_CHECK(charged("sessions") == 2);
     raw_client_close(&gone);
     expect("sessions", 1);
-    RAW_CHECK(charged("device_bytes") == 0 && charged("host_bytes") == 8 << 20 && charged("leaving") == 1);
+    RAW_CHECK(charged("device_bytes") == 0 && charged("host_bytes") == 8 << 20 &&
+              charged("leaving") == 1);
     goes_on(&neighbour);
     let_all_go();
 }
@@ -230,8 +243,9 @@ static void in_the_middle_of_a_load(void)
     open_gone(130);
     RAW_CHECK(raw_alloc(&gone, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL) != 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++gone.serial,
-                          &(struct wire_module_load) { .size = sizeof(ptx), .kind = WIRE_IMAGE_KIND_PTX });
+    wire_pack_module_load(
+        &e, ++gone.serial,
+        &(struct wire_module_load) { .size = sizeof(ptx), .kind = WIRE_IMAGE_KIND_PTX });
     RAW_CHECK(tp_send(gone.fd, &e, &fd, 1) == 0);
     int go = slow_begins();
     raw_client_close(&gone);

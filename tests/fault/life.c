@@ -1,6 +1,6 @@
 /*
- * What the control daemon orders: limits that change under running clients, termination, shutdown in both ways; what
- * happens when the daemon goes, and when there is no device to serve.
+ * What the control daemon orders: limits that change under running clients, termination, shutdown
+ * in both ways; what happens when the daemon goes, and when there is no device to serve.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,9 @@ static void send_limits(double share, const char *memory, bool running)
 {
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_limits(
-        &e, 0, &(struct wire_link_limits) { .share_pct = share, .memory_limits = memory, .running = running });
+    wire_pack_link_limits(&e, 0,
+                          &(struct wire_link_limits) {
+                              .share_pct = share, .memory_limits = memory, .running = running });
     RAW_CHECK(tp_send(server.link, &e, NULL, 0) == 0);
     raw_server_charged(&server); /* it has taken notice */
 }
@@ -124,7 +125,8 @@ static void shutdown_waits_for_clients(void)
     wait_for_end();
 }
 
-/* Nor does a client that has not noticed yet read something else than was there: it is told, or finds what it had. */
+/* Nor does a client that has not noticed yet read something else than was there: it is told, or
+ * finds what it had. */
 static void forced_shutdown_does_not(void)
 {
     struct wire_rec_gate gate = { 0 };
@@ -175,15 +177,18 @@ static void forced_shutdown_between_executors(void)
     rmdir(dir);
 }
 
-/* By somebody else than the daemon, which goes on handing over clients until it sees the end: they hear so. */
+/* By somebody else than the daemon, which goes on handing over clients until it sees the end: they
+ * hear so. */
 static void terminated_while_clients_come(void)
 {
     enum { CLIENTS = 100 };
     static struct tp_packet packet;
     int fds[CLIENTS], status;
     raw_server_start(&server, "null");
-    raw_client_open(&a, raw_server_connect(&server, 46)); /* which is not gone before the executor is */
-    RAW_CHECK(kill(server.pid, SIGSTOP) == 0 && waitpid(server.pid, &status, WUNTRACED) == server.pid);
+    raw_client_open(&a,
+                    raw_server_connect(&server, 46)); /* which is not gone before the executor is */
+    RAW_CHECK(kill(server.pid, SIGSTOP) == 0 &&
+              waitpid(server.pid, &status, WUNTRACED) == server.pid);
     RAW_CHECK(kill(server.pid, SIGTERM) == 0);
     for (unsigned i = 0; i < CLIENTS; i++)
         fds[i] = raw_server_connect(&server, 1000 + i);
@@ -225,7 +230,8 @@ static void start_private(const char *device, int *fd)
     RAW_CHECK(tp_pair(fds) == 0 && fcntl(fds[1], F_SETFD, 0) == 0);
     snprintf(number, sizeof(number), "%d", fds[1]);
     snprintf(name, sizeof(name), "%s", device);
-    char *const args[] = { program, (char[]) { "--private" }, number, (char[]) { "--device" }, name, NULL };
+    char *const args[] = { program, (char[]) { "--private" }, number, (char[]) { "--device" }, name,
+                           NULL };
     RAW_CHECK(posix_spawn(&pid, program, NULL, NULL, args, environ) == 0);
     close(fds[1]);
     RAW_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -237,16 +243,20 @@ static void say_hello(int fd, uint32_t version)
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_hello(
-        &e, 0, &(struct wire_hello) { .version = version, .protocol_min = version, .share_pct = 50, .priority = -1 });
+        &e, 0,
+        &(struct wire_hello) {
+            .version = version, .protocol_min = version, .share_pct = 50, .priority = -1 });
     RAW_CHECK(tp_send(fd, &e, NULL, 0) == 0);
 }
 
-/* It ends by itself, in order. Its orphans are ours (private_server()), and so are its executor's of before. */
+/* It ends by itself, in order. Its orphans are ours (private_server()), and so are its executor's
+ * of before. */
 static void expect_end_of_private(int expected)
 {
     int status;
     do
-        RAW_CHECK(waitpid(-1, &status, 0) > 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
+        RAW_CHECK(waitpid(-1, &status, 0) > 0 &&
+                  !(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
     while (!WIFEXITED(status) || WEXITSTATUS(status) != expected);
 }
 

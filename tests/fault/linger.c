@@ -1,6 +1,7 @@
 /*
- * Clients that pass descriptors whose end takes its time: a connection with unsent bytes that lingers, as a file of a
- * user's own file system could. The server lets go of them without waiting, however they come.
+ * Clients that pass descriptors whose end takes its time: a connection with unsent bytes that
+ * lingers, as a file of a user's own file system could. The server lets go of them without waiting,
+ * however they come.
  */
 #include <netinet/in.h>
 #include <signal.h>
@@ -25,7 +26,8 @@ static void listen_somewhere(struct sockaddr_in *a)
     socklen_t size = sizeof(*a);
     *a = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    RAW_CHECK(listener >= 0 && bind(listener, (const struct sockaddr *)a, size) == 0 && listen(listener, 100) == 0);
+    RAW_CHECK(listener >= 0 && bind(listener, (const struct sockaddr *)a, size) == 0 &&
+              listen(listener, 100) == 0);
     RAW_CHECK(getsockname(listener, (struct sockaddr *)a, &size) == 0);
 }
 
@@ -49,7 +51,8 @@ static int lingering(void)
 static void pass(int to, const struct wire_enc *e, unsigned count)
 {
     int status;
-    RAW_CHECK(kill(server.pid, SIGSTOP) == 0 && waitpid(server.pid, &status, WUNTRACED) == server.pid);
+    RAW_CHECK(kill(server.pid, SIGSTOP) == 0 &&
+              waitpid(server.pid, &status, WUNTRACED) == server.pid);
     for (unsigned i = 0; i < count; i++) {
         int fd = lingering();
         RAW_CHECK(tp_send(to, e, &fd, 1) == 0);

@@ -1,7 +1,7 @@
 /*
- * Every message there is, in every phase of a session, from a client: what the phase allows is answered, everything
- * else ends that client's connection with one line in the log and nobody else's. Then every message a client may send,
- * cut at every length.
+ * Every message there is, in every phase of a session, from a client: what the phase allows is
+ * answered, everything else ends that client's connection with one line in the log and nobody
+ * else's. Then every message a client may send, cut at every length.
  */
 #include <stdio.h>
 #include <string.h>
@@ -88,14 +88,16 @@ static void try_message(const struct sample *sample, enum phase phase, bool may,
     const int fds[] = { 0, 0, 0, 0 };
     RAW_CHECK(tp_send(c.fd, &e, fds, info->fds) == 0);
     bool answered = raw_client_receive(&c);
-    snprintf(line, sizeof(line), "Dropping client {PID: %u, Context ID: 0} of user %u: ", pid, getuid());
+    snprintf(line, sizeof(line), "Dropping client {PID: %u, Context ID: 0} of user %u: ", pid,
+             getuid());
     if (may && answer) {
         if (!answered)
             fprintf(stderr, "%s in phase %d: no answer\n", sample->name, phase);
         RAW_CHECK(answered && c.packet->header.serial == 99);
     } else {
         if (answered)
-            fprintf(stderr, "%s in phase %d: answered with %u\n", sample->name, phase, c.packet->header.type);
+            fprintf(stderr, "%s in phase %d: answered with %u\n", sample->name, phase,
+                    c.packet->header.type);
         RAW_CHECK(!answered);
         RAW_CHECK(raw_server_says(&server, line));
         RAW_CHECK((strstr(server.log, "out of place") != NULL) ==
@@ -135,7 +137,10 @@ static void every_message_cut_at_every_length(void)
         size_t size = sample_pack(sample, SAMPLE_SOME, 99, buffer, sizeof(buffer));
         for (size_t n = 1; n < size; n++) {
             enter(&c, allowed[k].phases & (1 << OFFERED) ? OFFERED : ATTACHED, next_pid++);
-            uint32_t said = (uint32_t)(n & 1 ? n : size); /* with a header that says so, and with one that does not */
+            uint32_t said =
+                (uint32_t)(n & 1
+                               ? n
+                               : size); /* with a header that says so, and with one that does not */
             memcpy(buffer + offsetof(struct wire_header, size), &said, sizeof(said));
             const struct wire_enc e = { .data = buffer, .size = n, .capacity = n };
             const int fds[] = { 0 };

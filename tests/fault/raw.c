@@ -40,7 +40,8 @@ static void note(struct raw_server *s, const char *line)
         memmove(s->log, s->log + half, s->log_size - half);
         s->log_size -= half;
     }
-    s->log_size += (size_t)snprintf(s->log + s->log_size, sizeof(s->log) - s->log_size, "%s\n", line);
+    s->log_size +=
+        (size_t)snprintf(s->log + s->log_size, sizeof(s->log) - s->log_size, "%s\n", line);
 }
 
 static void take_message(struct raw_server *s)
@@ -110,7 +111,8 @@ static void server_start(struct raw_server *s, const char *device, bool multiuse
     RAW_CHECK(tp_pair(fds) == 0);
     RAW_CHECK(fcntl(fds[1], F_SETFD, 0) == 0);
     snprintf(number, sizeof(number), "%d", fds[1]);
-    char *const args[] = { strdup(program), strdup("--control"), number, strdup("--device"), strdup(device), NULL };
+    char *const args[] = { strdup(program),    strdup("--control"), number,
+                           strdup("--device"), strdup(device),      NULL };
     RAW_CHECK(posix_spawn(&s->pid, program, NULL, NULL, args, environ) == 0);
     free(args[0]);
     free(args[1]);
@@ -122,8 +124,10 @@ static void server_start(struct raw_server *s, const char *device, bool multiuse
     uint8_t buffer[8192];
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_setup(
-        &e, 0, &(struct wire_link_setup) { .share_pct = 100, .pipe_directory = "/nowhere", .multiuser = multiuser });
+    wire_pack_link_setup(&e, 0,
+                         &(struct wire_link_setup) { .share_pct = 100,
+                                                     .pipe_directory = "/nowhere",
+                                                     .multiuser = multiuser });
     RAW_CHECK(tp_send(s->link, &e, NULL, 0) == 0);
     RAW_CHECK(raw_server_says(s, "Server has started"));
 }
@@ -165,7 +169,8 @@ int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid)
     struct wire_enc e;
     RAW_CHECK(tp_pair(fds) == 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_client(&e, 0, &(struct wire_link_client) { .pid = pid, .uid = uid, .priority = -1 });
+    wire_pack_link_client(&e, 0,
+                          &(struct wire_link_client) { .pid = pid, .uid = uid, .priority = -1 });
     RAW_CHECK(tp_send(s->link, &e, &fds[1], 1) == 0);
     close(fds[1]);
     return fds[0];
@@ -235,7 +240,8 @@ void raw_expect_descriptors(pid_t pid, unsigned count)
 {
     uint64_t end = gm_now_ns() + 10 * GM_NS_PER_S;
     unsigned now;
-    while ((now = raw_descriptors(pid)) > count) /* one may have been on its way out when they were counted */
+    while ((now = raw_descriptors(pid)) >
+           count) /* one may have been on its way out when they were counted */
         if (gm_now_ns() > end) {
             fprintf(stderr, "process %d had %u descriptors and has %u\n", (int)pid, count, now);
             abort();
@@ -287,7 +293,8 @@ static void receive(struct raw_client *c)
     RAW_CHECK(tp_recv(c->fd, c->packet) == 1);
 }
 
-void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds, unsigned fds_count)
+void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds,
+                    unsigned fds_count)
 {
     struct wire_header h;
     memcpy(&h, e->data, sizeof(h));
@@ -319,7 +326,8 @@ void raw_client_wait_offer(struct raw_client *c, int fd)
     for (unsigned i = 0; i < 3; i++)
         c->fds[i] = tp_packet_take_fd(c->packet, i);
     RAW_CHECK(tp_session_attach(&c->shared, c->fds[0], m.session_size) == 0);
-    tp_ring_init_producer(&c->ring, &c->shared.control->ring, c->shared.ring_data, c->shared.ring_size);
+    tp_ring_init_producer(&c->ring, &c->shared.control->ring, c->shared.ring_data,
+                          c->shared.ring_size);
     c->window_base = m.window_base;
     c->server_pid = m.server_pid;
     c->window_size = m.window_size;
@@ -357,7 +365,8 @@ uint64_t raw_alloc(struct raw_client *c, uint64_t size, uint32_t kind, int *resu
     struct wire_enc e;
     struct wire_memory_allocated m;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_memory_alloc(&e, ++c->serial, &(struct wire_memory_alloc) { .size = size, .kind = kind });
+    wire_pack_memory_alloc(&e, ++c->serial,
+                           &(struct wire_memory_alloc) { .size = size, .kind = kind });
     raw_client_ask(c, &e, NULL, 0);
     RAW_CHECK(c->packet->header.type == WIRE_MEMORY_ALLOCATED);
     wire_get_memory_allocated(&c->packet->body, &m);
@@ -406,7 +415,8 @@ uint32_t raw_load(struct raw_client *c, const char *ptx, int *result)
     int fd = tp_memfd_from_bytes("image", ptx, size);
     RAW_CHECK(fd >= 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++c->serial, &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
+    wire_pack_module_load(&e, ++c->serial,
+                          &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
     raw_client_ask(c, &e, &fd, 1);
     close(fd);
     RAW_CHECK(c->packet->header.type == WIRE_MODULE_LOADED);
@@ -437,24 +447,31 @@ static int watchdog(void *arg)
     return raw_error(arg);
 }
 
-uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *record, size_t size, const void *tail,
-                  size_t tail_size)
+uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *record, size_t size,
+                  const void *tail, size_t tail_size)
 {
-    const struct tp_wait_policy policy = { .spin_ns = 10000, .slice_ms = 50, .watchdog = watchdog, .arg = c };
-    struct wire_record *head = record;
-    *head = (struct wire_record) {
-        .op = (uint16_t)op, .size = (uint32_t)(size + tail_size), .stream = stream, .seq = ++c->seq[stream]
+    const struct tp_wait_policy policy = {
+        .spin_ns = 10000, .slice_ms = 50, .watchdog = watchdog, .arg = c
     };
+    struct wire_record *head = record;
+    *head = (struct wire_record) { .op = (uint16_t)op,
+                                   .size = (uint32_t)(size + tail_size),
+                                   .stream = stream,
+                                   .seq = ++c->seq[stream] };
     int r = tp_ring_write(&c->ring, head, size, tail, tail_size, &policy);
     RAW_CHECK(r >= 0);
     return c->seq[stream];
 }
 
-uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value, uint64_t elements)
+uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value,
+                  uint64_t elements)
 {
-    struct wire_rec_fill r = {
-        .dst = dst, .pitch = elements * 4, .width = elements, .height = 1, .value = value, .element_size = 4
-    };
+    struct wire_rec_fill r = { .dst = dst,
+                               .pitch = elements * 4,
+                               .width = elements,
+                               .height = 1,
+                               .value = value,
+                               .element_size = 4 };
     return raw_post(c, stream, WIRE_OP_FILL, &r, sizeof(r), NULL, 0);
 }
 

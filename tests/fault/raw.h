@@ -1,6 +1,7 @@
 /*
- * A client and a control daemon that say whatever a test wants them to say: raw messages on the sockets, raw records
- * in the ring. For tests of what server and executor do with peers that are hostile, or that die.
+ * A client and a control daemon that say whatever a test wants them to say: raw messages on the
+ * sockets, raw records in the ring. For tests of what server and executor do with peers that are
+ * hostile, or that die.
  *
  * Functions that cannot fail in a healthy system end the test with a message.
  */
@@ -50,10 +51,10 @@ struct raw_client {
     uint64_t seq[TP_STREAMS];
 };
 
-#define RAW_CHECK(cond)                                                                                              \
-    do {                                                                                                             \
-        if (!(cond))                                                                                                 \
-            raw_die(__FILE__, __LINE__, #cond);                                                                      \
+#define RAW_CHECK(cond)                                                                            \
+    do {                                                                                           \
+        if (!(cond))                                                                               \
+            raw_die(__FILE__, __LINE__, #cond);                                                    \
     } while (0)
 GM_NORETURN void raw_die(const char *file, int line, const char *what);
 
@@ -61,7 +62,8 @@ GM_NORETURN void raw_die(const char *file, int line, const char *what);
 void raw_server_start(struct raw_server *s, const char *device);
 /* As with -M. */
 void raw_server_start_multiuser(struct raw_server *s, const char *device);
-/* Reads what the server has said so far, or waits up to `ms` for the next message. True if there was one. */
+/* Reads what the server has said so far, or waits up to `ms` for the next message. True if there
+ * was one. */
 bool raw_server_read(struct raw_server *s, int ms);
 /* Reads until the log holds `text`; false after 20 s. */
 bool raw_server_says(struct raw_server *s, const char *text);
@@ -77,11 +79,13 @@ void raw_server_stop(struct raw_server *s);
 /* Hands a fresh connection to the server as a client of `pid`; returns the client's end. */
 int raw_server_connect(struct raw_server *s, uint32_t pid);
 int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid);
-/* A question to the server's books: everything charged, all quantities summed; and open descriptors. */
+/* A question to the server's books: everything charged, all quantities summed; and open
+ * descriptors. */
 uint64_t raw_server_charged(struct raw_server *s);
 pid_t raw_server_executor(struct raw_server *s);
 unsigned raw_descriptors(pid_t pid);
-/* Waits until a process has no more descriptors than that: some are on their way to being closed. */
+/* Waits until a process has no more descriptors than that: some are on their way to being closed.
+ */
 void raw_expect_descriptors(pid_t pid, unsigned count);
 /* Ended, whether or not anybody has waited for it. */
 bool raw_process_is_gone(pid_t pid);
@@ -97,16 +101,17 @@ bool raw_client_receive(struct raw_client *c);
 /* Lets everything go. Unsent things stay unsent. */
 void raw_client_close(struct raw_client *c);
 /* Sends and waits for the answer with this serial; its packet is in c->packet. */
-void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds, unsigned fds_count);
+void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds,
+                    unsigned fds_count);
 /* The same with a message of this name and these fields, of at most so many bytes. */
 #define RAW_ASK_BYTES 512
-#define RAW_ASK(c, name, ...)                                                                                        \
-    do {                                                                                                             \
-        uint8_t buffer_[RAW_ASK_BYTES];                                                                              \
-        struct wire_enc e_;                                                                                          \
-        wire_enc_init(&e_, buffer_, sizeof(buffer_));                                                                \
-        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });                                 \
-        raw_client_ask(c, &e_, NULL, 0);                                                                             \
+#define RAW_ASK(c, name, ...)                                                                      \
+    do {                                                                                           \
+        uint8_t buffer_[RAW_ASK_BYTES];                                                            \
+        struct wire_enc e_;                                                                        \
+        wire_enc_init(&e_, buffer_, sizeof(buffer_));                                              \
+        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });               \
+        raw_client_ask(c, &e_, NULL, 0);                                                           \
     } while (0)
 /* What that packet says, which is a status. */
 int raw_status(struct raw_client *c);
@@ -117,13 +122,16 @@ uint64_t raw_memory_free(struct raw_client *c);
 uint32_t raw_load(struct raw_client *c, const char *ptx, int *result);
 int raw_unload(struct raw_client *c, uint32_t module);
 
-/* Appends a record to a stream; fills in op, size, stream and the next sequence number, which is returned. */
-uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *record, size_t size, const void *tail,
-                  size_t tail_size);
-uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value, uint64_t elements);
+/* Appends a record to a stream; fills in op, size, stream and the next sequence number, which is
+ * returned. */
+uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *record, size_t size,
+                  const void *tail, size_t tail_size);
+uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value,
+                  uint64_t elements);
 /* Waits until the stream has completed `seq`: 0, or the sticky error, -ETIMEDOUT after 20 s. */
 int raw_wait(struct raw_client *c, uint32_t stream, uint64_t seq);
-/* Fills 4 KiB at `memory` on stream 0 with a value that was not there before, waits, and checks every word. */
+/* Fills 4 KiB at `memory` on stream 0 with a value that was not there before, waits, and checks
+ * every word. */
 void raw_work_and_check(struct raw_client *c, uint64_t memory);
 int raw_error(const struct raw_client *c);
 

@@ -1,5 +1,6 @@
 /*
- * What the device has refused a client: all is as before, and the next executor is not asked for it again. And what every executor is refused.
+ * What the device has refused a client: all is as before, and the next executor is not asked for it
+ * again. And what every executor is refused.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@ static struct raw_client client;
 
 static int map(uint32_t object, uint64_t address, uint32_t access)
 {
-    RAW_ASK(&client, object_map, .object = object, .access = access, .address = address, .size = OBJECT_BYTES);
+    RAW_ASK(&client, object_map, .object = object, .access = access, .address = address,
+            .size = OBJECT_BYTES);
     return raw_status(&client);
 }
 
@@ -55,7 +57,8 @@ static void other_access(void)
     raw_server_settle(&server, 1);
 }
 
-/* An executor whose device needs all system calls, as NVIDIA's driver does, is not given privileges all the same. */
+/* An executor whose device needs all system calls, as NVIDIA's driver does, is not given privileges
+ * all the same. */
 static void no_new_privileges(void)
 {
     char path[64], line[128];

@@ -1,5 +1,6 @@
 /*
- * An executor that takes over is told more than the server has descriptors to queue: of a client that has one page in a thousand places.
+ * An executor that takes over is told more than the server has descriptors to queue: of a client
+ * that has one page in a thousand places.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ int main(void)
             raw_server_terminate(&server, 101);
         pid_t executor = raw_server_executor(&server);
         raw_work_and_check(&neighbour, own);
-        RAW_CHECK(raw_wait(&greedy, 0, raw_fill(&greedy, 0, first + 4096ull * (PLACES - 1), i + 1, 4)) == 0);
+        RAW_CHECK(raw_wait(&greedy, 0,
+                           raw_fill(&greedy, 0, first + 4096ull * (PLACES - 1), i + 1, 4)) == 0);
         RAW_CHECK(raw_server_executor(&server) == executor);
     }
     RAW_CHECK(raw_error(&failed) == GM_CUDA_MPS_CLIENT_TERMINATED);

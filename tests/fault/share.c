@@ -1,7 +1,8 @@
 /*
- * Memory that clients share, by clients that keep to no rule: handles that are forged, stale, foreign or another user's,
- * ranges and objects in the wrong place, makers and openers that die at any time, executors that are replaced. What is
- * open stays as it was, and in the end nothing is left in the server's books.
+ * Memory that clients share, by clients that keep to no rule: handles that are forged, stale,
+ * foreign or another user's, ranges and objects in the wrong place, makers and openers that die at
+ * any time, executors that are replaced. What is open stays as it was, and in the end nothing is
+ * left in the server's books.
  */
 #include <signal.h>
 #include <string.h>
@@ -64,7 +65,8 @@ static int unmap(struct raw_client *c, uint64_t address)
 
 static int map(struct raw_client *c, uint32_t object, uint64_t address, uint64_t size)
 {
-    RAW_ASK(c, object_map, .object = object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = address, .size = size);
+    RAW_ASK(c, object_map, .object = object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = address,
+            .size = size);
     return raw_status(c);
 }
 
@@ -212,8 +214,10 @@ static void wrong_places(void)
     uint64_t at = reserve(&c, 4 * MIB, WIRE_MEMORY_KIND_DEVICE);
     uint64_t p = raw_alloc(&c, 4 * MIB, WIRE_MEMORY_KIND_DEVICE, NULL);
     RAW_CHECK(object && host && at && p);
-    RAW_CHECK(create(&c, 4095, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == GM_CUDA_INVALID_VALUE);
-    RAW_CHECK(create(&c, 1ull << 60, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == GM_CUDA_OUT_OF_MEMORY);
+    RAW_CHECK(create(&c, 4095, WIRE_MEMORY_KIND_DEVICE, &result) == 0 &&
+              result == GM_CUDA_INVALID_VALUE);
+    RAW_CHECK(create(&c, 1ull << 60, WIRE_MEMORY_KIND_DEVICE, &result) == 0 &&
+              result == GM_CUDA_OUT_OF_MEMORY);
     RAW_CHECK(reserve(&c, 1ull << 63, WIRE_MEMORY_KIND_DEVICE) == 0);
     RAW_CHECK(reserve(&c, UINT64_MAX, WIRE_MEMORY_KIND_HOST) == 0);
     RAW_CHECK(map(&c, object, p, 2 * MIB) != 0);            /* an allocation, no reservation */
@@ -240,7 +244,8 @@ static void wrong_places(void)
     raw_client_close(&c);
 }
 
-/* With its imports open the exporter's memory stays what it was, whatever becomes of the exporter. */
+/* With its imports open the exporter's memory stays what it was, whatever becomes of the exporter.
+ */
 static void outlives(bool large, bool killed)
 {
     static struct raw_client a, b;
@@ -299,7 +304,8 @@ static void executor_replaced(void)
     raw_client_close(&a);
 }
 
-/* Who imports is charged, so that exporters that die cannot be used to get more than one's limit. */
+/* Who imports is charged, so that exporters that die cannot be used to get more than one's limit.
+ */
 static void charged(void)
 {
     static struct raw_client a, b;
@@ -335,7 +341,9 @@ static void anything(struct raw_client *c)
 {
     unsigned i = next() % THINGS;
     uint32_t kind = next() % 4 ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
-    uint64_t size = kind == WIRE_MEMORY_KIND_HOST ? 4096 : next() % 8 ? 2 * MIB : 1 + next() % (4 * MIB);
+    uint64_t size = kind == WIRE_MEMORY_KIND_HOST ? 4096
+                    : next() % 8                  ? 2 * MIB
+                                                  : 1 + next() % (4 * MIB);
     switch (next() % 11) {
     case 0:
         addresses[i] = raw_alloc(c, next() % 2 ? size : 1 + next() % 8192, kind, NULL);
@@ -345,7 +353,8 @@ static void anything(struct raw_client *c)
         return;
     case 2:
     case 3:
-        (void)share(c, next() % 4 ? addresses[i] : 0, objects[next() % THINGS], &known[next() % THINGS]);
+        (void)share(c, next() % 4 ? addresses[i] : 0, objects[next() % THINGS],
+                    &known[next() % THINGS]);
         return;
     case 4:
     case 5:

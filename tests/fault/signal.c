@@ -1,6 +1,7 @@
 /*
- * Programs that end, or fail, with records of events under way that others wait for (transport/signal.h). The others hear of it, but not
- * before the device is rid of such a program's work; and what the living have recorded stays theirs.
+ * Programs that end, or fail, with records of events under way that others wait for
+ * (transport/signal.h). The others hear of it, but not before the device is rid of such a program's
+ * work; and what the living have recorded stays theirs.
  */
 #include <poll.h>
 #include <signal.h>
@@ -42,8 +43,8 @@ static struct page make(struct raw_client *c)
     RAW_ASK(c, range_reserve, .size = TP_SIGNAL_PAGE, .kind = WIRE_MEMORY_KIND_HOST);
     wire_get_memory_allocated(&c->packet->body, &range);
     RAW_CHECK(range.result == 0);
-    RAW_ASK(c, object_map, .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = range.address,
-            .size = TP_SIGNAL_PAGE);
+    RAW_ASK(c, object_map, .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE,
+            .address = range.address, .size = TP_SIGNAL_PAGE);
     RAW_CHECK(raw_status(c) == 0);
     RAW_ASK(c, memory_share, .object = made.object);
     wire_get_memory_shared(&c->packet->body, &shared);
@@ -71,7 +72,8 @@ static uint64_t open_page(struct raw_client *c, const struct page *page)
 static uint32_t take(struct raw_client *c, struct tp_signal *s)
 {
     uint32_t number;
-    RAW_CHECK(tp_signal_take(s, tp_signal_recorder(c->window_base, c->server_pid), TP_SIGNAL_NONE, &number) == 0);
+    RAW_CHECK(tp_signal_take(s, tp_signal_recorder(c->window_base, c->server_pid), TP_SIGNAL_NONE,
+                             &number) == 0);
     return number;
 }
 
@@ -120,7 +122,8 @@ static void not_before_its_work_is_gone(void)
     RAW_CHECK(!tp_signal_reached(s, its));
     let_go(go);
     raw_server_settle(&server, 2);
-    RAW_CHECK(tp_signal_reached(s, its) && !tp_signal_reached(s, thirds) && !tp_signal_reached(s, numbers[1]));
+    RAW_CHECK(tp_signal_reached(s, its) && !tp_signal_reached(s, thirds) &&
+              !tp_signal_reached(s, numbers[1]));
     raw_client_close(&third);
     raw_server_settle(&server, 1);
     RAW_CHECK(tp_signal_reached(s, thirds) && tp_signal_reached(s, numbers[1]));
@@ -164,7 +167,8 @@ static void of_one_that_failed(void)
     open_client(&importer, 211);
     struct page pages[] = { make(&owner), make(&importer) };
     open_page(&importer, &pages[0]);
-    uint32_t here = take(&importer, &pages[0].at->signals[3]), there = take(&importer, &pages[1].at->signals[4]);
+    uint32_t here = take(&importer, &pages[0].at->signals[3]),
+             there = take(&importer, &pages[1].at->signals[4]);
     uint32_t owners = take(&owner, &pages[0].at->signals[3]);
     uint64_t standing = raw_post(&importer, 1, WIRE_OP_GATE, &gate, sizeof(gate), NULL, 0);
     while (atomic_load(&importer.shared.streams[1].arrived) < standing)

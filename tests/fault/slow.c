@@ -1,13 +1,17 @@
 /*
- * A device that takes its time: the null device, some of whose functions wait until the test lets them go. The file named by GMUX_SLOW
- * is a FIFO: who opens it for writing learns so that one of them has begun, and a byte, or its end, lets it go.
+ * A device that takes its time: the null device, some of whose functions wait until the test lets
+ * them go. The file named by GMUX_SLOW is a FIFO: who opens it for writing learns so that one of
+ * them has begun, and a byte, or its end, lets it go.
  *
- * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and SLOW_DESTROY, after which the client
- * is gone later, with all such that there are then, and with a FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last one with an
- * entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
+ * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and
+ * SLOW_DESTROY, after which the client is gone later, with all such that there are then, and with a
+ * FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last
+ * one with an entry "misplaced" when it is placed; of memory what is mapped in one piece of
+ * SLOW_BYTES.
  *
- * A module with an entry "bomb" ends the executor as the system does where memory is short; one with an entry "crash" as a mistake
- * does; one with an entry "mine" does the former while the file named by GMUX_MINE is there.
+ * A module with an entry "bomb" ends the executor as the system does where memory is short; one
+ * with an entry "crash" as a mistake does; one with an entry "mine" does the former while the file
+ * named by GMUX_MINE is there.
  *
  * It also has something to refuse: memory that is mapped to be read only.
  */
@@ -87,7 +91,8 @@ static struct {
 static unsigned leaving;
 static struct dev_events told;
 
-static int client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+static int client_create(struct dev *d, const struct dev_client_config *config,
+                         struct dev_client **out)
 {
     int r = dev_null_ops.client_create(d, config, out);
     pthread_mutex_lock(&lock);
@@ -154,8 +159,8 @@ static int memory_map(struct dev_client *c, uint64_t address, uint64_t size)
     return r ? r : dev_null_ops.memory_map(c, address, size);
 }
 
-static int memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                         uint32_t device, uint32_t access)
+static int memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
+                         uint64_t offset, uint32_t device, uint32_t access)
 {
     if (DEV_ACCESS(access, 0) == WIRE_MEMORY_ACCESS_READ)
         return GM_CUDA_NOT_SUPPORTED;
@@ -178,8 +183,8 @@ static void die_for_memory(void)
     kill(getpid(), SIGKILL);
 }
 
-static int module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
-                       struct dev_module **out, struct dev_module_info *info)
+static int module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                       uint32_t kind, struct dev_module **out, struct dev_module_info *info)
 {
     if (memmem(image, size, ".entry slow(", 12))
         (void)wait_for_test("GMUX_SLOW");

@@ -1,6 +1,7 @@
 /*
- * A device without memory left gives back what it keeps, once for each allocation, and is asked again. This program is its own executor, as
- * in impostor.c; full.c is the driver in which the server makes memory.
+ * A device without memory left gives back what it keeps, once for each allocation, and is asked
+ * again. This program is its own executor, as in impostor.c; full.c is the driver in which the
+ * server makes memory.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 
 static struct raw_server server;
 static struct raw_client c;
-static char directory[] = "/tmp/gmux-trim-XXXXXX", executor_path[64], full_path[64], stubborn_path[64];
+static char directory[] = "/tmp/gmux-trim-XXXXXX", executor_path[64], full_path[64],
+            stubborn_path[64];
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
@@ -31,8 +33,9 @@ static void send_ready(int fd)
                                                    .multiprocessors = 1,
                                                    .priorities = 1 });
     wire_enc_init(&e, bytes, sizeof(bytes));
-    wire_pack_engine_ready(
-        &e, 0, &(struct wire_engine_ready) { .memory_apart = 1, .devices = { encoded, (uint32_t)list.size } });
+    wire_pack_engine_ready(&e, 0,
+                           &(struct wire_engine_ready) {
+                               .memory_apart = 1, .devices = { encoded, (uint32_t)list.size } });
     RAW_CHECK(tp_send(fd, &e, NULL, 0) == 0);
 }
 
@@ -43,7 +46,8 @@ static int executor(int fd)
     while (tp_recv(fd, &packet) == 1) {
         struct wire_enc e;
         const uint64_t serial = packet.header.serial;
-        if (packet.header.type == WIRE_ENGINE_TRIM && access(getenv("GMUX_TEST_STUBBORN"), F_OK) != 0)
+        if (packet.header.type == WIRE_ENGINE_TRIM &&
+            access(getenv("GMUX_TEST_STUBBORN"), F_OK) != 0)
             unlink(getenv("GMUX_TEST_FULL"));
         tp_packet_finish(&packet);
         wire_enc_init(&e, bytes, sizeof(bytes));
@@ -65,7 +69,8 @@ static void prepare(void)
     snprintf(full_path, sizeof(full_path), "%s/full", directory);
     snprintf(stubborn_path, sizeof(stubborn_path), "%s/stubborn", directory);
     RAW_CHECK(symlink(self, executor_path) == 0 && setenv("GMUX_LIBEXECDIR", directory, 1) == 0);
-    RAW_CHECK(setenv("GMUX_TEST_FULL", full_path, 1) == 0 && setenv("GMUX_TEST_STUBBORN", stubborn_path, 1) == 0);
+    RAW_CHECK(setenv("GMUX_TEST_FULL", full_path, 1) == 0 &&
+              setenv("GMUX_TEST_STUBBORN", stubborn_path, 1) == 0);
 }
 
 static void touch(const char *path)

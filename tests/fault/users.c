@@ -1,6 +1,7 @@
 /*
- * One server, several users (-M). A user takes everything that he can get, of every kind; those who come after him are
- * served all the same, and he gets no more while they are there. In the end nothing is left in the server's books.
+ * One server, several users (-M). A user takes everything that he can get, of every kind; those who
+ * come after him are served all the same, and he gets no more while they are there. In the end
+ * nothing is left in the server's books.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -143,7 +144,8 @@ static bool is_offered(int fd, uint64_t *window)
     return offered;
 }
 
-/* A client that cannot use the windows it is offered, or says so, as often as is allowed. Its socket; -1: it has none. */
+/* A client that cannot use the windows it is offered, or says so, as often as is allowed. Its
+ * socket; -1: it has none. */
 static int claim_windows(void)
 {
     int fd = raw_server_connect_as(&server, next_pid++, HOG);
@@ -205,7 +207,8 @@ int main(void)
     for (unsigned i = 0; i < CLIENTS; i++)
         open_client(&hog[i], HOG);
     take_everything(hog, CLIENTS);
-    raw_client_close(&hog[CLIENTS - 1]); /* some of the device's memory for others; nobody is promised that */
+    raw_client_close(
+        &hog[CLIENTS - 1]); /* some of the device's memory for others; nobody is promised that */
     raw_server_settle(&server, CLIENTS - 1);
     for (size_t k = 0; k < GM_ARRAY_LEN(kinds); k++)
         if (kinds[k].take != take_mapping && kinds[k].take != take_allocation)

@@ -1,7 +1,8 @@
 /*
- * A library made from the small specification, used as a program would: calls before and after cuInit, variants with
- * per-thread streams, functions that nobody wrote, a table loaded from elsewhere, look-ups by name. Prints what
- * happens; test_generator.py compares that with tests/gen/expected/small_main.golden.
+ * A library made from the small specification, used as a program would: calls before and after
+ * cuInit, variants with per-thread streams, functions that nobody wrote, a table loaded from
+ * elsewhere, look-ups by name. Prints what happens; test_generator.py compares that with
+ * tests/gen/expected/small_main.golden.
  */
 #include "client/gen/api.h"
 
@@ -71,7 +72,8 @@ static void look_for(const char *name, int version, unsigned flags)
     for (size_t i = 0; i < GM_ARRAY_LEN(known); i++)
         if (known[i].p == found)
             what = known[i].name;
-    printf("look for %s %d %u: %d %s %d\n", name, version, flags, r, r == CUDA_SUCCESS ? what : "-", status);
+    printf("look for %s %d %u: %d %s %d\n", name, version, flags, r, r == CUDA_SUCCESS ? what : "-",
+           status);
 }
 
 static void show(const char *what, int result)
@@ -127,7 +129,7 @@ int main(void)
     show("first form", cuGetProcAddress("cuMemAlloc", &pfn, 2000, 0));
     show("first form, nothing", cuGetProcAddress("cuNothing", &pfn, 2000, 0));
     show("no status", cuGetProcAddress_v2("cuNothing", &pfn, 2000, 0, NULL));
-    printf("texts: %s, %s, %s\n", rt_error_name(CUDA_ERROR_NOT_SUPPORTED), rt_error_text(CUDA_ERROR_NOT_SUPPORTED),
-           rt_error_name((CUresult)4) ? "?" : "none");
+    printf("texts: %s, %s, %s\n", rt_error_name(CUDA_ERROR_NOT_SUPPORTED),
+           rt_error_text(CUDA_ERROR_NOT_SUPPORTED), rt_error_name((CUresult)4) ? "?" : "none");
     return 0;
 }

@@ -22,7 +22,9 @@ static void run(const struct harness_test *t)
             suite = &s->options;
     void (*init)(void) = t->options.init ? t->options.init : suite ? suite->init : NULL;
     void (*fini)(void) = t->options.fini ? t->options.fini : suite ? suite->fini : NULL;
-    double timeout = t->options.timeout > 0 ? t->options.timeout : suite && suite->timeout > 0 ? suite->timeout : 60;
+    double timeout = t->options.timeout > 0        ? t->options.timeout
+                     : suite && suite->timeout > 0 ? suite->timeout
+                                                   : 60;
     alarm((unsigned)timeout * 4); /* the sanitizer is slow */
     if (init)
         init();
@@ -51,8 +53,9 @@ int main(int argc, char **argv)
         }
         if (pid < 0 || waitpid(pid, &status, 0) != pid)
             status = -1;
-        bool good = t->options.signal ? WIFSIGNALED(status) && WTERMSIG(status) == t->options.signal
-                                      : WIFEXITED(status) && WEXITSTATUS(status) == t->options.exit_code;
+        bool good = t->options.signal
+                        ? WIFSIGNALED(status) && WTERMSIG(status) == t->options.signal
+                        : WIFEXITED(status) && WEXITSTATUS(status) == t->options.exit_code;
         failed += !good;
         if (WIFSIGNALED(status) && !good)
             printf("# ended by signal %d\n", WTERMSIG(status));

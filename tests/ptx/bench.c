@@ -1,5 +1,6 @@
 /*
- * Speed of the software device's tiers on the n-body kernel, one thread: GFLOPS at 20 operations per interaction.
+ * Speed of the software device's tiers on the n-body kernel, one thread: GFLOPS at 20 operations
+ * per interaction.
  *
  *     bench KERNEL.ptx [BODIES]
  */
@@ -33,8 +34,8 @@ static void measure(struct soft_bench *s, enum soft_tier tier, const char *text,
     double best = 0;
     if (!soft_bench_place(s, text, strlen(text), "nbody_f32", why, sizeof(why)))
         return;
-    struct soft_code *code =
-        soft_bench_code(s, tier, NULL, text, strlen(text), "nbody_f32", &unsupported, why, sizeof(why));
+    struct soft_code *code = soft_bench_code(s, tier, NULL, text, strlen(text), "nbody_f32",
+                                             &unsupported, why, sizeof(why));
     if (!code) {
         fprintf(stderr, "%s\n", why);
         return;
@@ -54,8 +55,8 @@ static void measure(struct soft_bench *s, enum soft_tier tier, const char *text,
         double gflops = 20.0 * n * n / (double)(gm_thread_cpu_ns() - start);
         best = gflops > best ? gflops : best;
     }
-    printf("nbody_f32 %u bodies, %s: %.2f GFLOPS (frame of a warp: %u bytes)\n", n, code->tier, best,
-           code->save_bytes);
+    printf("nbody_f32 %u bodies, %s: %.2f GFLOPS (frame of a warp: %u bytes)\n", n, code->tier,
+           best, code->save_bytes);
     code->destroy(code);
 }
 

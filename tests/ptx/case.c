@@ -81,7 +81,8 @@ static bool number(const char *s, enum ptx_type t, uint8_t *out)
 }
 
 /* Value `index` of START + index * STEP. */
-static void step_value(enum ptx_type t, const char *start, const char *step, size_t index, uint8_t *out)
+static void step_value(enum ptx_type t, const char *start, const char *step, size_t index,
+                       uint8_t *out)
 {
     if (t == PTX_F32 || t == PTX_F64) {
         double d = strtod(start, NULL) + (double)index * strtod(step, NULL);
@@ -154,8 +155,8 @@ static bool data_generate(struct reader *r, const char *how, enum ptx_type t, st
     if (!data_reserve(d, t, GM_MAX(count, d->count)))
         return false;
     for (; d->count < count; d->count++) {
-        memcpy(d->bytes + d->count * ptx_type_size[t], d->bytes + (d->count - period) * ptx_type_size[t],
-               ptx_type_size[t]);
+        memcpy(d->bytes + d->count * ptx_type_size[t],
+               d->bytes + (d->count - period) * ptx_type_size[t], ptx_type_size[t]);
         d->ignored[d->count] = d->ignored[d->count - period];
     }
     return true;
@@ -210,7 +211,8 @@ static bool read_arg(struct reader *r, struct ptx_case *c, const char *kind, con
             return false;
         memset(a->initial, POISON, a->bytes);
     } else if (strcmp(kind, "inout") == 0) {
-        if (!word(r, arrow, sizeof(arrow)) || strcmp(arrow, "->") != 0 || !data_read(r, a->type, &second))
+        if (!word(r, arrow, sizeof(arrow)) || strcmp(arrow, "->") != 0 ||
+            !data_read(r, a->type, &second))
             return complain(r, "no data after ->", name);
         free(a->ignored);
         a->ignored = second.ignored;
@@ -248,7 +250,8 @@ static bool directive(struct ptx_case *c, char *line, char *why, size_t why_size
     char key[32], w[128] = "";
     if (!word(&r, key, sizeof(key)))
         return true;
-    if (strcmp(key, "in") == 0 || strcmp(key, "out") == 0 || strcmp(key, "inout") == 0 || strcmp(key, "value") == 0) {
+    if (strcmp(key, "in") == 0 || strcmp(key, "out") == 0 || strcmp(key, "inout") == 0 ||
+        strcmp(key, "value") == 0) {
         if (!word(&r, w, sizeof(w)) || w[strlen(w) - 1] != ':')
             return true; /* prose */
         w[strlen(w) - 1] = 0;
@@ -395,7 +398,8 @@ static void describe(enum ptx_type t, const uint8_t *p, char *out, size_t n)
 bool ptx_case_check(const struct ptx_case *c, enum ptx_fault fault, char *why, size_t why_size)
 {
     if (fault != c->fault) {
-        snprintf(why, why_size, "fault %s instead of %s", ptx_fault_name[fault], ptx_fault_name[c->fault]);
+        snprintf(why, why_size, "fault %s instead of %s", ptx_fault_name[fault],
+                 ptx_fault_name[c->fault]);
         return false;
     }
     if (fault != PTX_FAULT_NONE && fault != PTX_FAULT_ASSERT)

@@ -1,5 +1,6 @@
 /*
- * A PTX case: a kernel, its arguments before the launch and what they must be after it. See README.md for the format.
+ * A PTX case: a kernel, its arguments before the launch and what they must be after it. See
+ * README.md for the format.
  */
 #ifndef GMUX_TESTS_PTX_CASE_H
 #define GMUX_TESTS_PTX_CASE_H
@@ -67,7 +68,8 @@ struct ptx_case *ptx_case_load(const char *path, char *why, size_t why_size);
 void ptx_case_destroy(struct ptx_case *c);
 /* Arguments to their initial state, nothing printed. */
 void ptx_case_reset(struct ptx_case *c);
-/* Whether the state left by a target that ended with `fault` is as expected; the first difference in `why`. */
+/* Whether the state left by a target that ended with `fault` is as expected; the first difference
+ * in `why`. */
 bool ptx_case_check(const struct ptx_case *c, enum ptx_fault fault, char *why, size_t why_size);
 
 extern const size_t ptx_type_size[];

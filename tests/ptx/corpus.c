@@ -1,15 +1,17 @@
 /*
- * Whole PTX files, each entry in all ways that the software device has, with arguments made up here: what the ways leave
- * in memory must be the same. Nothing says what is right; only that interpreted code, code compiled for the block's size
- * and for any, and a launch that changes over, agree.
+ * Whole PTX files, each entry in all ways that the software device has, with arguments made up
+ * here: what the ways leave in memory must be the same. Nothing says what is right; only that
+ * interpreted code, code compiled for the block's size and for any, and a launch that changes over,
+ * agree.
  *
  *     corpus [--limit=MS] [--races] FILE.ptx ...
  *
- * A pointer (a parameter of 64 bits) points to a buffer of small integers, of f32 or of f64 numbers, in turn; other
- * parameters are small numbers. Many kernels end with a fault on such arguments: then it must be the same fault, and
- * nothing else is compared. A kernel made for blocks of another shape may have threads that write the same word: where
- * results differ, the launch is watched for such a race, which is no difference. Output is TAP with the numbers of each
- * outcome; --races: it is well if every launch is found to have a race.
+ * A pointer (a parameter of 64 bits) points to a buffer of small integers, of f32 or of f64
+ * numbers, in turn; other parameters are small numbers. Many kernels end with a fault on such
+ * arguments: then it must be the same fault, and nothing else is compared. A kernel made for blocks
+ * of another shape may have threads that write the same word: where results differ, the launch is
+ * watched for such a race, which is no difference. Output is TAP with the numbers of each outcome;
+ * --races: it is well if every launch is found to have a race.
  */
 #include <float.h>
 #include <getopt.h>
@@ -22,8 +24,8 @@
 #include "races.h"
 #include "soft.h"
 
-/* Kernels take small numbers for sizes, and what they reach from an argument must not be another one: then blocks would
- * read what others write. */
+/* Kernels take small numbers for sizes, and what they reach from an argument must not be another
+ * one: then blocks would read what others write. */
 #define BUFFER_BYTES (2u << 20)
 #define PARAMS_MAX   32764
 
@@ -54,12 +56,17 @@ static void fill_buffer(uint8_t *p, size_t bytes, enum fill fill)
         float f[2] = { 0.25f + (float)n / 64, 1.5f - (float)n / 128 };
         double d = 0.5 + (double)n / 64;
         uint32_t i[2] = { n, (n * 7 + 3) % 64 };
-        memcpy(p + 8 * k, fill == FILL_INTS ? (void *)i : fill == FILL_F32 ? (void *)f : (void *)&d, 8);
+        memcpy(p + 8 * k,
+               fill == FILL_INTS  ? (void *)i
+               : fill == FILL_F32 ? (void *)f
+                                  : (void *)&d,
+               8);
     }
 }
 
 /* A structure by value gets pointers in some of its words. */
-static bool make_argument(struct corpus *c, uint8_t *at, const struct ir_param *p, uint64_t bytes, enum fill fill)
+static bool make_argument(struct corpus *c, uint8_t *at, const struct ir_param *p, uint64_t bytes,
+                          enum fill fill)
 {
     float f = 0.75f;
     double d = 0.75;
@@ -95,7 +102,8 @@ static bool place(struct corpus *c, enum fill fill, char *why, size_t why_size)
     memset(c->params, 0, sizeof(c->params));
     for (uint32_t k = 0; k < c->fn->param_count; k++) {
         const struct ir_param *p = &c->m->params[c->fn->param_first + k];
-        if (!make_argument(c, c->params + soft_bench_param(c->bench, k), p, c->m->symbols[p->symbol].size, fill)) {
+        if (!make_argument(c, c->params + soft_bench_param(c->bench, k), p,
+                           c->m->symbols[p->symbol].size, fill)) {
             snprintf(why, why_size, "arguments do not fit");
             return false;
         }
@@ -128,9 +136,9 @@ static bool same_number(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, 4) == 0 || (x != x && y != y);
 }
 
-/* Where memory is not as the interpreter left it. Words that are NaNs in both are equal. With an estimate in it
- * (rsqrt.approx, which compiled code begins with the CPU's) f32 numbers may be a little apart; small integers, as which
- * some buffers begin, are subnormal ones. */
+/* Where memory is not as the interpreter left it. Words that are NaNs in both are equal. With an
+ * estimate in it (rsqrt.approx, which compiled code begins with the CPU's) f32 numbers may be a
+ * little apart; small integers, as which some buffers begin, are subnormal ones. */
 static bool same_memory(const struct corpus *c, bool estimate, char *why, size_t why_size)
 {
     size_t bytes;
@@ -143,22 +151,23 @@ static bool same_memory(const struct corpus *c, bool estimate, char *why, size_t
         float apart = x > y ? x - y : y - x, size = x > 0 ? x : -x;
         if (same_number(a, b) || (estimate && apart <= 1e-4f * GM_MAX(size, FLT_MIN)))
             continue;
-        snprintf(why, why_size, "byte %zu: %02x%02x%02x%02x and not %02x%02x%02x%02x (%g, %g)", k, b[3], b[2], b[1],
-                 b[0], a[3], a[2], a[1], a[0], (double)y, (double)x);
+        snprintf(why, why_size, "byte %zu: %02x%02x%02x%02x and not %02x%02x%02x%02x (%g, %g)", k,
+                 b[3], b[2], b[1], b[0], a[3], a[2], a[1], a[0], (double)y, (double)x);
         return false;
     }
     return true;
 }
 
-static enum outcome compare(struct corpus *c, const struct soft_code *code, enum ptx_fault expected, char *why,
-                            size_t why_size)
+static enum outcome compare(struct corpus *c, const struct soft_code *code, enum ptx_fault expected,
+                            char *why, size_t why_size)
 {
     enum ptx_fault fault = launch(c, code);
     bool estimate = strstr(c->text, "rsqrt.approx") != NULL;
     if (fault == PTX_FAULT_ENDLESS)
         return ENDLESS;
     if (fault != expected) {
-        snprintf(why, why_size, "fault %s and not %s", ptx_fault_name[fault], ptx_fault_name[expected]);
+        snprintf(why, why_size, "fault %s and not %s", ptx_fault_name[fault],
+                 ptx_fault_name[expected]);
         return DIFFERENT;
     }
     if (fault != PTX_FAULT_NONE)
@@ -173,15 +182,16 @@ static bool has_race(struct corpus *c, char *why, size_t why_size)
     if (!races_can_find(c->fn))
         return false;
     setenv("GMUX_INTERP_ISA", "scalar", 1);
-    struct soft_code *code =
-        soft_bench_code(c->bench, SOFT_TIER_INTERP, NULL, c->text, c->size, c->entry, &unsupported, why, why_size);
+    struct soft_code *code = soft_bench_code(c->bench, SOFT_TIER_INTERP, NULL, c->text, c->size,
+                                             c->entry, &unsupported, why, why_size);
     unsetenv("GMUX_INTERP_ISA");
     struct races *races = races_create(c->bench);
     if (code)
         launch(c, code);
     struct race first = races_first(races);
     if (first.found)
-        snprintf(why, why_size, "threads %u and %u of a block race", first.threads[0], first.threads[1]);
+        snprintf(why, why_size, "threads %u and %u of a block race", first.threads[0],
+                 first.threads[1]);
     races_destroy(races);
     if (code)
         code->destroy(code);
@@ -198,16 +208,16 @@ static void run_entry(struct corpus *c)
     static const char *const name[] = { "interpreted", "compiled", "for any block", "switched" };
     memcpy(options.ntid, c->block, sizeof(options.ntid));
     enum outcome all = NOT_RUN;
-    code[0] =
-        soft_bench_code(c->bench, SOFT_TIER_INTERP, NULL, c->text, c->size, c->entry, &unsupported, why, sizeof(why));
+    code[0] = soft_bench_code(c->bench, SOFT_TIER_INTERP, NULL, c->text, c->size, c->entry,
+                              &unsupported, why, sizeof(why));
     if (code[0]) {
         all = NOT_COMPILED;
-        code[1] = soft_bench_code(c->bench, SOFT_TIER_JIT, &options, c->text, c->size, c->entry, &unsupported, why,
-                                  sizeof(why));
+        code[1] = soft_bench_code(c->bench, SOFT_TIER_JIT, &options, c->text, c->size, c->entry,
+                                  &unsupported, why, sizeof(why));
     }
     if (code[1]) {
-        code[2] = soft_bench_code(c->bench, SOFT_TIER_JIT, NULL, c->text, c->size, c->entry, &unsupported, why,
-                                  sizeof(why));
+        code[2] = soft_bench_code(c->bench, SOFT_TIER_JIT, NULL, c->text, c->size, c->entry,
+                                  &unsupported, why, sizeof(why));
         code[3] = soft_bench_switch(code[0], code[1]);
         all = FAULTED;
     }
@@ -228,7 +238,8 @@ static void run_entry(struct corpus *c)
             if (one == DIFFERENT && has_race(c, why, sizeof(why)))
                 one = RACE;
             if (one == DIFFERENT || one == RACE)
-                printf("# %s, %s, %ux%u, fill %d: %s\n", c->entry, name[k], c->block[0], c->block[1], (int)fill, why);
+                printf("# %s, %s, %ux%u, fill %d: %s\n", c->entry, name[k], c->block[0],
+                       c->block[1], (int)fill, why);
             all = one == SAME && all == FAULTED ? SAME : one != SAME && one != FAULTED ? one : all;
         }
     }
@@ -245,15 +256,18 @@ static bool has_rows(const struct ir_fn *fn)
 {
     for (uint32_t k = 0; k < fn->instr_count; k++)
         for (unsigned s = 0; s < fn->instrs[k].src_count; s++)
-            if (fn->instrs[k].src[s].kind == IR_SRC_SREG && fn->instrs[k].src[s].index == IR_SREG_TID_Y)
+            if (fn->instrs[k].src[s].kind == IR_SRC_SREG &&
+                fn->instrs[k].src[s].index == IR_SREG_TID_Y)
                 return true;
     return false;
 }
 
-/* The size that the kernel asks for; else one with a partial warp, or with rows that are half a warp wide. */
+/* The size that the kernel asks for; else one with a partial warp, or with rows that are half a
+ * warp wide. */
 static void run_blocks(struct corpus *c)
 {
-    static const uint32_t lines[][3] = { { 128, 1, 1 }, { 80, 1, 1 } }, rows[][3] = { { 32, 8, 1 }, { 16, 16, 1 } };
+    static const uint32_t lines[][3] = { { 128, 1, 1 }, { 80, 1, 1 } },
+                          rows[][3] = { { 32, 8, 1 }, { 16, 16, 1 } };
     bool two = has_rows(c->fn);
     c->grid[0] = 3;
     c->grid[1] = two ? 2 : 1;
@@ -283,7 +297,8 @@ static bool run_file(struct corpus *c, const char *path)
         fclose(f);
     bool ok = size > 0 && ptx_parse(text, (size_t)size, &m, &error) == 0;
     if (!ok)
-        printf("# %s: %u:%u: %s\n", path, error.line, error.column, size > 0 ? error.text : "cannot be read");
+        printf("# %s: %u:%u: %s\n", path, error.line, error.column,
+               size > 0 ? error.text : "cannot be read");
     c->text = text;
     c->size = ok ? (size_t)size : 0;
     c->m = m;

@@ -32,8 +32,8 @@ bool races_can_find(const struct ir_fn *fn)
 {
     for (uint32_t k = 0; k < fn->instr_count; k++) {
         const struct ir_instr *i = &fn->instrs[k];
-        if (ir_ops[i->op].properties & IR_P_CROSS_LANE || i->order != IR_ORDER_WEAK || i->op == IR_OP_CALL ||
-            i->op == IR_OP_ATOM || i->op == IR_OP_RED)
+        if (ir_ops[i->op].properties & IR_P_CROSS_LANE || i->order != IR_ORDER_WEAK ||
+            i->op == IR_OP_CALL || i->op == IR_OP_ATOM || i->op == IR_OP_RED)
             return false;
     }
     return true;

@@ -1,5 +1,6 @@
 /*
- * Finding races: two threads of a block access a byte, one of them changes it, and no barrier of the block lies between.
+ * Finding races: two threads of a block access a byte, one of them changes it, and no barrier of
+ * the block lies between.
  */
 #ifndef GMUX_TESTS_PTX_RACES_H
 #define GMUX_TESTS_PTX_RACES_H
@@ -14,7 +15,8 @@ struct race {
     uint32_t threads[2];
 };
 
-/* Only a kernel whose threads of a block meet at barriers alone: no atomics, fences, or instructions of a warp. */
+/* Only a kernel whose threads of a block meet at barriers alone: no atomics, fences, or
+ * instructions of a warp. */
 bool races_can_find(const struct ir_fn *fn);
 
 struct races;

@@ -3,8 +3,10 @@
  *
  *     random_cases [--from=SEED] [--count=N] [--seconds=S] [--against=interp|jit] [--print]
  *
- * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector handlers that this
- * CPU has with it, `jit` compiled code, and changing over to it in the middle of the launch. --print writes the kernel of the first seed to standard output instead.
+ * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector
+ * handlers that this
+ * CPU has with it, `jit` compiled code, and changing over to it in the middle of the launch.
+ * --print writes the kernel of the first seed to standard output instead.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -23,22 +25,25 @@ struct memory {
     enum ptx_fault fault;
 };
 
-static struct soft_code *make_code(struct soft_bench *s, const struct random_kernel *k, enum soft_tier tier,
-                                   const char *isa, bool *unsupported, char *why, size_t why_size)
+static struct soft_code *make_code(struct soft_bench *s, const struct random_kernel *k,
+                                   enum soft_tier tier, const char *isa, bool *unsupported,
+                                   char *why, size_t why_size)
 {
     struct soft_job_options options = { 0 };
     memcpy(options.ntid, k->block, sizeof(options.ntid));
     setenv("GMUX_INTERP_ISA", isa, 1);
-    return soft_bench_code(s, tier, &options, k->text, strlen(k->text), "k", unsupported, why, why_size);
+    return soft_bench_code(s, tier, &options, k->text, strlen(k->text), "k", unsupported, why,
+                           why_size);
 }
 
-static bool run_one(struct soft_bench *s, const struct random_kernel *k, const struct soft_code *code,
-                    struct memory *m, char *why, size_t why_size)
+static bool run_one(struct soft_bench *s, const struct random_kernel *k,
+                    const struct soft_code *code, struct memory *m, char *why, size_t why_size)
 {
     uint8_t params[64];
     if (!soft_bench_place(s, k->text, strlen(k->text), "k", why, why_size))
         return false;
-    uint32_t *in = soft_bench_alloc(s, RANDOM_WORDS_IN * 4), *out = soft_bench_alloc(s, sizeof(m->out)),
+    uint32_t *in = soft_bench_alloc(s, RANDOM_WORDS_IN * 4),
+             *out = soft_bench_alloc(s, sizeof(m->out)),
              *atoms = soft_bench_alloc(s, sizeof(m->atoms));
     uint32_t x = 12345;
     for (uint32_t n = 0; n < RANDOM_WORDS_IN; n++)
@@ -57,13 +62,14 @@ static bool run_one(struct soft_bench *s, const struct random_kernel *k, const s
 static bool equal(const struct memory *a, const struct memory *b, char *why, size_t why_size)
 {
     if (a->fault != PTX_FAULT_NONE || b->fault != PTX_FAULT_NONE) {
-        snprintf(why, why_size, "faults: %s, %s", ptx_fault_name[a->fault], ptx_fault_name[b->fault]);
+        snprintf(why, why_size, "faults: %s, %s", ptx_fault_name[a->fault],
+                 ptx_fault_name[b->fault]);
         return false;
     }
     for (size_t k = 0; k < GM_ARRAY_LEN(a->out); k++)
         if (a->out[k] != b->out[k]) {
-            snprintf(why, why_size, "thread %zu word %zu: 0x%08x, 0x%08x", k / RANDOM_WORDS_OUT, k % RANDOM_WORDS_OUT,
-                     a->out[k], b->out[k]);
+            snprintf(why, why_size, "thread %zu word %zu: 0x%08x, 0x%08x", k / RANDOM_WORDS_OUT,
+                     k % RANDOM_WORDS_OUT, a->out[k], b->out[k]);
             return false;
         }
     for (size_t k = 0; k < GM_ARRAY_LEN(a->atoms); k++)
@@ -74,12 +80,15 @@ static bool equal(const struct memory *a, const struct memory *b, char *why, siz
     return true;
 }
 
-/* One way of running a seed against the reference. Prints what is wrong. 0 equal, 1 different, 2 there is no code. */
-static int compare_one(struct soft_bench *s, const struct random_kernel *k, const struct soft_code *code,
-                       const struct memory *reference, const char *name, uint64_t seed, char *why, size_t why_size)
+/* One way of running a seed against the reference. Prints what is wrong. 0 equal, 1 different, 2
+ * there is no code. */
+static int compare_one(struct soft_bench *s, const struct random_kernel *k,
+                       const struct soft_code *code, const struct memory *reference,
+                       const char *name, uint64_t seed, char *why, size_t why_size)
 {
     static struct memory other;
-    if (code && run_one(s, k, code, &other, why, why_size) && equal(reference, &other, why, why_size))
+    if (code && run_one(s, k, code, &other, why, why_size) &&
+        equal(reference, &other, why, why_size))
         return 0;
     printf("# seed %llu, %s: %s\n", (unsigned long long)seed, name, why);
     return code ? 1 : 2;
@@ -93,7 +102,9 @@ static int compare(struct soft_bench *s, uint64_t seed, bool jit)
     char why[512] = "";
     bool unsupported = false;
     struct random_kernel k = random_kernel_make(seed);
-    struct soft_code *scalar = make_code(s, &k, SOFT_TIER_INTERP, "scalar", &unsupported, why, sizeof(why)), *code;
+    struct soft_code *scalar = make_code(s, &k, SOFT_TIER_INTERP, "scalar", &unsupported, why,
+                                         sizeof(why)),
+                     *code;
     int result = 1;
     if (!scalar || !run_one(s, &k, scalar, &reference, why, sizeof(why))) {
         printf("# seed %llu: reference: %s\n", (unsigned long long)seed, why);
@@ -149,8 +160,8 @@ int main(int argc, char **argv)
     }
     if (print) {
         struct random_kernel k = random_kernel_make(from);
-        printf("// kernel: k\n// grid: %u\n// block: %u %u %u\n%s", k.grid[0], k.block[0], k.block[1], k.block[2],
-               k.text);
+        printf("// kernel: k\n// grid: %u\n// block: %u %u %u\n%s", k.grid[0], k.block[0],
+               k.block[1], k.block[2], k.text);
         free(k.text);
         return 0;
     }
@@ -167,8 +178,9 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     printf("1..1\n%sok 1 - %llu random kernels against %s: %llu different, %llu not supported\n",
-           failed ? "not " : "", (unsigned long long)done, jit ? "compiled code" : "vector handlers",
-           (unsigned long long)failed, (unsigned long long)skipped);
+           failed ? "not " : "", (unsigned long long)done,
+           jit ? "compiled code" : "vector handlers", (unsigned long long)failed,
+           (unsigned long long)skipped);
     soft_bench_destroy(s);
     return failed != 0;
 }

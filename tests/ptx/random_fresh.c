@@ -1,7 +1,8 @@
 /*
- * Compilers write PTX nearly in SSA form: a register is set once. The generator's temporaries are set again and again;
- * here each of their definitions gets a register of its own. Without this nothing in a random kernel would be a ramp over
- * the lanes, since registers with several definitions seldom are, and what is compiled for ramps would not be tried.
+ * Compilers write PTX nearly in SSA form: a register is set once. The generator's temporaries are
+ * set again and again; here each of their definitions gets a register of its own. Without this
+ * nothing in a random kernel would be a ramp over the lanes, since registers with several
+ * definitions seldom are, and what is compiled for ramps would not be tried.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 
 static const struct {
     const char *name, *type;
-} temporaries[] = { { "%t0", ".b32" }, { "%t1", ".b32" }, { "%a0", ".b64" }, { "%a1", ".b64" }, { "%q", ".pred" } };
+} temporaries[] = {
+    { "%t0", ".b32" }, { "%t1", ".b32" }, { "%a0", ".b64" }, { "%a1", ".b64" }, { "%q", ".pred" }
+};
 
 #define COUNT GM_ARRAY_LEN(temporaries)
 
@@ -39,7 +42,8 @@ static void rename_part(FILE *out, const char *at, const char *end, const unsign
     }
 }
 
-/* One line: its destination is what stands before the first comma, if it is a temporary; a jump by a table has none. */
+/* One line: its destination is what stands before the first comma, if it is a temporary; a jump by
+ * a table has none. */
 static void rename_line(FILE *out, const char *line, const char *end, unsigned version[COUNT])
 {
     const char *op = line + strspn(line, " \t");
@@ -83,7 +87,8 @@ char *random_fresh_temporaries(char *text)
         abort();
     fwrite(text, 1, (size_t)(body - text), out);
     for (size_t k = 0; k < COUNT; k++)
-        fprintf(out, "\t.reg %s %s_<%u>;\n", temporaries[k].type, temporaries[k].name, version[k] + 1);
+        fprintf(out, "\t.reg %s %s_<%u>;\n", temporaries[k].type, temporaries[k].name,
+                version[k] + 1);
     fputs(renamed, out);
     fclose(out);
     free(renamed);

@@ -1,7 +1,7 @@
 /*
- * What makes a random kernel, shared by the files that do it. Registers by kind, and how many of each: %r (32 bits), %rd,
- * %f, %fd, %h, %p hold values; %t0, %t1, %a0, %a1, %q are free between statements; %me is the thread's number in its
- * block, %all how many there are.
+ * What makes a random kernel, shared by the files that do it. Registers by kind, and how many of
+ * each: %r (32 bits), %rd, %f, %fd, %h, %p hold values; %t0, %t1, %a0, %a1, %q are free between
+ * statements; %me is the thread's number in its block, %all how many there are.
  */
 #ifndef GMUX_TESTS_PTX_RANDOM_MAKER_H
 #define GMUX_TESTS_PTX_RANDOM_MAKER_H
@@ -46,19 +46,20 @@ static inline uint32_t pick(struct maker *m, uint32_t n)
 
 #define PICK(m, array) ((array)[pick((m), GM_ARRAY_LEN(array))])
 
-/* A line that stands where the temporaries are declared. Takes the text and gives it back with a register for each
- * definition of a temporary. */
+/* A line that stands where the temporaries are declared. Takes the text and gives it back with a
+ * register for each definition of a temporary. */
 #define RANDOM_TEMPORARIES "\t// temporaries\n"
 char *random_fresh_temporaries(char *text);
 
-/* Threads exchange values with a neighbour through shared memory. Only where all threads come together. */
+/* Threads exchange values with a neighbour through shared memory. Only where all threads come
+ * together. */
 void random_neighbour_op(struct maker *m);
 
 /* Any statements: random_ptx.c. */
 void random_statements(struct maker *m, unsigned count);
 
-/* random_more.c. Functions before the entry; a statement of a kind that is not common; two that only all threads together
- * may come to. */
+/* random_more.c. Functions before the entry; a statement of a kind that is not common; two that
+ * only all threads together may come to. */
 void random_functions(struct maker *m);
 void random_more_op(struct maker *m);
 void random_read_shared_atomics(struct maker *m);

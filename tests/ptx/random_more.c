@@ -1,25 +1,31 @@
 /*
- * Forms that programs contain less often: collectives of a part of the warp, vectors, halves, guarded instructions of all
- * kinds, calls of functions by their address (one of which calls itself), shared atomics.
+ * Forms that programs contain less often: collectives of a part of the warp, vectors, halves,
+ * guarded instructions of all kinds, calls of functions by their address (one of which calls
+ * itself), shared atomics.
  */
 #include "random_maker.h"
 
 void random_functions(struct maker *m)
 {
-    fprintf(m->out,
-            ".func (.param .b32 r) plus(.param .b32 x)\n{\n\t.reg .b32 %%a;\n\tld.param.b32 %%a, [x];\n"
-            "\tmad.lo.s32 %%a, %%a, 3, 1;\n\tst.param.b32 [r], %%a;\n\tret;\n}\n"
-            ".func (.param .b32 r) side(.param .b32 x)\n{\n\t.reg .b32 %%a;\n\t.reg .pred %%p;\n"
-            "\tld.param.b32 %%a, [x];\n\tsetp.lt.s32 %%p, %%a, 100;\n\t@%%p bra low;\n\tshr.u32 %%a, %%a, 3;\n"
-            "\tbra end;\nlow:\n\tnot.b32 %%a, %%a;\nend:\n\tst.param.b32 [r], %%a;\n\tret;\n}\n");
-    fprintf(m->out,
-            ".func (.param .b32 r) climb(.param .b32 x)\n{\n\t.local .align 8 .b8 own[8];\n\t.reg .b32 %%a, %%b;\n"
-            "\t.reg .pred %%p;\n\t.param .b32 down;\n\t.param .b32 up;\n\tld.param.b32 %%a, [x];\n"
-            "\tand.b32 %%b, %%a, 7;\n\tst.local.b32 [own+4], %%a;\n\tsetp.eq.s32 %%p, %%b, 0;\n\t@%%p bra end;\n"
-            "\tsub.s32 %%b, %%a, 1;\n\tst.param.b32 [down], %%b;\n\tcall (up), climb, (down);\n"
-            "\tld.param.b32 %%b, [up];\n\tld.local.b32 %%a, [own+4];\n\tmad.lo.s32 %%a, %%b, 5, %%a;\n"
-            "end:\n\tst.param.b32 [r], %%a;\n\tret;\n}\n"
-            ".global .align 8 .u64 functions[4] = {plus, side, climb, side};\n");
+    fprintf(
+        m->out,
+        ".func (.param .b32 r) plus(.param .b32 x)\n{\n\t.reg .b32 %%a;\n\tld.param.b32 %%a, [x];\n"
+        "\tmad.lo.s32 %%a, %%a, 3, 1;\n\tst.param.b32 [r], %%a;\n\tret;\n}\n"
+        ".func (.param .b32 r) side(.param .b32 x)\n{\n\t.reg .b32 %%a;\n\t.reg .pred %%p;\n"
+        "\tld.param.b32 %%a, [x];\n\tsetp.lt.s32 %%p, %%a, 100;\n\t@%%p bra low;\n\tshr.u32 %%a, "
+        "%%a, 3;\n"
+        "\tbra end;\nlow:\n\tnot.b32 %%a, %%a;\nend:\n\tst.param.b32 [r], %%a;\n\tret;\n}\n");
+    fprintf(
+        m->out,
+        ".func (.param .b32 r) climb(.param .b32 x)\n{\n\t.local .align 8 .b8 own[8];\n\t.reg .b32 "
+        "%%a, %%b;\n"
+        "\t.reg .pred %%p;\n\t.param .b32 down;\n\t.param .b32 up;\n\tld.param.b32 %%a, [x];\n"
+        "\tand.b32 %%b, %%a, 7;\n\tst.local.b32 [own+4], %%a;\n\tsetp.eq.s32 %%p, %%b, 0;\n\t@%%p "
+        "bra end;\n"
+        "\tsub.s32 %%b, %%a, 1;\n\tst.param.b32 [down], %%b;\n\tcall (up), climb, (down);\n"
+        "\tld.param.b32 %%b, [up];\n\tld.local.b32 %%a, [own+4];\n\tmad.lo.s32 %%a, %%b, 5, %%a;\n"
+        "end:\n\tst.param.b32 [r], %%a;\n\tret;\n}\n"
+        ".global .align 8 .u64 functions[4] = {plus, side, climb, side};\n");
 }
 
 static void call_op(struct maker *m)
@@ -28,7 +34,8 @@ static void call_op(struct maker *m)
     bool guarded = pick(m, 2);
     fprintf(
         m->out,
-        "\t{\n\t.param .b32 given;\n\t.param .b32 got;\n\tand.b32 %%t0, %%r%u, 3;\n\tmul.wide.u32 %%a0, %%t0, 8;\n"
+        "\t{\n\t.param .b32 given;\n\t.param .b32 got;\n\tand.b32 %%t0, %%r%u, 3;\n\tmul.wide.u32 "
+        "%%a0, %%t0, 8;\n"
         "\tmov.u64 %%a1, functions;\n\tadd.s64 %%a0, %%a1, %%a0;\n\tld.global.u64 %%a1, [%%a0];\n"
         "\tst.param.b32 [given], %%r%u;\n\tst.param.b32 [got], %%r%u;\n",
         pick(m, INTS), pick(m, INTS), d);
@@ -37,7 +44,8 @@ static void call_op(struct maker *m)
         fprintf(m->out, "\t@%%p%u ", p);
     else
         fprintf(m->out, "\t");
-    fprintf(m->out, "call (got), %%a1, (given), L%u_proto;\n\tld.param.b32 %%r%u, [got];\n\t}\n", label, d);
+    fprintf(m->out, "call (got), %%a1, (given), L%u_proto;\n\tld.param.b32 %%r%u, [got];\n\t}\n",
+            label, d);
 }
 
 /* Through memory of the thread's own, in one width and in another. */
@@ -47,69 +55,87 @@ static void vector_op(struct maker *m)
     switch (pick(m, 6)) {
     case 0:
         fprintf(m->out,
-                "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 16;\n\tadd.s64 %%a0, %%in, %%a0;\n"
+                "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 16;\n\tadd.s64 %%a0, %%in, "
+                "%%a0;\n"
                 "\tld.global.v4.u32 {%%r%u, %%r%u, %%r%u, %%r%u}, [%%a0];\n",
                 r, RANDOM_WORDS_IN / 4 - 1, r, (r + 1) % INTS, (r + 3) % INTS, (r + 5) % INTS);
         break;
     case 1:
-        fprintf(m->out, "\tst.global.v4.b32 [%%out+%u], {%%r%u, %%r%u, %%r%u, %%r%u};\n", at, r, pick(m, INTS),
-                pick(m, INTS), (r + 1) % INTS);
-        fprintf(m->out, "\tld.global.v2.b64 {%%rd%u, %%rd%u}, [%%out+%u];\n", r % LONGS, (r + 1) % LONGS, at);
+        fprintf(m->out, "\tst.global.v4.b32 [%%out+%u], {%%r%u, %%r%u, %%r%u, %%r%u};\n", at, r,
+                pick(m, INTS), pick(m, INTS), (r + 1) % INTS);
+        fprintf(m->out, "\tld.global.v2.b64 {%%rd%u, %%rd%u}, [%%out+%u];\n", r % LONGS,
+                (r + 1) % LONGS, at);
         break;
     case 2:
-        fprintf(m->out, "\tst.global.v2.b64 [%%out+%u], {%%rd%u, %%rd%u};\n", at, pick(m, LONGS), pick(m, LONGS));
-        fprintf(m->out, "\tld.global.v4.%s {%%r%u, %%r%u, %%r%u, %%r%u}, [%%out+%u];\n", pick(m, 2) ? "u8" : "s8", r,
-                (r + 1) % INTS, (r + 2) % INTS, (r + 3) % INTS, at + 4 * pick(m, 4));
+        fprintf(m->out, "\tst.global.v2.b64 [%%out+%u], {%%rd%u, %%rd%u};\n", at, pick(m, LONGS),
+                pick(m, LONGS));
+        fprintf(m->out, "\tld.global.v4.%s {%%r%u, %%r%u, %%r%u, %%r%u}, [%%out+%u];\n",
+                pick(m, 2) ? "u8" : "s8", r, (r + 1) % INTS, (r + 2) % INTS, (r + 3) % INTS,
+                at + 4 * pick(m, 4));
         break;
     case 3:
-        fprintf(m->out, "\tst.local.v4.b32 [lm+%u], {%%r%u, %%r%u, %%r%u, %%r%u};\n", half, r, pick(m, INTS),
-                pick(m, INTS), pick(m, INTS));
-        fprintf(m->out, "\tld.local.v2.u16 {%%h0, %%h%u}, [lm+%u];\n", 1 + pick(m, SHORTS - 1), 4 * pick(m, 8));
+        fprintf(m->out, "\tst.local.v4.b32 [lm+%u], {%%r%u, %%r%u, %%r%u, %%r%u};\n", half, r,
+                pick(m, INTS), pick(m, INTS), pick(m, INTS));
+        fprintf(m->out, "\tld.local.v2.u16 {%%h0, %%h%u}, [lm+%u];\n", 1 + pick(m, SHORTS - 1),
+                4 * pick(m, 8));
         break;
     case 4: { /* bytes and halves of local memory, at a computed place */
         unsigned wide = pick(m, 2);
-        fprintf(m->out,
-                "\tand.b32 %%t0, %%r%u, %u;\n\tcvt.u64.u32 %%a0, %%t0;\n\tadd.s64 %%a0, %%lmb, %%a0;\n"
-                "\tst.local.%s [%%a0], %%r%u;\n\tld.local.%s %%r%u, [%%a0];\n",
-                r, wide ? 30 : 31, wide ? "b16" : "b8", pick(m, INTS), wide ? "s16" : "s8", pick(m, INTS));
+        fprintf(
+            m->out,
+            "\tand.b32 %%t0, %%r%u, %u;\n\tcvt.u64.u32 %%a0, %%t0;\n\tadd.s64 %%a0, %%lmb, %%a0;\n"
+            "\tst.local.%s [%%a0], %%r%u;\n\tld.local.%s %%r%u, [%%a0];\n",
+            r, wide ? 30 : 31, wide ? "b16" : "b8", pick(m, INTS), wide ? "s16" : "s8",
+            pick(m, INTS));
         break;
     }
     default:
-        fprintf(m->out, "\tst.global.v2.b16 [%%out+%u], {%%h%u, %%h%u};\n\tld.global.b32 %%r%u, [%%out+%u];\n", at,
-                pick(m, SHORTS), pick(m, SHORTS), r, at);
+        fprintf(
+            m->out,
+            "\tst.global.v2.b16 [%%out+%u], {%%h%u, %%h%u};\n\tld.global.b32 %%r%u, [%%out+%u];\n",
+            at, pick(m, SHORTS), pick(m, SHORTS), r, at);
         break;
     }
 }
 
 static void half_op(struct maker *m)
 {
-    static const char *const shorts[] = { "add.f16",    "mul.f16", "max.f16", "sub.ftz.f16", "mul.lo.u16",
-                                          "mul.hi.s16", "div.u16", "rem.s16", "min.u16",     "or.b16" };
-    static const char *const pairs[] = { "add.f16x2", "mul.f16x2", "sub.f16x2", "min.f16x2", "max.f16x2" };
-    static const char *const compares[] = { "lt.f16", "geu.f16", "eq.s16", "lo.u16", "ne.b16", "gt.s16" };
+    static const char *const shorts[] = { "add.f16",    "mul.f16",    "max.f16", "sub.ftz.f16",
+                                          "mul.lo.u16", "mul.hi.s16", "div.u16", "rem.s16",
+                                          "min.u16",    "or.b16" };
+    static const char *const pairs[] = { "add.f16x2", "mul.f16x2", "sub.f16x2", "min.f16x2",
+                                         "max.f16x2" };
+    static const char *const compares[] = { "lt.f16", "geu.f16", "eq.s16",
+                                            "lo.u16", "ne.b16",  "gt.s16" };
     unsigned h = pick(m, SHORTS), r = pick(m, INTS);
     switch (pick(m, 7)) {
     case 0:
-        fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK(m, shorts), h, pick(m, SHORTS), pick(m, SHORTS));
-        break;
-    case 6:
-        fprintf(m->out, "\t%s.b16 %%h%u, %%h%u, %%r%u;\n", pick(m, 2) ? "shl" : "shr", h, pick(m, SHORTS), r);
-        break;
-    case 1:
-        fprintf(m->out, "\t%s %%r%u, %%r%u, %%r%u;\n", PICK(m, pairs), r, pick(m, INTS), pick(m, INTS));
-        break;
-    case 2:
-        fprintf(m->out, "\tfma.rn.f16 %%h%u, %%h%u, %%h%u, %%h%u;\n", h, pick(m, SHORTS), pick(m, SHORTS),
+        fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK(m, shorts), h, pick(m, SHORTS),
                 pick(m, SHORTS));
         break;
+    case 6:
+        fprintf(m->out, "\t%s.b16 %%h%u, %%h%u, %%r%u;\n", pick(m, 2) ? "shl" : "shr", h,
+                pick(m, SHORTS), r);
+        break;
+    case 1:
+        fprintf(m->out, "\t%s %%r%u, %%r%u, %%r%u;\n", PICK(m, pairs), r, pick(m, INTS),
+                pick(m, INTS));
+        break;
+    case 2:
+        fprintf(m->out, "\tfma.rn.f16 %%h%u, %%h%u, %%h%u, %%h%u;\n", h, pick(m, SHORTS),
+                pick(m, SHORTS), pick(m, SHORTS));
+        break;
     case 3:
-        fprintf(m->out, "\tsetp.%s %%p%u, %%h%u, %%h%u;\n", PICK(m, compares), pick(m, PREDS), h, pick(m, SHORTS));
+        fprintf(m->out, "\tsetp.%s %%p%u, %%h%u, %%h%u;\n", PICK(m, compares), pick(m, PREDS), h,
+                pick(m, SHORTS));
         break;
     case 4:
-        fprintf(m->out, "\tmul.wide.%s16 %%r%u, %%h%u, %%h%u;\n", pick(m, 2) ? "u" : "s", r, h, pick(m, SHORTS));
+        fprintf(m->out, "\tmul.wide.%s16 %%r%u, %%h%u, %%h%u;\n", pick(m, 2) ? "u" : "s", r, h,
+                pick(m, SHORTS));
         break;
     default:
-        fprintf(m->out, "\tmad.lo.u16 %%h%u, %%h%u, %%h%u, %%h%u;\n\tmov.b32 %%r%u, {%%h%u, %%h%u};\n", h,
+        fprintf(m->out,
+                "\tmad.lo.u16 %%h%u, %%h%u, %%h%u, %%h%u;\n\tmov.b32 %%r%u, {%%h%u, %%h%u};\n", h,
                 pick(m, SHORTS), pick(m, SHORTS), h, r, h, pick(m, SHORTS));
         break;
     }
@@ -122,51 +148,60 @@ static void predicate_op(struct maker *m)
     const char *not = pick(m, 2) ? "!" : "";
     switch (pick(m, 8)) {
     case 0:
-        fprintf(m->out, "\t%s.pred %%p%u, %%p%u, %%p%u;\n", PICK(m, logic), p, pick(m, PREDS), pick(m, PREDS));
+        fprintf(m->out, "\t%s.pred %%p%u, %%p%u, %%p%u;\n", PICK(m, logic), p, pick(m, PREDS),
+                pick(m, PREDS));
         break;
     case 1:
         fprintf(m->out, "\tnot.pred %%p%u, %%p%u;\n", p, pick(m, PREDS));
         break;
     case 2:
-        fprintf(m->out, "\t@%s%%p%u setp.lt.or.s32 %%p%u|%%p%u, %%r%u, %%r%u, !%%p%u;\n", not, pick(m, PREDS), p,
-                (p + 1) % PREDS, a, b, pick(m, PREDS));
+        fprintf(m->out, "\t@%s%%p%u setp.lt.or.s32 %%p%u|%%p%u, %%r%u, %%r%u, !%%p%u;\n", not,
+                pick(m, PREDS), p, (p + 1) % PREDS, a, b, pick(m, PREDS));
         break;
     case 3:
         fprintf(m->out, "\t@%s%%p%u mad.lo.s32 %%r%u, %%r%u, %%r%u, %%r%u;\n", not, p, r, a, b, r);
         break;
     case 4:
-        fprintf(m->out, "\tselp.b64 %%rd%u, %%rd%u, %%rd%u, %%p%u;\n\t@%s%%p%u shl.b64 %%rd%u, %%rd%u, 3;\n",
-                r % LONGS, a % LONGS, b % LONGS, p, not, pick(m, PREDS), a % LONGS, b % LONGS);
+        fprintf(
+            m->out,
+            "\tselp.b64 %%rd%u, %%rd%u, %%rd%u, %%p%u;\n\t@%s%%p%u shl.b64 %%rd%u, %%rd%u, 3;\n",
+            r % LONGS, a % LONGS, b % LONGS, p, not, pick(m, PREDS), a % LONGS, b % LONGS);
         break;
     case 5:
-        fprintf(m->out, "\tselp.b16 %%h%u, %%h%u, %%h%u, %%p%u;\n\t@%s%%p%u cvt.u16.u32 %%h%u, %%r%u;\n", r % SHORTS,
-                a % SHORTS, b % SHORTS, p, not, pick(m, PREDS), a % SHORTS, b);
+        fprintf(m->out,
+                "\tselp.b16 %%h%u, %%h%u, %%h%u, %%p%u;\n\t@%s%%p%u cvt.u16.u32 %%h%u, %%r%u;\n",
+                r % SHORTS, a % SHORTS, b % SHORTS, p, not, pick(m, PREDS), a % SHORTS, b);
         break;
     case 6:
         fprintf(m->out,
-                "\tand.b32 %%t0, %%r%u, 7;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, %%atoms, %%a0;\n"
+                "\tand.b32 %%t0, %%r%u, 7;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, "
+                "%%atoms, %%a0;\n"
                 "\t@%s%%p%u red.global.add.u32 [%%a0], %%r%u;\n",
                 r, not, p, a);
         break;
     default:
-        fprintf(m->out, "\tset.%s %%r%u, %%r%u, %%r%u;\n\tselp.f32 %%f%u, %%f%u, 0f3F800000, %%p%u;\n",
+        fprintf(m->out,
+                "\tset.%s %%r%u, %%r%u, %%r%u;\n\tselp.f32 %%f%u, %%f%u, 0f3F800000, %%p%u;\n",
                 pick(m, 2) ? "lt.u32.s32" : "ne.s32.u32", r, a, b, a % FLOATS, b % FLOATS, p);
         break;
     }
 }
 
-/* Each kind has words of its own, so that the order does not matter; they are read where all threads come together. */
+/* Each kind has words of its own, so that the order does not matter; they are read where all
+ * threads come together. */
 static void shared_atomic_op(struct maker *m)
 {
-    static const char *const atoms[] = { "add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32" };
+    static const char *const atoms[] = { "add.u32", "min.s32", "max.u32",
+                                         "and.b32", "or.b32",  "xor.b32" };
     unsigned kind = pick(m, GM_ARRAY_LEN(atoms)), r = pick(m, INTS);
     if (pick(m, 4) == 0) {
-        fprintf(m->out, "\tatom.shared.%s %%r%u, [%%mine], %%r%u;\n", pick(m, 2) ? "exch.b32" : "inc.u32",
-                pick(m, INTS), r);
+        fprintf(m->out, "\tatom.shared.%s %%r%u, [%%mine], %%r%u;\n",
+                pick(m, 2) ? "exch.b32" : "inc.u32", pick(m, INTS), r);
         return;
     }
     fprintf(m->out,
-            "\tand.b32 %%t0, %%r%u, 7;\n\tshl.b32 %%t0, %%t0, 2;\n\tmov.u32 %%t1, sa;\n\tadd.s32 %%t0, %%t0, %%t1;\n",
+            "\tand.b32 %%t0, %%r%u, 7;\n\tshl.b32 %%t0, %%t0, 2;\n\tmov.u32 %%t1, sa;\n\tadd.s32 "
+            "%%t0, %%t0, %%t1;\n",
             r);
     if (pick(m, 3) == 0)
         fprintf(m->out, "\t@%%p%u ", pick(m, PREDS));
@@ -201,8 +236,8 @@ void random_more_op(struct maker *m)
 
 void random_read_shared_atomics(struct maker *m)
 {
-    fprintf(m->out, "\tbar.sync 0;\n\tld.shared.b32 %%r%u, [sa+%u];\n\tbar.sync 0;\n", pick(m, INTS),
-            4 * pick(m, RANDOM_SHARED_ATOMS));
+    fprintf(m->out, "\tbar.sync 0;\n\tld.shared.b32 %%r%u, [sa+%u];\n\tbar.sync 0;\n",
+            pick(m, INTS), 4 * pick(m, RANDOM_SHARED_ATOMS));
 }
 
 /* One instruction for the lanes in %members. */
@@ -213,22 +248,27 @@ static void member_op(struct maker *m)
     unsigned d = pick(m, INTS), r = pick(m, INTS), p = pick(m, PREDS);
     switch (pick(m, 6)) {
     case 0:
-        fprintf(m->out, "\tshfl.sync.idx.b32 %%r%u|%%p%u, %%r%u, %%leader, 31, %%members;\n", d, p, r);
+        fprintf(m->out, "\tshfl.sync.idx.b32 %%r%u|%%p%u, %%r%u, %%leader, 31, %%members;\n", d, p,
+                r);
         break;
     case 1:
-        fprintf(m->out, "\tvote.sync.%s.pred %%p%u, %%p%u, %%members;\n", PICK(m, modes), p, pick(m, PREDS));
+        fprintf(m->out, "\tvote.sync.%s.pred %%p%u, %%p%u, %%members;\n", PICK(m, modes), p,
+                pick(m, PREDS));
         break;
     case 2:
         fprintf(m->out, "\tvote.sync.ballot.b32 %%r%u, %%p%u, %%members;\n", d, p);
         break;
     case 3:
-        fprintf(m->out, "\tand.b32 %%t0, %%r%u, 3;\n\tmatch.any.sync.b32 %%r%u, %%t0, %%members;\n", r, d);
+        fprintf(m->out, "\tand.b32 %%t0, %%r%u, 3;\n\tmatch.any.sync.b32 %%r%u, %%t0, %%members;\n",
+                r, d);
         break;
     case 4:
         fprintf(m->out, "\tredux.sync.%s %%r%u, %%r%u, %%members;\n", PICK(m, sums), d, r);
         break;
     default:
-        fprintf(m->out, "\tbar.warp.sync %%members;\n\tmatch.all.sync.b32 %%r%u|%%p%u, %%r%u, %%members;\n", d, p, r);
+        fprintf(m->out,
+                "\tbar.warp.sync %%members;\n\tmatch.all.sync.b32 %%r%u|%%p%u, %%r%u, %%members;\n",
+                d, p, r);
         break;
     }
 }

@@ -10,7 +10,9 @@
 
 static const char *int_source(struct maker *m, char *buffer, size_t n)
 {
-    static const int special[] = { 0, 1, -1, 2, 31, 32, 33, 255, 65535, 0x7fffffff, (int)0x80000000, 0x12345678 };
+    static const int special[] = {
+        0, 1, -1, 2, 31, 32, 33, 255, 65535, 0x7fffffff, (int)0x80000000, 0x12345678
+    };
     if (pick(m, 4) == 0)
         snprintf(buffer, n, "%d", PICK(m, special));
     else
@@ -20,8 +22,9 @@ static const char *int_source(struct maker *m, char *buffer, size_t n)
 
 static const char *float_source(struct maker *m, char *buffer, size_t n)
 {
-    static const uint32_t special[] = { 0,          0x80000000, 0x3f800000, 0xbf000000, 0x7f800000, 0xff800000,
-                                        0x7fffffff, 0x00000001, 0x807fffff, 0x4f000000, 0x40490fdb };
+    static const uint32_t special[] = { 0,          0x80000000, 0x3f800000, 0xbf000000,
+                                        0x7f800000, 0xff800000, 0x7fffffff, 0x00000001,
+                                        0x807fffff, 0x4f000000, 0x40490fdb };
     if (pick(m, 5) == 0)
         snprintf(buffer, n, "0f%08X", PICK(m, special));
     else
@@ -33,13 +36,15 @@ static const char *float_source(struct maker *m, char *buffer, size_t n)
 
 static void int_op(struct maker *m)
 {
-    static const char *const two[] = { "add.s32",     "sub.s32",     "mul.lo.s32", "mul.hi.u32", "mul.hi.s32",
-                                       "and.b32",     "or.b32",      "xor.b32",    "shl.b32",    "shr.u32",
-                                       "shr.s32",     "min.s32",     "max.u32",    "min.u32",    "max.s32",
-                                       "div.u32",     "rem.u32",     "div.s32",    "rem.s32",    "add.sat.s32",
+    static const char *const two[] = { "add.s32",     "sub.s32",     "mul.lo.s32", "mul.hi.u32",
+                                       "mul.hi.s32",  "and.b32",     "or.b32",     "xor.b32",
+                                       "shl.b32",     "shr.u32",     "shr.s32",    "min.s32",
+                                       "max.u32",     "min.u32",     "max.s32",    "div.u32",
+                                       "rem.u32",     "div.s32",     "rem.s32",    "add.sat.s32",
                                        "sub.sat.s32", "mul24.lo.u32" };
-    static const char *const three[] = { "mad.lo.s32",     "mad.hi.u32",      "sad.s32",     "prmt.b32",
-                                         "shf.l.wrap.b32", "shf.r.clamp.b32", "dp4a.s32.u32" };
+    static const char *const three[] = { "mad.lo.s32",  "mad.hi.u32",     "sad.s32",
+                                         "prmt.b32",    "shf.l.wrap.b32", "shf.r.clamp.b32",
+                                         "dp4a.s32.u32" };
     static const char *const one[] = { "not.b32", "neg.s32",  "abs.s32",   "popc.b32",
                                        "clz.b32", "brev.b32", "bfind.u32", "cnot.b32" };
     char a[24], b[24], c[24];
@@ -48,7 +53,8 @@ static void int_op(struct maker *m)
     case 0:
     case 1:
     case 2:
-        fprintf(m->out, "\t%s %%r%u, %%r%u, %s;\n", PICK(m, two), d, pick(m, INTS), int_source(m, b, sizeof(b)));
+        fprintf(m->out, "\t%s %%r%u, %%r%u, %s;\n", PICK(m, two), d, pick(m, INTS),
+                int_source(m, b, sizeof(b)));
         break;
     case 3:
         fprintf(m->out, "\t%s %%r%u, %s, %s, %s;\n", PICK(m, three), d, int_source(m, a, sizeof(a)),
@@ -59,35 +65,37 @@ static void int_op(struct maker *m)
         break;
     default:
         if (pick(m, 4) == 0)
-            fprintf(m->out, "\tbfe.%s %%r%u, %%r%u, %%r%u, %u;\n", pick(m, 2) ? "u32" : "s32", d, pick(m, INTS),
-                    pick(m, INTS), pick(m, 40));
+            fprintf(m->out, "\tbfe.%s %%r%u, %%r%u, %%r%u, %u;\n", pick(m, 2) ? "u32" : "s32", d,
+                    pick(m, INTS), pick(m, INTS), pick(m, 40));
         else if (pick(m, 2))
-            fprintf(m->out, "\tlop3.b32 %%r%u, %%r%u, %%r%u, %%r%u, 0x%02x;\n", d, pick(m, INTS), pick(m, INTS),
-                    pick(m, INTS), pick(m, 256));
+            fprintf(m->out, "\tlop3.b32 %%r%u, %%r%u, %%r%u, %%r%u, 0x%02x;\n", d, pick(m, INTS),
+                    pick(m, INTS), pick(m, INTS), pick(m, 256));
         else
-            fprintf(m->out, "\tbfi.b32 %%r%u, %%r%u, %%r%u, %u, %u;\n", d, pick(m, INTS), pick(m, INTS), pick(m, 40),
-                    pick(m, 40));
+            fprintf(m->out, "\tbfi.b32 %%r%u, %%r%u, %%r%u, %u, %u;\n", d, pick(m, INTS),
+                    pick(m, INTS), pick(m, 40), pick(m, 40));
         break;
     }
 }
 
 static void long_op(struct maker *m)
 {
-    static const char *const two[] = { "add.s64", "sub.s64", "mul.lo.s64", "mul.hi.u64", "and.b64", "or.b64",
-                                       "xor.b64", "min.s64", "max.u64",    "div.u64",    "rem.s64" };
+    static const char *const two[] = { "add.s64", "sub.s64", "mul.lo.s64", "mul.hi.u64",
+                                       "and.b64", "or.b64",  "xor.b64",    "min.s64",
+                                       "max.u64", "div.u64", "rem.s64" };
     unsigned d = pick(m, LONGS);
     switch (pick(m, 6)) {
     case 0:
     case 1:
-        fprintf(m->out, "\t%s %%rd%u, %%rd%u, %%rd%u;\n", PICK(m, two), d, pick(m, LONGS), pick(m, LONGS));
+        fprintf(m->out, "\t%s %%rd%u, %%rd%u, %%rd%u;\n", PICK(m, two), d, pick(m, LONGS),
+                pick(m, LONGS));
         break;
     case 2:
-        fprintf(m->out, "\t%s %%rd%u, %%r%u, %%r%u;\n", pick(m, 2) ? "mul.wide.u32" : "mul.wide.s32", d,
-                pick(m, INTS), pick(m, INTS));
+        fprintf(m->out, "\t%s %%rd%u, %%r%u, %%r%u;\n",
+                pick(m, 2) ? "mul.wide.u32" : "mul.wide.s32", d, pick(m, INTS), pick(m, INTS));
         break;
     case 3:
-        fprintf(m->out, "\t%s %%rd%u, %%rd%u, %%r%u;\n", pick(m, 2) ? "shl.b64" : "shr.s64", d, pick(m, LONGS),
-                pick(m, INTS));
+        fprintf(m->out, "\t%s %%rd%u, %%rd%u, %%r%u;\n", pick(m, 2) ? "shl.b64" : "shr.s64", d,
+                pick(m, LONGS), pick(m, INTS));
         break;
     case 4:
         fprintf(m->out, "\tmov.b64 %%rd%u, {%%r%u, %%r%u};\n", d, pick(m, INTS), pick(m, INTS));
@@ -102,35 +110,39 @@ static void long_op(struct maker *m)
 
 static void float_op(struct maker *m)
 {
-    static const char *const two[] = { "add.f32",     "sub.f32",     "mul.f32",     "min.f32",    "max.f32",
-                                       "add.ftz.f32", "mul.ftz.f32", "add.sat.f32", "div.rn.f32", "add.rz.f32",
-                                       "mul.rm.f32",  "sub.rp.f32",  "max.ftz.f32" };
-    static const char *const one[] = { "neg.f32",           "abs.f32",         "sqrt.rn.f32",     "rcp.rn.f32",
-                                       "cvt.rni.f32.f32",   "cvt.rmi.f32.f32", "cvt.sat.f32.f32", "sin.approx.f32",
-                                       "cos.approx.f32",    "ex2.approx.f32",  "lg2.approx.f32",  "tanh.approx.f32",
+    static const char *const two[] = { "add.f32",    "sub.f32",     "mul.f32",     "min.f32",
+                                       "max.f32",    "add.ftz.f32", "mul.ftz.f32", "add.sat.f32",
+                                       "div.rn.f32", "add.rz.f32",  "mul.rm.f32",  "sub.rp.f32",
+                                       "max.ftz.f32" };
+    static const char *const one[] = { "neg.f32",           "abs.f32",         "sqrt.rn.f32",
+                                       "rcp.rn.f32",        "cvt.rni.f32.f32", "cvt.rmi.f32.f32",
+                                       "cvt.sat.f32.f32",   "sin.approx.f32",  "cos.approx.f32",
+                                       "ex2.approx.f32",    "lg2.approx.f32",  "tanh.approx.f32",
                                        "ex2.approx.ftz.f32" };
-    static const char *const wide[] = { "add.f64", "sub.f64", "mul.f64", "min.f64", "max.f64", "div.rn.f64" };
+    static const char *const wide[] = { "add.f64", "sub.f64", "mul.f64",
+                                        "min.f64", "max.f64", "div.rn.f64" };
     char a[24], b[24], c[24];
     switch (pick(m, 6)) {
     case 0:
     case 1:
-        fprintf(m->out, "\t%s %%f%u, %s, %s;\n", PICK(m, two), pick(m, FLOATS), float_source(m, a, sizeof(a)),
-                float_source(m, b, sizeof(b)));
+        fprintf(m->out, "\t%s %%f%u, %s, %s;\n", PICK(m, two), pick(m, FLOATS),
+                float_source(m, a, sizeof(a)), float_source(m, b, sizeof(b)));
         break;
     case 2:
-        fprintf(m->out, "\t%s %%f%u, %s, %s, %s;\n", pick(m, 4) ? "fma.rn.f32" : "fma.rn.ftz.f32", pick(m, FLOATS),
-                float_source(m, a, sizeof(a)), float_source(m, b, sizeof(b)), float_source(m, c, sizeof(c)));
+        fprintf(m->out, "\t%s %%f%u, %s, %s, %s;\n", pick(m, 4) ? "fma.rn.f32" : "fma.rn.ftz.f32",
+                pick(m, FLOATS), float_source(m, a, sizeof(a)), float_source(m, b, sizeof(b)),
+                float_source(m, c, sizeof(c)));
         break;
     case 3:
         fprintf(m->out, "\t%s %%f%u, %%f%u;\n", PICK(m, one), pick(m, FLOATS), pick(m, FLOATS));
         break;
     case 4:
-        fprintf(m->out, "\t%s %%fd%u, %%fd%u, %%fd%u;\n", PICK(m, wide), pick(m, DOUBLES), pick(m, DOUBLES),
-                pick(m, DOUBLES));
+        fprintf(m->out, "\t%s %%fd%u, %%fd%u, %%fd%u;\n", PICK(m, wide), pick(m, DOUBLES),
+                pick(m, DOUBLES), pick(m, DOUBLES));
         break;
     default:
-        fprintf(m->out, "\tfma.rn.f64 %%fd%u, %%fd%u, %%fd%u, %%fd%u;\n", pick(m, DOUBLES), pick(m, DOUBLES),
-                pick(m, DOUBLES), pick(m, DOUBLES));
+        fprintf(m->out, "\tfma.rn.f64 %%fd%u, %%fd%u, %%fd%u, %%fd%u;\n", pick(m, DOUBLES),
+                pick(m, DOUBLES), pick(m, DOUBLES), pick(m, DOUBLES));
         break;
     }
 }
@@ -141,57 +153,65 @@ static void convert_op(struct maker *m)
         const char *op;
         char d, s;
     } ops[] = {
-        { "cvt.rn.f32.s32", 'f', 'r' },     { "cvt.rn.f32.u32", 'f', 'r' },    { "cvt.rzi.s32.f32", 'r', 'f' },
-        { "cvt.rzi.u32.f32", 'r', 'f' },    { "cvt.rni.s32.f32", 'r', 'f' },   { "cvt.f64.f32", 'd', 'f' },
-        { "cvt.rn.f32.f64", 'f', 'd' },     { "cvt.rz.f32.f64", 'f', 'd' },    { "cvt.rn.f64.s32", 'd', 'r' },
-        { "cvt.rn.f64.u64", 'd', 'l' },     { "cvt.rn.f32.s64", 'f', 'l' },    { "cvt.rzi.s64.f64", 'l', 'd' },
-        { "cvt.rzi.u64.f32", 'l', 'f' },    { "cvt.rpi.s32.f64", 'r', 'd' },   { "cvt.s64.s32", 'l', 'r' },
-        { "cvt.u64.u32", 'l', 'r' },        { "cvt.u32.u64", 'r', 'l' },       { "cvt.u16.u32", 'h', 'r' },
-        { "cvt.s32.s16", 'r', 'h' },        { "cvt.u32.u16", 'r', 'h' },       { "cvt.s32.s8", 'r', 'r' },
-        { "cvt.u32.u8", 'r', 'r' },         { "cvt.sat.s16.s32", 'h', 'r' },   { "cvt.sat.u8.s32", 'r', 'r' },
-        { "cvt.rn.f16.f32", 'h', 'f' },     { "cvt.f32.f16", 'f', 'h' },       { "cvt.rm.f32.s32", 'f', 'r' },
-        { "cvt.rn.sat.f16.s16", 'h', 'h' }, { "cvt.rn.sat.f16.u8", 'h', 'r' }, { "cvt.rn.sat.f16.f32", 'h', 'f' },
+        { "cvt.rn.f32.s32", 'f', 'r' },    { "cvt.rn.f32.u32", 'f', 'r' },
+        { "cvt.rzi.s32.f32", 'r', 'f' },   { "cvt.rzi.u32.f32", 'r', 'f' },
+        { "cvt.rni.s32.f32", 'r', 'f' },   { "cvt.f64.f32", 'd', 'f' },
+        { "cvt.rn.f32.f64", 'f', 'd' },    { "cvt.rz.f32.f64", 'f', 'd' },
+        { "cvt.rn.f64.s32", 'd', 'r' },    { "cvt.rn.f64.u64", 'd', 'l' },
+        { "cvt.rn.f32.s64", 'f', 'l' },    { "cvt.rzi.s64.f64", 'l', 'd' },
+        { "cvt.rzi.u64.f32", 'l', 'f' },   { "cvt.rpi.s32.f64", 'r', 'd' },
+        { "cvt.s64.s32", 'l', 'r' },       { "cvt.u64.u32", 'l', 'r' },
+        { "cvt.u32.u64", 'r', 'l' },       { "cvt.u16.u32", 'h', 'r' },
+        { "cvt.s32.s16", 'r', 'h' },       { "cvt.u32.u16", 'r', 'h' },
+        { "cvt.s32.s8", 'r', 'r' },        { "cvt.u32.u8", 'r', 'r' },
+        { "cvt.sat.s16.s32", 'h', 'r' },   { "cvt.sat.u8.s32", 'r', 'r' },
+        { "cvt.rn.f16.f32", 'h', 'f' },    { "cvt.f32.f16", 'f', 'h' },
+        { "cvt.rm.f32.s32", 'f', 'r' },    { "cvt.rn.sat.f16.s16", 'h', 'h' },
+        { "cvt.rn.sat.f16.u8", 'h', 'r' }, { "cvt.rn.sat.f16.f32", 'h', 'f' },
     };
     static const struct {
         char key;
         const char *name;
         unsigned count;
-    } files[] = {
-        { 'r', "r", INTS }, { 'l', "rd", LONGS }, { 'f', "f", FLOATS }, { 'd', "fd", DOUBLES }, { 'h', "h", SHORTS }
-    };
+    } files[] = { { 'r', "r", INTS },
+                  { 'l', "rd", LONGS },
+                  { 'f', "f", FLOATS },
+                  { 'd', "fd", DOUBLES },
+                  { 'h', "h", SHORTS } };
     unsigned k = pick(m, GM_ARRAY_LEN(ops)), d = 0, s = 0;
     for (unsigned n = 0; n < GM_ARRAY_LEN(files); n++) {
         d = files[n].key == ops[k].d ? n : d;
         s = files[n].key == ops[k].s ? n : s;
     }
-    fprintf(m->out, "\t%s %%%s%u, %%%s%u;\n", ops[k].op, files[d].name, pick(m, files[d].count), files[s].name,
-            pick(m, files[s].count));
+    fprintf(m->out, "\t%s %%%s%u, %%%s%u;\n", ops[k].op, files[d].name, pick(m, files[d].count),
+            files[s].name, pick(m, files[s].count));
 }
 
 static void short_op(struct maker *m)
 {
-    static const char *const two[] = {
-        "add.s16", "sub.s16", "mul.lo.s16", "and.b16", "xor.b16", "min.s16", "max.u16"
-    };
-    fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK(m, two), pick(m, SHORTS), pick(m, SHORTS), pick(m, SHORTS));
+    static const char *const two[] = { "add.s16", "sub.s16", "mul.lo.s16", "and.b16",
+                                       "xor.b16", "min.s16", "max.u16" };
+    fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK(m, two), pick(m, SHORTS), pick(m, SHORTS),
+            pick(m, SHORTS));
 }
 
 static unsigned compare_op(struct maker *m)
 {
-    static const char *const ints[] = { "eq.s32", "ne.s32", "lt.s32", "le.s32", "gt.u32", "ge.u32", "lt.u32" };
-    static const char *const floats[] = {
-        "lt.f32", "ge.f32", "eq.f32", "neu.f32", "ltu.f32", "gt.ftz.f32", "num.f32"
-    };
+    static const char *const ints[] = { "eq.s32", "ne.s32", "lt.s32", "le.s32",
+                                        "gt.u32", "ge.u32", "lt.u32" };
+    static const char *const floats[] = { "lt.f32",  "ge.f32",     "eq.f32", "neu.f32",
+                                          "ltu.f32", "gt.ftz.f32", "num.f32" };
     char a[24], b[24];
     unsigned p = pick(m, PREDS);
     switch (pick(m, 5)) {
     case 0:
-        fprintf(m->out, "\tsetp.%s %%p%u, %s, %s;\n", PICK(m, floats), p, float_source(m, a, sizeof(a)),
-                float_source(m, b, sizeof(b)));
+        fprintf(m->out, "\tsetp.%s %%p%u, %s, %s;\n", PICK(m, floats), p,
+                float_source(m, a, sizeof(a)), float_source(m, b, sizeof(b)));
         break;
     case 1:
-        fprintf(m->out, "\tsetp.%s.and.%s %%p%u|%%p%u, %%r%u, %s, %%p%u;\n", pick(m, 2) ? "lt" : "ne", "s32", p,
-                (p + 1) % PREDS, pick(m, INTS), int_source(m, b, sizeof(b)), pick(m, PREDS));
+        fprintf(m->out, "\tsetp.%s.and.%s %%p%u|%%p%u, %%r%u, %s, %%p%u;\n",
+                pick(m, 2) ? "lt" : "ne", "s32", p, (p + 1) % PREDS, pick(m, INTS),
+                int_source(m, b, sizeof(b)), pick(m, PREDS));
         break;
     case 2:
         fprintf(m->out, "\txor.pred %%p%u, %%p%u, %%p%u;\n", p, pick(m, PREDS), pick(m, PREDS));
@@ -199,8 +219,8 @@ static unsigned compare_op(struct maker *m)
     default: {
         char low[24];
         snprintf(low, sizeof(low), "%u", pick(m, 16));
-        fprintf(m->out, "\tand.b32 %%t0, %%r%u, 15;\n\tsetp.%s %%p%u, %%t0, %s;\n", pick(m, INTS), PICK(m, ints), p,
-                low);
+        fprintf(m->out, "\tand.b32 %%t0, %%r%u, 15;\n\tsetp.%s %%p%u, %%t0, %s;\n", pick(m, INTS),
+                PICK(m, ints), p, low);
         break;
     }
     }
@@ -210,34 +230,40 @@ static unsigned compare_op(struct maker *m)
 static void select_op(struct maker *m)
 {
     if (pick(m, 2))
-        fprintf(m->out, "\tselp.b32 %%r%u, %%r%u, %%r%u, %%p%u;\n", pick(m, INTS), pick(m, INTS), pick(m, INTS),
-                pick(m, PREDS));
+        fprintf(m->out, "\tselp.b32 %%r%u, %%r%u, %%r%u, %%p%u;\n", pick(m, INTS), pick(m, INTS),
+                pick(m, INTS), pick(m, PREDS));
     else
-        fprintf(m->out, "\t@%s%%p%u mov.b32 %%r%u, %%r%u;\n", pick(m, 2) ? "!" : "", pick(m, PREDS), pick(m, INTS),
-                pick(m, INTS));
+        fprintf(m->out, "\t@%s%%p%u mov.b32 %%r%u, %%r%u;\n", pick(m, 2) ? "!" : "", pick(m, PREDS),
+                pick(m, INTS), pick(m, INTS));
 }
 
 static void memory_op(struct maker *m)
 {
-    static const char *const atoms[] = { "add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32" };
+    static const char *const atoms[] = { "add.u32", "min.s32", "max.u32",
+                                         "and.b32", "or.b32",  "xor.b32" };
     static const char *const loads[] = { "u32", "s8", "u8", "s16", "u16" };
     unsigned r = pick(m, INTS);
     switch (pick(m, 7)) {
     case 6: { /* the neighbour's element, if there is one */
         int away = (int)pick(m, 80) - 40;
         fprintf(m->out,
-                "\tadd.s32 %%t0, %%me, %d;\n\tsetp.lt.u32 %%q, %%t0, %%all;\n\tmul.wide.s32 %%a0, %%t0, 4;\n"
+                "\tadd.s32 %%t0, %%me, %d;\n\tsetp.lt.u32 %%q, %%t0, %%all;\n\tmul.wide.s32 %%a0, "
+                "%%t0, 4;\n"
                 "\tadd.s64 %%a0, %%in, %%a0;\n\t@%%q ld.global.b32 %%r%u, [%%a0];\n",
                 away, pick(m, INTS));
         break;
     }
     case 0:
-        fprintf(m->out, "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, %%in, %%a0;\n", r,
-                RANDOM_WORDS_IN - 1);
+        fprintf(m->out,
+                "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, %%in, "
+                "%%a0;\n",
+                r, RANDOM_WORDS_IN - 1);
         fprintf(m->out, "\tld.global.%s %%r%u, [%%a0];\n", PICK(m, loads), pick(m, INTS));
         break;
     case 1:
-        fprintf(m->out, "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 16;\n\tadd.s64 %%a0, %%in, %%a0;\n",
+        fprintf(m->out,
+                "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 16;\n\tadd.s64 %%a0, %%in, "
+                "%%a0;\n",
                 r, RANDOM_WORDS_IN / 4 - 1);
         fprintf(m->out, "\tld.global.v2.f32 {%%f0, %%f%u}, [%%a0+8];\n", 1 + pick(m, FLOATS - 1));
         break;
@@ -257,16 +283,18 @@ static void memory_op(struct maker *m)
         break;
     case 4: { /* each word of its own kind, so that the order does not matter */
         unsigned kind = pick(m, GM_ARRAY_LEN(atoms));
-        fprintf(m->out, "\tand.b32 %%t0, %%r%u, 7;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, %%atoms, %%a0;\n",
+        fprintf(m->out,
+                "\tand.b32 %%t0, %%r%u, 7;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, "
+                "%%atoms, %%a0;\n",
                 r);
         bool red = pick(m, 2);
-        fprintf(m->out, "\t%s.global.%s %s[%%a0+%u], %%r%u;\n", red ? "red" : "atom", atoms[kind], red ? "" : "%t1, ",
-                32 * kind, pick(m, INTS));
+        fprintf(m->out, "\t%s.global.%s %s[%%a0+%u], %%r%u;\n", red ? "red" : "atom", atoms[kind],
+                red ? "" : "%t1, ", 32 * kind, pick(m, INTS));
         break;
     }
     default: /* vectors, through generic addresses of local memory */
-        fprintf(m->out, "\tcvta.local.u64 %%a0, %%lmb;\n\tst.v2.b32 [%%a0+16], {%%r%u, %%r%u};\n", pick(m, INTS),
-                pick(m, INTS));
+        fprintf(m->out, "\tcvta.local.u64 %%a0, %%lmb;\n\tst.v2.b32 [%%a0+16], {%%r%u, %%r%u};\n",
+                pick(m, INTS), pick(m, INTS));
         fprintf(m->out, "\tld.b64 %%rd%u, [%%a0+%u];\n", pick(m, LONGS), 8 * pick(m, 4));
         break;
     }
@@ -288,25 +316,26 @@ static void together_op(struct maker *m)
     case 0:
     case 1:
         fprintf(m->out, "\tbar.sync 0;\n\tst.shared.b32 [%%mine], %%r%u;\n\tbar.sync 0;\n", r);
-        fprintf(m->out,
-                "\tadd.s32 %%t0, %%me, %u;\n\trem.u32 %%t0, %%t0, %%all;\n\tshl.b32 %%t0, %%t0, 2;\n"
-                "\tmov.u32 %%t1, sm;\n\tadd.s32 %%t0, %%t0, %%t1;\n\tld.shared.b32 %%r%u, [%%t0];\n",
-                1 + pick(m, 70), d);
+        fprintf(
+            m->out,
+            "\tadd.s32 %%t0, %%me, %u;\n\trem.u32 %%t0, %%t0, %%all;\n\tshl.b32 %%t0, %%t0, 2;\n"
+            "\tmov.u32 %%t1, sm;\n\tadd.s32 %%t0, %%t0, %%t1;\n\tld.shared.b32 %%r%u, [%%t0];\n",
+            1 + pick(m, 70), d);
         break;
     case 2: {
         static const char *const modes[] = { "up", "down", "bfly", "idx" };
         static const unsigned clamps[] = { 0, 31, 31, 31 };
         unsigned k = pick(m, 4);
-        fprintf(m->out, "\tshfl.sync.%s.b32 %%r%u|%%p%u, %%r%u, %u, %u, -1;\n", modes[k], d, pick(m, PREDS), r,
-                pick(m, 32), clamps[k]);
+        fprintf(m->out, "\tshfl.sync.%s.b32 %%r%u|%%p%u, %%r%u, %u, %u, -1;\n", modes[k], d,
+                pick(m, PREDS), r, pick(m, 32), clamps[k]);
         break;
     }
     case 3:
         fprintf(m->out, "\tvote.sync.ballot.b32 %%r%u, %%p%u, -1;\n", d, pick(m, PREDS));
         break;
     default:
-        fprintf(m->out, "\tvote.sync.%s.pred %%p%u, %%p%u, -1;\n", pick(m, 2) ? "any" : "all", pick(m, PREDS),
-                pick(m, PREDS));
+        fprintf(m->out, "\tvote.sync.%s.pred %%p%u, %%p%u, -1;\n", pick(m, 2) ? "any" : "all",
+                pick(m, PREDS), pick(m, PREDS));
         break;
     }
 }
@@ -338,8 +367,8 @@ static void loop_statement(struct maker *m)
     if (uniform)
         fprintf(m->out, "\tmov.u32 %%n%u, %u;\n", counter, 1 + pick(m, 5));
     else
-        fprintf(m->out, "\tand.b32 %%n%u, %%r%u, 7;\n\tadd.s32 %%n%u, %%n%u, 1;\n", counter, pick(m, INTS), counter,
-                counter);
+        fprintf(m->out, "\tand.b32 %%n%u, %%r%u, 7;\n\tadd.s32 %%n%u, %%n%u, 1;\n", counter,
+                pick(m, INTS), counter, counter);
     m->together = together && uniform;
     m->loops++;
     fprintf(m->out, "L%u_loop:\n", label);
@@ -349,7 +378,9 @@ static void loop_statement(struct maker *m)
         fprintf(m->out, "\t@%%p%u bra L%u_end;\n", p, label);
         random_statements(m, 1 + pick(m, 2));
     }
-    fprintf(m->out, "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.ne.s32 %%q, %%n%u, 0;\n\t@%%q bra L%u_loop;\nL%u_end:\n",
+    fprintf(m->out,
+            "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.ne.s32 %%q, %%n%u, 0;\n\t@%%q bra "
+            "L%u_loop;\nL%u_end:\n",
             counter, counter, counter, label, label);
     m->loops--;
     m->together = together;
@@ -360,7 +391,8 @@ static void switch_statement(struct maker *m)
     unsigned label = m->labels++, cases = 2 + pick(m, 4);
     bool together = m->together;
     m->together = false;
-    fprintf(m->out, "\trem.u32 %%t0, %%r%u, %u;\nL%u_table: .branchtargets ", pick(m, INTS), cases, label);
+    fprintf(m->out, "\trem.u32 %%t0, %%r%u, %u;\nL%u_table: .branchtargets ", pick(m, INTS), cases,
+            label);
     for (unsigned k = 0; k < cases; k++)
         fprintf(m->out, "%sL%u_case%u", k ? ", " : "", label, k);
     fprintf(m->out, ";\n\tbrx.idx %%t0, L%u_table;\n", label);
@@ -380,16 +412,20 @@ static void tangle_statement(struct maker *m)
     unsigned label = m->labels++, fuel = m->loop_regs++, p = compare_op(m);
     bool together = m->together;
     m->together = false;
-    fprintf(m->out, "\tmov.u32 %%n%u, %u;\n\t@%%p%u bra L%u_b;\nL%u_a:\n", fuel, 2 + pick(m, 6), p, label, label);
+    fprintf(m->out, "\tmov.u32 %%n%u, %u;\n\t@%%p%u bra L%u_b;\nL%u_a:\n", fuel, 2 + pick(m, 6), p,
+            label, label);
     random_statements(m, 1 + pick(m, 2));
     p = compare_op(m);
-    fprintf(m->out, "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.le.s32 %%q, %%n%u, 0;\n\t@%%q bra L%u_end;\n", fuel, fuel,
-            fuel, label);
+    fprintf(m->out,
+            "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.le.s32 %%q, %%n%u, 0;\n\t@%%q bra L%u_end;\n", fuel,
+            fuel, fuel, label);
     fprintf(m->out, "\t@%%p%u bra L%u_a;\nL%u_b:\n", p, label, label);
     random_statements(m, 1 + pick(m, 2));
     p = compare_op(m);
-    fprintf(m->out, "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.gt.s32 %%q, %%n%u, 0;\n\tand.pred %%q, %%q, %%p%u;\n", fuel,
-            fuel, fuel, p);
+    fprintf(
+        m->out,
+        "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.gt.s32 %%q, %%n%u, 0;\n\tand.pred %%q, %%q, %%p%u;\n",
+        fuel, fuel, fuel, p);
     fprintf(m->out, "\t@%%q bra L%u_a;\nL%u_end:\n", label, label);
     m->together = together;
 }
@@ -457,7 +493,8 @@ static void statement(struct maker *m)
         nest && m->loops < 3 ? loop_statement(m) : simple_statement(m);
         break;
     case 3:
-        nest && m->loops < 3 ? (pick(m, 2) ? tangle_statement(m) : switch_statement(m)) : simple_statement(m);
+        nest && m->loops < 3 ? (pick(m, 2) ? tangle_statement(m) : switch_statement(m))
+                             : simple_statement(m);
         break;
     case 4:
         pick(m, 6) == 0 && !m->stay ? exit_statement(m) : simple_statement(m);
@@ -497,7 +534,8 @@ static void store_results(struct maker *m)
                 k, k, k, at, k);
     for (unsigned k = 0; k < 1; k++, at += 8)
         fprintf(m->out,
-                "\ttestp.notanumber.f64 %%q, %%fd%u;\n\tselp.f64 %%fd%u, 0d7FFFFFFFFFFFFFFF, %%fd%u, %%q;\n"
+                "\ttestp.notanumber.f64 %%q, %%fd%u;\n\tselp.f64 %%fd%u, 0d7FFFFFFFFFFFFFFF, "
+                "%%fd%u, %%q;\n"
                 "\tst.global.f64 [%%out+%u], %%fd%u;\n",
                 k, k, k, at, k);
 }
@@ -507,46 +545,54 @@ static void prologue(struct maker *m, const struct random_kernel *k)
     fprintf(m->out, ".version 7.0\n.target sm_80\n.address_size 64\n");
     if (m->calls)
         random_functions(m);
-    fprintf(
-        m->out,
-        ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 atoms)\n{\n"
-        "\t.reg .pred %%p<%u>;\n\t.reg .b16 %%h<%u>;\n\t.reg .b32 %%r<%u>, %%n<64>, %%me, %%all, %%mine, %%width;\n"
-        "\t.reg .b64 %%rd<%u>, %%in, %%out, %%atoms, %%lmb;\n\t.reg .f32 %%f<%u>;\n\t.reg .f64 "
-        "%%fd<%u>;\n" RANDOM_TEMPORARIES,
-        PREDS, SHORTS, INTS, LONGS, FLOATS, DOUBLES);
+    fprintf(m->out,
+            ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 atoms)\n{\n"
+            "\t.reg .pred %%p<%u>;\n\t.reg .b16 %%h<%u>;\n\t.reg .b32 %%r<%u>, %%n<64>, %%me, "
+            "%%all, %%mine, %%width;\n"
+            "\t.reg .b64 %%rd<%u>, %%in, %%out, %%atoms, %%lmb;\n\t.reg .f32 %%f<%u>;\n\t.reg .f64 "
+            "%%fd<%u>;\n" RANDOM_TEMPORARIES,
+            PREDS, SHORTS, INTS, LONGS, FLOATS, DOUBLES);
     unsigned threads = k->block[0] * k->block[1] * k->block[2], near = pick(m, 2);
     if (near)
         fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
     fprintf(m->out, "\t.shared .align 4 .b8 sm[%u];\n", 4 * threads);
     if (!near)
         fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
-    fprintf(m->out, "\t.shared .align 4 .b8 sa[%u];\n\t.local .align 16 .b8 lm[32];\n", 4 * RANDOM_SHARED_ATOMS);
-    fprintf(m->out, "\tld.param.u64 %%in, [in];\n\tld.param.u64 %%a1, [out];\n\tld.param.u64 %%atoms, [atoms];\n"
-                    "\tmov.u32 %%t0, %%tid.x;\n\tmov.u32 %%t1, %%tid.y;\n\tmov.u32 %%width, %%ntid.x;\n"
-                    "\tmad.lo.s32 %%me, %%t1, %%width, %%t0;\n\tmov.u32 %%t1, %%ntid.y;\n"
-                    "\tmul.lo.s32 %%all, %%width, %%t1;\n");
+    fprintf(m->out, "\t.shared .align 4 .b8 sa[%u];\n\t.local .align 16 .b8 lm[32];\n",
+            4 * RANDOM_SHARED_ATOMS);
+    fprintf(m->out,
+            "\tld.param.u64 %%in, [in];\n\tld.param.u64 %%a1, [out];\n\tld.param.u64 %%atoms, "
+            "[atoms];\n"
+            "\tmov.u32 %%t0, %%tid.x;\n\tmov.u32 %%t1, %%tid.y;\n\tmov.u32 %%width, %%ntid.x;\n"
+            "\tmad.lo.s32 %%me, %%t1, %%width, %%t0;\n\tmov.u32 %%t1, %%ntid.y;\n"
+            "\tmul.lo.s32 %%all, %%width, %%t1;\n");
     if (m->deep)
         fprintf(m->out, "\tmov.u32 %%t1, %%tid.z;\n\tmad.lo.s32 %%me, %%t1, %%all, %%me;\n"
                         "\tmov.u32 %%t1, %%ntid.z;\n\tmul.lo.s32 %%all, %%all, %%t1;\n");
     fprintf(m->out, "\tmov.u32 %%t1, %%ctaid.x;\n\tmad.lo.s32 %%t0, %%t1, %%all, %%me;\n");
-    fprintf(m->out,
-            "\tmul.wide.u32 %%a0, %%t0, %u;\n\tadd.s64 %%out, %%a1, %%a0;\n\tshl.b32 %%t1, %%me, 2;\n"
-            "\tmov.u64 %%lmb, lm;\n",
-            4 * RANDOM_WORDS_OUT);
-    fprintf(m->out, "\t{\n\t.reg .b32 %%from;\n\tmov.u32 %%from, sm;\n\tadd.s32 %%mine, %%from, %%t1;\n\t}\n");
+    fprintf(
+        m->out,
+        "\tmul.wide.u32 %%a0, %%t0, %u;\n\tadd.s64 %%out, %%a1, %%a0;\n\tshl.b32 %%t1, %%me, 2;\n"
+        "\tmov.u64 %%lmb, lm;\n",
+        4 * RANDOM_WORDS_OUT);
+    fprintf(
+        m->out,
+        "\t{\n\t.reg .b32 %%from;\n\tmov.u32 %%from, sm;\n\tadd.s32 %%mine, %%from, %%t1;\n\t}\n");
     for (unsigned r = 0; r < INTS; r++)
         if (r < 3)
-            fprintf(m->out, "\tmul.lo.s32 %%r%u, %%t0, %u;\n", r, r == 0 ? 1 : pick(m, 1u << 30) | 1);
+            fprintf(m->out, "\tmul.lo.s32 %%r%u, %%t0, %u;\n", r,
+                    r == 0 ? 1 : pick(m, 1u << 30) | 1);
         else
             fprintf(m->out,
-                    "\tadd.s32 %%t1, %%t0, %u;\n\tand.b32 %%t1, %%t1, %u;\n\tmul.wide.u32 %%a0, %%t1, 4;\n"
+                    "\tadd.s32 %%t1, %%t0, %u;\n\tand.b32 %%t1, %%t1, %u;\n\tmul.wide.u32 %%a0, "
+                    "%%t1, 4;\n"
                     "\tadd.s64 %%a0, %%in, %%a0;\n\tld.global.u32 %%r%u, [%%a0];\n",
                     pick(m, 1000), RANDOM_WORDS_IN - 1, r);
     for (unsigned r = 0; r < LONGS; r++)
         fprintf(m->out, "\tmul.wide.s32 %%rd%u, %%r%u, %%r%u;\n", r, pick(m, INTS), pick(m, INTS));
     for (unsigned r = 0; r < FLOATS; r++)
-        fprintf(m->out, "\tcvt.rn.f32.s32 %%f%u, %%r%u;\n\tmul.f32 %%f%u, %%f%u, 0f%08X;\n", r, pick(m, INTS), r, r,
-                0x2f000000u + (pick(m, 40) << 23));
+        fprintf(m->out, "\tcvt.rn.f32.s32 %%f%u, %%r%u;\n\tmul.f32 %%f%u, %%f%u, 0f%08X;\n", r,
+                pick(m, INTS), r, r, 0x2f000000u + (pick(m, 40) << 23));
     for (unsigned r = 0; r < DOUBLES; r++)
         fprintf(m->out, "\tcvt.f64.f32 %%fd%u, %%f%u;\n", r, pick(m, FLOATS));
     for (unsigned r = 0; r < SHORTS; r++)
@@ -561,9 +607,10 @@ static void prologue(struct maker *m, const struct random_kernel *k)
 struct random_kernel random_kernel_make(uint64_t seed)
 {
     static const uint32_t shapes[][3] = {
-        { 32, 1, 1 }, { 64, 1, 1 }, { 48, 1, 1 },  { 7, 1, 1 },   { 8, 4, 1 },  { 33, 1, 1 },  { 20, 5, 1 },
-        { 96, 1, 1 }, { 16, 1, 1 }, { 16, 5, 1 },  { 16, 8, 1 },  { 16, 3, 1 }, { 32, 4, 1 },  { 12, 6, 1 },
-        { 33, 3, 1 }, { 64, 3, 1 }, { 256, 1, 1 }, { 1, 128, 1 }, { 4, 4, 8 },  { 16, 16, 2 }, { 2, 32, 3 },
+        { 32, 1, 1 }, { 64, 1, 1 },  { 48, 1, 1 }, { 7, 1, 1 },  { 8, 4, 1 },   { 33, 1, 1 },
+        { 20, 5, 1 }, { 96, 1, 1 },  { 16, 1, 1 }, { 16, 5, 1 }, { 16, 8, 1 },  { 16, 3, 1 },
+        { 32, 4, 1 }, { 12, 6, 1 },  { 33, 3, 1 }, { 64, 3, 1 }, { 256, 1, 1 }, { 1, 128, 1 },
+        { 4, 4, 8 },  { 16, 16, 2 }, { 2, 32, 3 },
     };
     struct random_kernel k = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
     struct maker m = { .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 0x1234567, .together = true };

@@ -1,9 +1,11 @@
 /*
- * Random kernels for comparing two ways of running them: structured and unstructured divergence, loops with different
- * trip counts, early exits, switches, barriers, shuffles, shared, local and global memory, atomics, conversions.
+ * Random kernels for comparing two ways of running them: structured and unstructured divergence,
+ * loops with different trip counts, early exits, switches, barriers, shuffles, shared, local and
+ * global memory, atomics, conversions.
  *
- * A kernel is a function of its seed. Its results do not depend on the order of warps or blocks, it ends after a bounded
- * number of steps, and it uses nothing whose result PTX leaves open; NaNs are stored in one form.
+ * A kernel is a function of its seed. Its results do not depend on the order of warps or blocks, it
+ * ends after a bounded number of steps, and it uses nothing whose result PTX leaves open; NaNs are
+ * stored in one form.
  */
 #ifndef GMUX_TESTS_PTX_RANDOM_PTX_H
 #define GMUX_TESTS_PTX_RANDOM_PTX_H
@@ -15,7 +17,8 @@
 #define RANDOM_WORDS_ATOM 64u   /* words of the third one, for atomics; start at any value */
 
 struct random_kernel {
-    char *text; /* entry "k" (.param .u64 in, .param .u64 out, .param .u64 atoms); the caller frees it */
+    char *text; /* entry "k" (.param .u64 in, .param .u64 out, .param .u64 atoms); the caller frees
+                   it */
     uint32_t grid[3], block[3];
 };
 

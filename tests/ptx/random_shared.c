@@ -1,6 +1,7 @@
 /*
- * Shared memory as stencils and scans use it: `if (t >= k) x = s[t - k]`, with the addresses that compilers write for it.
- * Lanes that do not run have addresses outside of the array, in front of shared memory where the array comes first.
+ * Shared memory as stencils and scans use it: `if (t >= k) x = s[t - k]`, with the addresses that
+ * compilers write for it. Lanes that do not run have addresses outside of the array, in front of
+ * shared memory where the array comes first.
  */
 #include "random_maker.h"
 
@@ -11,13 +12,16 @@ struct exchange {
 };
 
 /* Makes an operand "[register+offset]" that names the element `distance` threads away. */
-static void address(struct maker *m, const struct exchange *e, unsigned form, int distance, char *out, size_t n)
+static void address(struct maker *m, const struct exchange *e, unsigned form, int distance,
+                    char *out, size_t n)
 {
     int away = distance * (int)e->stride + (int)e->offset, inside = (int)e->offset;
     switch (form == 5 && m->deep ? 1 : form) {
     case 0: /* nvcc: one address, displacements */
-        fprintf(m->out, "\tmul.lo.s32 %%t0, %%me, %u;\n\tmov.u32 %%t1, near;\n\tadd.s32 %%t0, %%t1, %%t0;\n",
-                e->stride);
+        fprintf(
+            m->out,
+            "\tmul.lo.s32 %%t0, %%me, %u;\n\tmov.u32 %%t1, near;\n\tadd.s32 %%t0, %%t1, %%t0;\n",
+            e->stride);
         snprintf(out, n, "[%%t0+%d]", away);
         break;
     case 1: /* nvcc: the index is computed */
@@ -28,7 +32,9 @@ static void address(struct maker *m, const struct exchange *e, unsigned form, in
         snprintf(out, n, "[%%t0+%d]", inside);
         break;
     case 2:
-        fprintf(m->out, "\tadd.s32 %%t0, %%me, %d;\n\tmov.u32 %%t1, near;\n\tmad.lo.s32 %%t0, %%t0, %u, %%t1;\n",
+        fprintf(m->out,
+                "\tadd.s32 %%t0, %%me, %d;\n\tmov.u32 %%t1, near;\n\tmad.lo.s32 %%t0, %%t0, %u, "
+                "%%t1;\n",
                 distance, e->stride);
         snprintf(out, n, "[%%t0+%d]", inside);
         break;
@@ -40,14 +46,17 @@ static void address(struct maker *m, const struct exchange *e, unsigned form, in
         snprintf(out, n, "[%%a0+%d]", inside);
         break;
     case 4:
-        fprintf(m->out, "\tmul.wide.u32 %%a0, %%me, %u;\n\tmov.u64 %%a1, near;\n\tadd.s64 %%a0, %%a1, %%a0;\n",
-                e->stride);
+        fprintf(
+            m->out,
+            "\tmul.wide.u32 %%a0, %%me, %u;\n\tmov.u64 %%a1, near;\n\tadd.s64 %%a0, %%a1, %%a0;\n",
+            e->stride);
         snprintf(out, n, "[%%a0+%d]", away);
         break;
     case 5: /* rows and columns */
         fprintf(m->out,
                 "\tmov.u32 %%t0, %%tid.x;\n\tadd.s32 %%t0, %%t0, %d;\n\tmov.u32 %%t1, %%tid.y;\n"
-                "\tmad.lo.s32 %%t0, %%t1, %%width, %%t0;\n\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 %%t1, near;\n"
+                "\tmad.lo.s32 %%t0, %%t1, %%width, %%t0;\n\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 "
+                "%%t1, near;\n"
                 "\tadd.s32 %%t0, %%t0, %%t1;\n",
                 distance, e->stride);
         snprintf(out, n, "[%%t0+%d]", inside);
@@ -65,15 +74,17 @@ static void address(struct maker *m, const struct exchange *e, unsigned form, in
 static void values(const struct exchange *e, unsigned first, char *out, size_t n)
 {
     if (e->vector == 4)
-        snprintf(out, n, "{%%r%u, %%r%u, %%r%u, %%r%u}", first % INTS, (first + 1) % INTS, (first + 2) % INTS,
-                 (first + 3) % INTS);
+        snprintf(out, n, "{%%r%u, %%r%u, %%r%u, %%r%u}", first % INTS, (first + 1) % INTS,
+                 (first + 2) % INTS, (first + 3) % INTS);
     else if (e->vector == 2)
         snprintf(out, n, "{%%r%u, %%r%u}", first % INTS, (first + 1) % INTS);
     else
-        snprintf(out, n, "%%%s%u", e->size == 8 ? "rd" : "r", first % (e->size == 8 ? LONGS : INTS));
+        snprintf(out, n, "%%%s%u", e->size == 8 ? "rd" : "r",
+                 first % (e->size == 8 ? LONGS : INTS));
 }
 
-static void access(struct maker *m, const struct exchange *e, bool store, int distance, unsigned reg)
+static void access(struct maker *m, const struct exchange *e, bool store, int distance,
+                   unsigned reg)
 {
     static const char *const loads[] = { "s8", "u8", "s16", "u16", "b32", "b64" };
     char operand[48], list[64], type[8];
@@ -102,7 +113,9 @@ void random_neighbour_op(struct maker *m)
 {
     static const struct {
         unsigned size, vector;
-    } shapes[] = { { 4, 1 }, { 4, 1 }, { 4, 1 }, { 1, 1 }, { 2, 1 }, { 8, 1 }, { 8, 2 }, { 16, 4 } };
+    } shapes[] = {
+        { 4, 1 }, { 4, 1 }, { 4, 1 }, { 1, 1 }, { 2, 1 }, { 8, 1 }, { 8, 2 }, { 16, 4 }
+    };
     unsigned k = pick(m, GM_ARRAY_LEN(shapes)), apart = 1u << (pick(m, 3) == 0);
     unsigned distance = 1 + pick(m, pick(m, 2) ? 4 : 40);
     struct exchange e = { .size = shapes[k].size, .vector = shapes[k].vector };

@@ -1,6 +1,7 @@
 /*
- * Runs PTX cases on the software device and prints TAP. With --tier=both each case runs interpreted, compiled and, if it
- * has several blocks, changing over in between; what the three leave must be equal bit for bit as well.
+ * Runs PTX cases on the software device and prints TAP. With --tier=both each case runs
+ * interpreted, compiled and, if it has several blocks, changing over in between; what the three
+ * leave must be equal bit for bit as well.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -72,8 +73,8 @@ static bool is_nan(enum ptx_type type, const uint8_t *p)
 }
 
 /* Bit for bit, but for NaNs and for what the case says may be anything. */
-static bool same_outcome(const struct ptx_case *c, const struct outcome *a, const struct outcome *b, char *why,
-                         size_t why_size)
+static bool same_outcome(const struct ptx_case *c, const struct outcome *a, const struct outcome *b,
+                         char *why, size_t why_size)
 {
     if (a->fault != b->fault || a->fault != PTX_FAULT_NONE)
         return true; /* ptx_case_check() knows which fault it must be */
@@ -92,9 +93,11 @@ static bool same_outcome(const struct ptx_case *c, const struct outcome *a, cons
     return true;
 }
 
-/* Runs the case with `code` and compares with what is expected, and with `reference` if that is there. */
-static struct outcome run_code(struct soft_bench *s, const struct soft_code *code, struct ptx_case *c,
-                               const char *path, const char *name, const struct outcome *reference)
+/* Runs the case with `code` and compares with what is expected, and with `reference` if that is
+ * there. */
+static struct outcome run_code(struct soft_bench *s, const struct soft_code *code,
+                               struct ptx_case *c, const char *path, const char *name,
+                               const struct outcome *reference)
 {
     struct outcome o = { 0 };
     char why[512] = "";
@@ -110,8 +113,8 @@ static struct outcome run_code(struct soft_bench *s, const struct soft_code *cod
     return o;
 }
 
-static struct soft_code *make_code(struct soft_bench *s, enum soft_tier tier, const struct ptx_case *c,
-                                   const char *path, const char *name)
+static struct soft_code *make_code(struct soft_bench *s, enum soft_tier tier,
+                                   const struct ptx_case *c, const char *path, const char *name)
 {
     char why[512] = "";
     bool unsupported = false;
@@ -121,8 +124,8 @@ static struct soft_code *make_code(struct soft_bench *s, enum soft_tier tier, co
         report(true, path, name, "not for the compiler", true);
         return NULL;
     }
-    struct soft_code *code =
-        soft_bench_code(s, tier, &options, c->text, c->text_size, c->kernel, &unsupported, why, sizeof(why));
+    struct soft_code *code = soft_bench_code(s, tier, &options, c->text, c->text_size, c->kernel,
+                                             &unsupported, why, sizeof(why));
     if (!code)
         report(unsupported, path, name, why, unsupported);
     return code;
@@ -182,7 +185,8 @@ int main(int argc, char **argv)
         }
     }
     if (wrong || optind == argc || every == 0) {
-        fprintf(stderr, "usage: run [--tier=interp|jit|both] [--every=N] [--isa=base|v3] CASE.ptx|DIRECTORY ...\n");
+        fprintf(stderr, "usage: run [--tier=interp|jit|both] [--every=N] [--isa=base|v3] "
+                        "CASE.ptx|DIRECTORY ...\n");
         return 2;
     }
     struct soft_bench *s = soft_bench_create();

@@ -1,10 +1,11 @@
 /*
- * Runs PTX cases through the CUDA driver API of whatever libcuda.so.1 the loader finds: a genuine one, which makes this
- * the check of the cases themselves, or this project's. Prints TAP.
+ * Runs PTX cases through the CUDA driver API of whatever libcuda.so.1 the loader finds: a genuine
+ * one, which makes this the check of the cases themselves, or this project's. Prints TAP.
  *
- * The few entry points are declared here and looked up by name, so that neither headers nor a library are needed to
- * build it. A fault leaves a process without a usable device for good, so cases run in child processes: one goes on
- * until a case ends with a fault, then the next one takes over.
+ * The few entry points are declared here and looked up by name, so that neither headers nor a
+ * library are needed to build it. A fault leaves a process without a usable device for good, so
+ * cases run in child processes: one goes on until a case ends with a fault, then the next one takes
+ * over.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -32,8 +33,8 @@ static struct {
     cu_result (*release)(cu_pointer);
     cu_result (*to_device)(cu_pointer, const void *, size_t);
     cu_result (*from_device)(void *, cu_pointer, size_t);
-    cu_result (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                        void **);
+    cu_result (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, void *, void **, void **);
 } cu;
 
 static void *library;
@@ -70,7 +71,8 @@ static void load_driver(void)
     find(&cu.launch, "cuLaunchKernel");
 }
 
-/* CUresult of a finished launch. What trap and misaligned accesses give is told apart by the driver, too. */
+/* CUresult of a finished launch. What trap and misaligned accesses give is told apart by the
+ * driver, too. */
 static enum ptx_fault fault_of(cu_result r)
 {
     switch (r) {
@@ -108,8 +110,8 @@ static bool run(struct ptx_case *c, enum ptx_fault *fault, char *why, size_t why
             r = cu.to_device(buffers[k], a->data, a->bytes);
     }
     if (r == 0)
-        r = cu.launch(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
-                      NULL, params, NULL);
+        r = cu.launch(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+                      c->block[2], c->shared, NULL, params, NULL);
     if (r != 0) {
         snprintf(why, why_size, "launch: error %d", r);
         return false;
@@ -165,7 +167,8 @@ static bool run_file(const char *path, unsigned number, struct progress *p)
             print_outputs(c, name);
         ok = ok && ptx_case_check(c, fault, why, sizeof(why));
     }
-    printf("%sok %u - %s%s\n", ok ? "" : "not ", number, name, skip ? " # SKIP only on the software device" : "");
+    printf("%sok %u - %s%s\n", ok ? "" : "not ", number, name,
+           skip ? " # SKIP only on the software device" : "");
     if (!ok)
         printf("# %s\n", why);
     fflush(stdout);
@@ -179,7 +182,8 @@ static void child(const struct ptx_paths *paths, struct progress *p)
     int device;
     void *context;
     load_driver();
-    if (cu.init(0) != 0 || cu.device_get(&device, 0) != 0 || cu.ctx_create(&context, 0, device) != 0) {
+    if (cu.init(0) != 0 || cu.device_get(&device, 0) != 0 ||
+        cu.ctx_create(&context, 0, device) != 0) {
         p->no_device = true;
         return;
     }
@@ -193,7 +197,8 @@ static void child(const struct ptx_paths *paths, struct progress *p)
 int main(int argc, char **argv)
 {
     struct ptx_paths paths = { 0 };
-    struct progress *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct progress *p =
+        mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     record = argc > 1 && strcmp(argv[1], "--record") == 0;
     for (int k = 1 + record; k < argc; k++)
         ptx_paths_add(&paths, argv[k]);

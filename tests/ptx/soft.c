@@ -44,11 +44,13 @@ struct soft_bench *soft_bench_create(void)
     struct soft_bench *s = calloc(1, sizeof(*s));
     if (!s)
         abort();
-    s->mapping = mmap(NULL, 2 * WINDOW_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    s->mapping =
+        mmap(NULL, 2 * WINDOW_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->mapping == MAP_FAILED)
         abort();
     s->limit_ms = LAUNCH_MAX_MS;
-    s->window = (uint8_t *)(((uintptr_t)s->mapping + WINDOW_BYTES - 1) & ~(uintptr_t)(WINDOW_BYTES - 1));
+    s->window =
+        (uint8_t *)(((uintptr_t)s->mapping + WINDOW_BYTES - 1) & ~(uintptr_t)(WINDOW_BYTES - 1));
     /* The upper half stays inaccessible: what lies in the window but is not allocated. */
     if (mprotect(s->window, WINDOW_BYTES / 2, PROT_READ | PROT_WRITE) != 0)
         abort();
@@ -88,18 +90,19 @@ static struct soft_compiler *bench_compiler(struct soft_bench *s)
 
 bool soft_bench_has_jit(struct soft_bench *s)
 {
-    static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
+    static const char text[] =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
     char why[256];
     bool unsupported;
-    struct soft_code *code =
-        soft_bench_code(s, SOFT_TIER_JIT, NULL, text, sizeof(text) - 1, "k", &unsupported, why, sizeof(why));
+    struct soft_code *code = soft_bench_code(s, SOFT_TIER_JIT, NULL, text, sizeof(text) - 1, "k",
+                                             &unsupported, why, sizeof(why));
     if (code)
         code->destroy(code);
     return code != NULL;
 }
 
-static struct ir_module *parse(const char *text, size_t size, const char *entry, uint32_t *fn, char *why,
-                               size_t why_size)
+static struct ir_module *parse(const char *text, size_t size, const char *entry, uint32_t *fn,
+                               char *why, size_t why_size)
 {
     struct ptx_error error;
     struct ir_module *m;
@@ -116,8 +119,9 @@ static struct ir_module *parse(const char *text, size_t size, const char *entry,
     return m;
 }
 
-struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
-                                  const char *text, size_t size, const char *entry, bool *unsupported, char *why,
+struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier,
+                                  const struct soft_job_options *options, const char *text,
+                                  size_t size, const char *entry, bool *unsupported, char *why,
                                   size_t why_size)
 {
     *unsupported = false;
@@ -202,7 +206,8 @@ void *soft_bench_alloc(struct soft_bench *s, size_t bytes)
 static bool place_heap(struct soft_bench *s)
 {
     for (uint32_t k = 0; k < s->module->symbol_count; k++) {
-        if (!s->globals[k] || strcmp(ir_name(s->module, s->module->symbols[k].name), "__gmux$heap") != 0)
+        if (!s->globals[k] ||
+            strcmp(ir_name(s->module, s->module->symbols[k].name), "__gmux$heap") != 0)
             continue;
         uint8_t *heap = soft_bench_alloc(s, HEAP_BYTES);
         if (!heap)
@@ -244,8 +249,8 @@ static bool place_globals(struct soft_bench *s)
     return true;
 }
 
-bool soft_bench_place(struct soft_bench *s, const char *text, size_t size, const char *entry, char *why,
-                      size_t why_size)
+bool soft_bench_place(struct soft_bench *s, const char *text, size_t size, const char *entry,
+                      char *why, size_t why_size)
 {
     uint32_t fn;
     bench_unplace(s);
@@ -360,7 +365,8 @@ void soft_bench_limit(struct soft_bench *s, unsigned ms)
 }
 
 void soft_bench_watch(struct soft_bench *s,
-                      void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value),
+                      void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes,
+                                    const void *value),
                       void *arg)
 {
     s->watch = watch;
@@ -377,18 +383,24 @@ static void take_print(void *arg, int fd, const char *text, uint32_t size)
     }
 }
 
-enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *code, const uint32_t grid[3],
-                                 const uint32_t block[3], uint32_t dynamic_shared, const void *params, char *printed,
+enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *code,
+                                 const uint32_t grid[3], const uint32_t block[3],
+                                 uint32_t dynamic_shared, const void *params, char *printed,
                                  size_t printed_size)
 {
-    uint32_t threads = block[0] * block[1] * block[2], warps = (threads + SOFT_WARP - 1) / SOFT_WARP;
-    uint32_t shared = s->fn->uses_dynamic_shared ? s->fn->shared_dynamic + dynamic_shared : s->fn->shared_static;
-    /* Also where the kernel does not ask for it: addresses behind its arrays would be taken modulo a smaller size. */
+    uint32_t threads = block[0] * block[1] * block[2],
+             warps = (threads + SOFT_WARP - 1) / SOFT_WARP;
+    uint32_t shared =
+        s->fn->uses_dynamic_shared ? s->fn->shared_dynamic + dynamic_shared : s->fn->shared_static;
+    /* Also where the kernel does not ask for it: addresses behind its arrays would be taken modulo
+     * a smaller size. */
     uint64_t reserved = soft_shared_reserve(GM_MAX(shared, s->fn->shared_static + dynamic_shared));
-    uint64_t local_stride = (code->local_bytes + (s->fn->uses_stack ? STACK_BYTES : 0) + 15ull) & ~15ull;
+    uint64_t local_stride =
+        (code->local_bytes + (s->fn->uses_stack ? STACK_BYTES : 0) + 15ull) & ~15ull;
     uint64_t save_stride = (code->save_bytes + 127ull) & ~127ull;
     uint64_t local = (local_stride * warps * 32 + 127) & ~127ull;
-    uint8_t *area = aligned_alloc(128, 128 + SOFT_SHARED_GUARD + reserved + local + save_stride * warps);
+    uint8_t *area =
+        aligned_alloc(128, 128 + SOFT_SHARED_GUARD + reserved + local + save_stride * warps);
     enum ptx_fault fault = PTX_FAULT_NONE;
     if (!area)
         abort();
@@ -413,8 +425,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         .watch = s->watch,
         .watch_arg = s->watch_arg,
     };
-    fault = run_guarded(
-        &(struct loop) { .s = s, .code = code, .shared = area, .shared_bytes = SOFT_SHARED_GUARD + reserved });
+    fault = run_guarded(&(struct loop) {
+        .s = s, .code = code, .shared = area, .shared_bytes = SOFT_SHARED_GUARD + reserved });
     char sink[1] = "";
     char *at[2] = { printed ? printed : sink, printed ? printed + printed_size : sink + 1 };
     soft_print_drain(s->helpers.print, take_print, at);
@@ -422,8 +434,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
     return fault;
 }
 
-bool soft_bench_case(struct soft_bench *s, const struct soft_code *code, struct ptx_case *c, enum ptx_fault *fault,
-                     char *why, size_t why_size)
+bool soft_bench_case(struct soft_bench *s, const struct soft_code *code, struct ptx_case *c,
+                     enum ptx_fault *fault, char *why, size_t why_size)
 {
     static uint8_t params[PARAMS_MAX];
     void *buffers[PTX_ARGS_MAX];
@@ -433,7 +445,8 @@ bool soft_bench_case(struct soft_bench *s, const struct soft_code *code, struct 
     memset(params, 0, sizeof(params));
     bool ok = c->arg_count == s->fn->param_count;
     if (!ok)
-        snprintf(why, why_size, "the head has %zu parameters, the kernel %u", c->arg_count, s->fn->param_count);
+        snprintf(why, why_size, "the head has %zu parameters, the kernel %u", c->arg_count,
+                 s->fn->param_count);
     for (uint32_t k = 0; ok && k < c->arg_count; k++) {
         struct ptx_arg *a = &c->args[k];
         uint8_t *at = params + soft_bench_param(s, k);
@@ -447,7 +460,8 @@ bool soft_bench_case(struct soft_bench *s, const struct soft_code *code, struct 
             memcpy(at, &buffers[k], sizeof(buffers[k]));
     }
     if (ok)
-        *fault = soft_bench_launch(s, code, c->grid, c->block, c->shared, params, c->printed, sizeof(c->printed));
+        *fault = soft_bench_launch(s, code, c->grid, c->block, c->shared, params, c->printed,
+                                   sizeof(c->printed));
     for (uint32_t k = 0; ok && k < c->arg_count; k++)
         memcpy(c->args[k].data, buffers[k], c->args[k].bytes);
     return ok;

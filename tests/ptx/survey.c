@@ -1,7 +1,8 @@
 /*
- * What of the world's PTX the software device can run: reads texts, prints for each kernel that could not be launched
- * why, and for each text that is refused why, and at the end how many there were. With --entries: the kernels that
- * could be, as well, for whoever wants to hand them to gmux-jit.
+ * What of the world's PTX the software device can run: reads texts, prints for each kernel that
+ * could not be launched why, and for each text that is refused why, and at the end how many there
+ * were. With --entries: the kernels that could be, as well, for whoever wants to hand them to
+ * gmux-jit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static char *read_text(const char *path, size_t *size)
     return text;
 }
 
-static void survey_module(const char *path, const struct ir_module *m, bool entries, struct tally *t)
+static void survey_module(const char *path, const struct ir_module *m, bool entries,
+                          struct tally *t)
 {
     unsigned lacking = 0;
     for (uint32_t i = 0; i < m->fn_count; i++) {

@@ -1,13 +1,15 @@
 /*
- * A program that keeps data on the device and checks every word of it, over and over, while soak.py does its worst around it.
+ * A program that keeps data on the device and checks every word of it, over and over, while soak.py
+ * does its worst around it.
  *
  *   keeper FILE SLOT SEED [hog]
  *
- * FILE is shared memory: the first slot says when to end, the others what each keeper is at (struct slot). What a buffer should hold
- * is known here: word i is a + b * i. With `hog`: takes all it can get, of everything, and ends.
+ * FILE is shared memory: the first slot says when to end, the others what each keeper is at (struct
+ * slot). What a buffer should hold is known here: word i is a + b * i. With `hog`: takes all it can
+ * get, of everything, and ends.
  *
- * Exit status: 0 all was right to the end; 3 a call failed, the slot says which error and since when work was in flight; 4 a word was
- * wrong.
+ * Exit status: 0 all was right to the end; 3 a call failed, the slot says which error and since
+ * when work was in flight; 4 a word was wrong.
  */
 #include <cuda.h>
 #include <fcntl.h>
@@ -39,23 +41,24 @@ struct slot {
 
 static struct slot *slots, *mine;
 
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                          ".visible .entry ramp(.param .u64 p, .param .u32 n, .param .u32 a, .param .u32 b)\n{\n"
-                          " .reg .pred %q;\n .reg .b32 %r<8>;\n .reg .b64 %d<4>;\n"
-                          " ld.param.u64 %d0, [p];\n ld.param.u32 %r0, [n];\n ld.param.u32 %r1, [a];\n"
-                          " ld.param.u32 %r2, [b];\n"
-                          " mov.u32 %r3, %ctaid.x;\n mov.u32 %r4, %ntid.x;\n mov.u32 %r5, %tid.x;\n"
-                          " mad.lo.u32 %r6, %r3, %r4, %r5;\n setp.ge.u32 %q, %r6, %r0;\n @%q bra end;\n"
-                          " mad.lo.u32 %r7, %r6, %r2, %r1;\n mul.wide.u32 %d1, %r6, 4;\n add.u64 %d2, %d0, %d1;\n"
-                          " st.global.u32 [%d2], %r7;\nend:\n ret;\n}\n"
-                          ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 a, .param .u32 b)\n{\n"
-                          " .reg .pred %q;\n .reg .b32 %r<9>;\n .reg .b64 %d<4>;\n"
-                          " ld.param.u64 %d0, [p];\n ld.param.u32 %r0, [n];\n ld.param.u32 %r1, [a];\n"
-                          " mov.u32 %r3, %ctaid.x;\n mov.u32 %r4, %ntid.x;\n mov.u32 %r5, %tid.x;\n"
-                          " mad.lo.u32 %r6, %r3, %r4, %r5;\n setp.ge.u32 %q, %r6, %r0;\n @%q bra end;\n"
-                          " mul.wide.u32 %d1, %r6, 4;\n add.u64 %d2, %d0, %d1;\n"
-                          " ld.global.u32 %r7, [%d2];\n add.u32 %r8, %r7, %r1;\n"
-                          " st.global.u32 [%d2], %r8;\nend:\n ret;\n}\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry ramp(.param .u64 p, .param .u32 n, .param .u32 a, .param .u32 b)\n{\n"
+    " .reg .pred %q;\n .reg .b32 %r<8>;\n .reg .b64 %d<4>;\n"
+    " ld.param.u64 %d0, [p];\n ld.param.u32 %r0, [n];\n ld.param.u32 %r1, [a];\n"
+    " ld.param.u32 %r2, [b];\n"
+    " mov.u32 %r3, %ctaid.x;\n mov.u32 %r4, %ntid.x;\n mov.u32 %r5, %tid.x;\n"
+    " mad.lo.u32 %r6, %r3, %r4, %r5;\n setp.ge.u32 %q, %r6, %r0;\n @%q bra end;\n"
+    " mad.lo.u32 %r7, %r6, %r2, %r1;\n mul.wide.u32 %d1, %r6, 4;\n add.u64 %d2, %d0, %d1;\n"
+    " st.global.u32 [%d2], %r7;\nend:\n ret;\n}\n"
+    ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 a, .param .u32 b)\n{\n"
+    " .reg .pred %q;\n .reg .b32 %r<9>;\n .reg .b64 %d<4>;\n"
+    " ld.param.u64 %d0, [p];\n ld.param.u32 %r0, [n];\n ld.param.u32 %r1, [a];\n"
+    " mov.u32 %r3, %ctaid.x;\n mov.u32 %r4, %ntid.x;\n mov.u32 %r5, %tid.x;\n"
+    " mad.lo.u32 %r6, %r3, %r4, %r5;\n setp.ge.u32 %q, %r6, %r0;\n @%q bra end;\n"
+    " mul.wide.u32 %d1, %r6, 4;\n add.u64 %d2, %d0, %d1;\n"
+    " ld.global.u32 %r7, [%d2];\n add.u32 %r8, %r7, %r1;\n"
+    " st.global.u32 [%d2], %r8;\nend:\n ret;\n}\n";
 
 static struct buffer {
     CUdeviceptr at; /* 0: none */
@@ -124,8 +127,8 @@ static void verify(const struct buffer *b)
     OK(cuMemcpyDtoH(host, b->at, b->words * sizeof(uint32_t)));
     for (uint32_t i = 0; i < b->words; i++)
         if (host[i] != b->a + b->b * i) {
-            printf("WRONG: word %u of %u at %#llx is %#x, not %#x\n", i, b->words, (unsigned long long)b->at, host[i],
-                   b->a + b->b * i);
+            printf("WRONG: word %u of %u at %#llx is %#x, not %#x\n", i, b->words,
+                   (unsigned long long)b->at, host[i], b->a + b->b * i);
             exit(4);
         }
     mine->words += b->words;
@@ -216,7 +219,8 @@ static int take_all(void)
         ;
     for (unsigned i = 0; i < 2000 && cuEventCreate(&e, 0) == CUDA_SUCCESS; i++)
         ;
-    for (unsigned i = 0; i < COUNT(modules) && cuModuleLoadData(&modules[i], ptx) == CUDA_SUCCESS; i++)
+    for (unsigned i = 0; i < COUNT(modules) && cuModuleLoadData(&modules[i], ptx) == CUDA_SUCCESS;
+         i++)
         ;
     return 0;
 }
@@ -227,7 +231,8 @@ int main(int argc, char **argv)
     CUcontext context;
     int fd = argc >= 4 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
-    slots = size > 0 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    slots =
+        size > 0 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (slots == MAP_FAILED)
         return fprintf(stderr, "usage: keeper FILE SLOT SEED [hog]\n"), 2;
     mine = &slots[strtoul(argv[2], NULL, 10)];

@@ -23,10 +23,13 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 static void begin(const char *name)
 {
     put(".visible .entry %s(.param .u64 tex, .param .u64 in, .param .u64 out, .param .u32 n)\n{\n"
-        "    .reg .pred %%p<3>;\n    .reg .b32 %%r<24>;\n    .reg .b32 %%o<6>;\n    .reg .b64 %%rd<8>;\n"
+        "    .reg .pred %%p<3>;\n    .reg .b32 %%r<24>;\n    .reg .b32 %%o<6>;\n    .reg .b64 "
+        "%%rd<8>;\n"
         "    .reg .b16 %%h<4>;\n"
-        "    ld.param.u64 %%rd1, [tex];\n    ld.param.u64 %%rd2, [in];\n    ld.param.u64 %%rd3, [out];\n"
-        "    ld.param.u32 %%r20, [n];\n    mov.u32 %%r21, %%ctaid.x;\n    mov.u32 %%r22, %%ntid.x;\n"
+        "    ld.param.u64 %%rd1, [tex];\n    ld.param.u64 %%rd2, [in];\n    ld.param.u64 %%rd3, "
+        "[out];\n"
+        "    ld.param.u32 %%r20, [n];\n    mov.u32 %%r21, %%ctaid.x;\n    mov.u32 %%r22, "
+        "%%ntid.x;\n"
         "    mov.u32 %%r23, %%tid.x;\n    mad.lo.s32 %%r21, %%r21, %%r22, %%r23;\n"
         "    setp.ge.u32 %%p1, %%r21, %%r20;\n    @%%p1 bra done;\n"
         "    cvta.to.global.u64 %%rd2, %%rd2;\n    cvta.to.global.u64 %%rd3, %%rd3;\n"
@@ -50,7 +53,8 @@ struct geometry {
 static const struct geometry geometries[] = {
     { "1d", "{%r0}", "{%r4}", "{%r7}", "{1}" },
     { "2d", "{%r0, %r1}", "{%r4, %r5}", "{%r7, %r8}", "{1, -2}" },
-    { "3d", "{%r0, %r1, %r2, %r2}", "{%r4, %r5, %r6, %r6}", "{%r7, %r8, %r9, %r9}", "{1, -2, 3, 0}" },
+    { "3d", "{%r0, %r1, %r2, %r2}", "{%r4, %r5, %r6, %r6}", "{%r7, %r8, %r9, %r9}",
+      "{1, -2, 3, 0}" },
     { "a1d", "{%r3, %r0}", "{%r4}", "{%r7}", "{1}" },
     { "a2d", "{%r3, %r0, %r1, %r1}", "{%r4, %r5}", "{%r7, %r8}", "{1, -2}" },
     { "cube", "{%r0, %r1, %r2, %r2}", "{%r4, %r5, %r6, %r6}", "{%r7, %r8, %r9, %r9}", NULL },
@@ -68,20 +72,21 @@ static void samples_of(const struct geometry *g)
             const char *c = integer ? "s32" : "f32";
             snprintf(name, sizeof(name), "tex_%s_%s_%s", g->word, types[t], c);
             begin(name);
-            put("    tex.%s.v4.%s.%s {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s];\n", g->word, types[t], c, g->coordinates);
+            put("    tex.%s.v4.%s.%s {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s];\n", g->word, types[t],
+                c, g->coordinates);
             end();
             if (t)
                 continue;
             snprintf(name, sizeof(name), "level_%s_%s", g->word, c);
             begin(name);
-            put("    tex.level.%s.v4.f32.%s {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s], %%r4;\n", g->word, c,
-                g->coordinates);
+            put("    tex.level.%s.v4.f32.%s {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s], %%r4;\n",
+                g->word, c, g->coordinates);
             end();
         }
     snprintf(name, sizeof(name), "grad_%s", g->word);
     begin(name);
-    put("    tex.grad.%s.v4.f32.f32 {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s], %s, %s;\n", g->word, g->coordinates, g->dx,
-        g->dy);
+    put("    tex.grad.%s.v4.f32.f32 {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s], %s, %s;\n", g->word,
+        g->coordinates, g->dx, g->dy);
     end();
     snprintf(name, sizeof(name), "half_%s", g->word);
     begin(name);
@@ -90,7 +95,8 @@ static void samples_of(const struct geometry *g)
     if (g->offset) {
         snprintf(name, sizeof(name), "offset_%s", g->word);
         begin(name);
-        put("    tex.%s.v4.f32.f32 {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s], %s;\n", g->word, g->coordinates, g->offset);
+        put("    tex.%s.v4.f32.f32 {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s], %s;\n", g->word,
+            g->coordinates, g->offset);
         end();
     }
 }
@@ -104,8 +110,8 @@ static void gathers(void)
             for (int c = 0; c < 4 && strcmp(of[o], geometries[k].word) == 0; c++) {
                 snprintf(name, sizeof(name), "gather_%c_%s", "rgba"[c], of[o]);
                 begin(name);
-                put("    tld4.%c.%s.v4.f32.f32 {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s];\n", "rgba"[c], of[o],
-                    geometries[k].coordinates);
+                put("    tld4.%c.%s.v4.f32.f32 {%%o0, %%o1, %%o2, %%o3}, [%%rd1, %s];\n", "rgba"[c],
+                    of[o], geometries[k].coordinates);
                 end();
             }
 }
@@ -123,7 +129,8 @@ static void surfaces(void)
             begin(name);
             put("    suld.b.%s.b32.%s %%o0, [%%rd1, %s];\n", word, beyond[b], of[g]);
             if (b < 2) {
-                put("    suld.b.%s.b8.%s %%h1, [%%rd1, %s];\n    cvt.u32.u16 %%o1, %%h1;\n", word, beyond[b], of[g]);
+                put("    suld.b.%s.b8.%s %%h1, [%%rd1, %s];\n    cvt.u32.u16 %%o1, %%h1;\n", word,
+                    beyond[b], of[g]);
                 put("    suld.b.%s.v2.b32.%s {%%o2, %%o3}, [%%rd1, %s];\n", word, beyond[b], of[g]);
             }
             end();
@@ -133,7 +140,8 @@ static void surfaces(void)
             end();
             snprintf(name, sizeof(name), "sustp_%s_%s", word, beyond[b]);
             begin(name);
-            put("    sust.p.%s.v4.b32.%s [%%rd1, %s], {%%r4, %%r5, %%r6, %%r7};\n", word, beyond[b], of[g]);
+            put("    sust.p.%s.v4.b32.%s [%%rd1, %s], {%%r4, %%r5, %%r6, %%r7};\n", word, beyond[b],
+                of[g]);
             end();
             if (g > 2)
                 continue;
@@ -157,7 +165,8 @@ static void questions(void)
         end();
     }
     begin("suq_a");
-    put("    suq.width.b32 %%o0, [%%rd1];\n    suq.height.b32 %%o1, [%%rd1];\n    suq.depth.b32 %%o2, [%%rd1];\n"
+    put("    suq.width.b32 %%o0, [%%rd1];\n    suq.height.b32 %%o1, [%%rd1];\n    suq.depth.b32 "
+        "%%o2, [%%rd1];\n"
         "    suq.channel_data_type.b32 %%o3, [%%rd1];\n");
     end();
 }

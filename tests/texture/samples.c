@@ -4,7 +4,8 @@
  *     samples N FILE            writes it, N samples of each group
  *     samples N FILE WANTED     compares with WANTED, a file that was written elsewhere, too
  *
- * A group is one kernel on one texture. Its samples depend on their number only, so that the first N are the same whatever N is.
+ * A group is one kernel on one texture. Its samples depend on their number only, so that the first
+ * N are the same whatever N is.
  */
 #include "samples.h"
 
@@ -12,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MUST(call)                                                                                                   \
-    do {                                                                                                             \
-        CUresult r_ = (call);                                                                                        \
-        if (r_) {                                                                                                    \
-            printf("Bail out! %s: %d\n", #call, (int)r_);                                                            \
-            exit(1);                                                                                                 \
-        }                                                                                                            \
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        CUresult r_ = (call);                                                                      \
+        if (r_) {                                                                                  \
+            printf("Bail out! %s: %d\n", #call, (int)r_);                                          \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static CUmodule module;
@@ -30,7 +31,8 @@ static FILE *out;
 
 static uint32_t mix(uint32_t a, uint32_t b)
 {
-    uint64_t x = (uint64_t)a * 0x9e3779b97f4a7c15u + (uint64_t)b * 0xbf58476d1ce4e5b9u + 0x94d049bb133111ebu;
+    uint64_t x =
+        (uint64_t)a * 0x9e3779b97f4a7c15u + (uint64_t)b * 0xbf58476d1ce4e5b9u + 0x94d049bb133111ebu;
     x = (x ^ x >> 31) * 0xd6e8feb86659fd93u;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
     return (uint32_t)(x >> 32);
@@ -55,7 +57,8 @@ static const uint32_t strange[] = { 0x00000000, 0x80000000, 0x00000001, 0x7f8000
                                     0x33800000, 0x3b800000, 0xbb800000, 0x3b000000, 0x4b000000,
                                     0xcb000000, 0x3f800000, 0xbf800000, 0x40000000, 0x49742400 };
 
-/* A coordinate for a dimension of n elements: near all of them, at their borders, at 512ths, and anywhere. */
+/* A coordinate for a dimension of n elements: near all of them, at their borders, at 512ths, and
+ * anywhere. */
 static float coordinate(uint32_t group, uint32_t i, unsigned dimension, unsigned n, bool normalized)
 {
     uint32_t s = mix(group * 4 + dimension, i), kind = mix(s, 1) % 16;
@@ -87,8 +90,8 @@ typedef void fill(uint32_t group, uint32_t i, uint32_t in[SAMPLE_WORDS], const v
 
 static uint32_t group_number;
 
-static void group(const char *name, const char *kernel, unsigned long long handle, fill *f, const void *arg,
-                  unsigned n)
+static void group(const char *name, const char *kernel, unsigned long long handle, fill *f,
+                  const void *arg, unsigned n)
 {
     CUfunction function;
     uint32_t(*in)[SAMPLE_WORDS] = calloc(n, sizeof(*in)), (*got)[4] = calloc(n, sizeof(*got));
@@ -153,7 +156,8 @@ static unsigned bytes_of(CUarray_format f)
     }
 }
 
-static uint32_t channel(const struct subject *s, uint32_t x, uint32_t y, uint32_t z, uint32_t level, uint32_t c)
+static uint32_t channel(const struct subject *s, uint32_t x, uint32_t y, uint32_t z, uint32_t level,
+                        uint32_t c)
 {
     uint32_t h = mix(mix(x, y), mix(z * 8 + c, level));
     float ramp = (float)(x + 64 * y + 4096 * z) + 100000.0f * (float)level;
@@ -170,9 +174,11 @@ static uint32_t channel(const struct subject *s, uint32_t x, uint32_t y, uint32_
     return h % 4 ? strange[h / 4 % 16] : h; /* wild */
 }
 
-static void upload(const struct subject *s, CUarray a, unsigned w, unsigned h, unsigned d, unsigned level)
+static void upload(const struct subject *s, CUarray a, unsigned w, unsigned h, unsigned d,
+                   unsigned level)
 {
-    unsigned size = bytes_of(s->format), element = size * s->channels, rows = h ? h : 1, planes = d ? d : 1;
+    unsigned size = bytes_of(s->format), element = size * s->channels, rows = h ? h : 1,
+             planes = d ? d : 1;
     uint8_t *data = malloc((size_t)w * rows * planes * element), *p = data;
     for (unsigned z = 0; z < planes; z++)
         for (unsigned y = 0; y < rows; y++)
@@ -252,8 +258,8 @@ static void ordinary(uint32_t g, uint32_t i, uint32_t in[SAMPLE_WORDS], const vo
         in[k] = bits_of(coordinate(g, i, k, size[k], normalized));
     if (s->flags & CUDA_ARRAY3D_CUBEMAP)
         for (unsigned k = 0; k < 3; k++)
-            in[k] =
-                bits_of(mix(g, 8 * i + k) % 8 ? fraction(g, 8 * i + k) * 4 - 2 : (float)(mix(g, i + k * 3) % 5) - 2);
+            in[k] = bits_of(mix(g, 8 * i + k) % 8 ? fraction(g, 8 * i + k) * 4 - 2
+                                                  : (float)(mix(g, i + k * 3) % 5) - 2);
     in[3] = mix(g, i * 4 + 3) % 9 ? mix(g, i * 4 + 3) % (s->d + 1) : mix(g, i) - 5;
     in[4] = bits_of(mix(g, 5 * i) % 12 ? fraction(g, i * 16 + 4) * ((float)s->levels + 2) - 1
                                        : (float)(mix(g, i) % 64) / 8 - 1);
@@ -352,8 +358,8 @@ static void address_modes(void)
                     s.mode = (CUaddress_mode)m;
                     s.sampler = n ? NORMALIZED : 0;
                     s.filter = f ? LINEAR : CU_TR_FILTER_MODE_POINT;
-                    snprintf(name, sizeof(name), "mode-1d-%s-%s-%s-%u", modes[m], n ? "norm" : "elem",
-                             f ? "linear" : "point", s.w);
+                    snprintf(name, sizeof(name), "mode-1d-%s-%s-%s-%u", modes[m],
+                             n ? "norm" : "elem", f ? "linear" : "point", s.w);
                     one(name, "tex_1d_f32_f32", s, ordinary);
                     if (w != 1)
                         continue;
@@ -362,12 +368,13 @@ static void address_modes(void)
                              f ? "linear" : "point");
                     one(name, "tex_2d_f32_f32", s, ordinary);
                     if (!f) {
-                        snprintf(name, sizeof(name), "mode-2d-%s-%s-whole", modes[m], n ? "norm" : "elem");
+                        snprintf(name, sizeof(name), "mode-2d-%s-%s-whole", modes[m],
+                                 n ? "norm" : "elem");
                         one(name, "tex_2d_f32_s32", s, whole);
                     }
                     s.flags = 0;
-                    snprintf(name, sizeof(name), "offset-2d-%s-%s-%s", modes[m], n ? "norm" : "elem",
-                             f ? "linear" : "point");
+                    snprintf(name, sizeof(name), "offset-2d-%s-%s-%s", modes[m],
+                             n ? "norm" : "elem", f ? "linear" : "point");
                     one(name, "offset_2d", s, ordinary);
                     s.d = 5;
                     snprintf(name, sizeof(name), "mode-3d-%s-%s-%s", modes[m], n ? "norm" : "elem",
@@ -390,7 +397,9 @@ static void fractions(void)
     char name[96];
     for (unsigned w = 0; w < 5; w++)
         for (unsigned n = 0; n < 2; n++) {
-            struct subject s = { .format = CU_AD_FORMAT_FLOAT, .channels = 1, .w = widths[w], .content = RAMP };
+            struct subject s = {
+                .format = CU_AD_FORMAT_FLOAT, .channels = 1, .w = widths[w], .content = RAMP
+            };
             s.mode = CU_TR_ADDRESS_MODE_CLAMP;
             s.sampler = n ? NORMALIZED : 0;
             s.filter = LINEAR;
@@ -408,7 +417,9 @@ static void all_formats(void)
     for (unsigned f = 0; f < 8; f++)
         for (unsigned c = 1; c <= 4; c *= 2) {
             bool wide = f == 2 || f == 5, real = f > 5;
-            struct subject s = { .format = formats[f].format, .channels = c, .w = 61, .h = 7, .content = NICE };
+            struct subject s = {
+                .format = formats[f].format, .channels = c, .w = 61, .h = 7, .content = NICE
+            };
             s.mode = CU_TR_ADDRESS_MODE_BORDER;
             if (!wide) {
                 snprintf(name, sizeof(name), "format-%s-%u-point", formats[f].name, c);
@@ -453,7 +464,9 @@ static void all_formats(void)
                 one(name, "tex_2d_f32_f32", s, ordinary);
             }
         }
-    struct subject s = { .format = CU_AD_FORMAT_FLOAT, .channels = 4, .w = 31, .h = 9, .content = WILD };
+    struct subject s = {
+        .format = CU_AD_FORMAT_FLOAT, .channels = 4, .w = 31, .h = 9, .content = WILD
+    };
     one("wild-point", "tex_2d_f32_f32", s, ordinary);
     one("wild-half", "half_2d", s, ordinary);
     s.filter = LINEAR;
@@ -473,7 +486,9 @@ static void gathers(void)
     for (unsigned c = 1; c <= 4; c *= 2)
         for (unsigned m = 0; m < 4; m++)
             for (unsigned k = 0; k < 4; k++) {
-                struct subject s = { .format = CU_AD_FORMAT_FLOAT, .channels = c, .w = 16, .h = 7, .content = RAMP };
+                struct subject s = {
+                    .format = CU_AD_FORMAT_FLOAT, .channels = c, .w = 16, .h = 7, .content = RAMP
+                };
                 s.mode = (CUaddress_mode)m;
                 s.sampler = m % 2 && c == 1 ? 0 : NORMALIZED;
                 s.flags = CUDA_ARRAY3D_TEXTURE_GATHER;
@@ -503,14 +518,17 @@ static void cubes(void)
             s.filter = f ? LINEAR : CU_TR_FILTER_MODE_POINT;
             s.sampler = NORMALIZED | (seamless ? CU_TRSF_SEAMLESS_CUBEMAP : 0);
             s.mode = CU_TR_ADDRESS_MODE_CLAMP;
-            snprintf(name, sizeof(name), "cube-%s%s", f ? "linear" : "point", seamless ? "-seamless" : "");
+            snprintf(name, sizeof(name), "cube-%s%s", f ? "linear" : "point",
+                     seamless ? "-seamless" : "");
             one(name, "tex_cube_f32_f32", s, ordinary);
             s.mode = CU_TR_ADDRESS_MODE_WRAP;
-            snprintf(name, sizeof(name), "cube-wrap-%s%s", f ? "linear" : "point", seamless ? "-seamless" : "");
+            snprintf(name, sizeof(name), "cube-wrap-%s%s", f ? "linear" : "point",
+                     seamless ? "-seamless" : "");
             one(name, "tex_cube_f32_f32", s, ordinary);
             s.flags |= CUDA_ARRAY3D_LAYERED;
             s.d = 18;
-            snprintf(name, sizeof(name), "acube-%s%s", f ? "linear" : "point", seamless ? "-seamless" : "");
+            snprintf(name, sizeof(name), "acube-%s%s", f ? "linear" : "point",
+                     seamless ? "-seamless" : "");
             one(name, "tex_acube_f32_f32", s, ordinary);
         }
 }
@@ -520,7 +538,9 @@ static void levels(void)
     char name[96];
     for (unsigned f = 0; f < 4; f++)
         for (unsigned v = 0; v < 4; v++) {
-            struct subject s = { .format = CU_AD_FORMAT_FLOAT, .channels = 1, .w = 32, .content = RAMP, .levels = 5 };
+            struct subject s = {
+                .format = CU_AD_FORMAT_FLOAT, .channels = 1, .w = 32, .content = RAMP, .levels = 5
+            };
             s.filter = f & 1 ? LINEAR : CU_TR_FILTER_MODE_POINT;
             s.mip_filter = f & 2 ? LINEAR : CU_TR_FILTER_MODE_POINT;
             s.sampler = NORMALIZED;
@@ -572,9 +592,12 @@ static void levels(void)
             snprintf(name, sizeof(name), "grad-cube-%u-%u", f, v);
             one(name, "grad_cube", s, derivatives);
         }
-    struct subject s = {
-        .format = CU_AD_FORMAT_FLOAT, .channels = 1, .w = 32, .content = RAMP, .levels = 5, .high = 9
-    };
+    struct subject s = { .format = CU_AD_FORMAT_FLOAT,
+                         .channels = 1,
+                         .w = 32,
+                         .content = RAMP,
+                         .levels = 5,
+                         .high = 9 };
     one("level-whole", "level_1d_s32", s, whole);
 }
 
@@ -583,7 +606,8 @@ static void stored(const char *name, const char *kernel, struct subject s, fill 
 {
     make(&s);
     group(name, kernel, s.surface, f, &s, count);
-    unsigned element = bytes_of(s.format) * s.channels, rows = s.h ? s.h : 1, planes = s.d ? s.d : 1;
+    unsigned element = bytes_of(s.format) * s.channels, rows = s.h ? s.h : 1,
+             planes = s.d ? s.d : 1;
     size_t size = (size_t)s.w * rows * planes * element;
     uint8_t *data = calloc(size + 16, 1);
     const CUDA_MEMCPY3D down = { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
@@ -613,9 +637,10 @@ static void surfaces(void)
     char name[96], kernel[32];
     for (unsigned g = 0; g < 5; g++)
         for (unsigned b = 0; b < 2; b++) {
-            struct subject s = {
-                .format = CU_AD_FORMAT_UNSIGNED_INT32, .channels = 1, .w = 16, .content = RANDOM_BITS
-            };
+            struct subject s = { .format = CU_AD_FORMAT_UNSIGNED_INT32,
+                                 .channels = 1,
+                                 .w = 16,
+                                 .content = RANDOM_BITS };
             s.flags = CUDA_ARRAY3D_SURFACE_LDST | (g > 2 ? CUDA_ARRAY3D_LAYERED : 0);
             s.h = g == 0 || g == 3 ? 0 : 7;
             s.d = g >= 2 ? 5 : 0;
@@ -637,7 +662,8 @@ static void surfaces(void)
                 t.channels = 1u << (f + g) % 3;
                 t.sampler = 0;
                 t.content = NICE;
-                snprintf(name, sizeof(name), "sustp-%s-%s-%s-%u", of[g], beyond[b], formats[f].name, t.channels);
+                snprintf(name, sizeof(name), "sustp-%s-%s-%s-%u", of[g], beyond[b], formats[f].name,
+                         t.channels);
                 snprintf(kernel, sizeof(kernel), "sustp_%s_%s", of[g], beyond[b]);
                 stored(name, kernel, t, places);
             }
@@ -651,7 +677,9 @@ static void surfaces(void)
 
 static void answers(void)
 {
-    struct subject s = { .format = CU_AD_FORMAT_HALF, .channels = 2, .w = 61, .h = 7, .d = 5, .sampler = NORMALIZED };
+    struct subject s = {
+        .format = CU_AD_FORMAT_HALF, .channels = 2, .w = 61, .h = 7, .d = 5, .sampler = NORMALIZED
+    };
     CUresult r = cuModuleLoadData(&module, sample_questions());
     fprintf(out, "questions - 0 %d\n", (int)r);
     if (r)

@@ -1,5 +1,6 @@
 /*
- * Samples of textures and surfaces: a program that runs on whatever libcuda.so.1 there is and says what kernels saw.
+ * Samples of textures and surfaces: a program that runs on whatever libcuda.so.1 there is and says
+ * what kernels saw.
  */
 #ifndef GMUX_TESTS_TEXTURE_SAMPLES_H
 #define GMUX_TESTS_TEXTURE_SAMPLES_H

@@ -1,6 +1,6 @@
 /*
- * The part of the dispatch that is the same for every function: which table is active, and what a function without
- * an implementation answers. The tables are generated; dispatch.h explains them.
+ * The part of the dispatch that is the same for every function: which table is active, and what a
+ * function without an implementation answers. The tables are generated; dispatch.h explains them.
  */
 #include "client/gen/api.h"
 
@@ -30,7 +30,8 @@ static const struct rt_api *printed(const struct rt_api *api)
 const struct rt_api *rt_api_begin(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    /* Two first calls at once: the second must not undo what a cuInit in the first one made active. */
+    /* Two first calls at once: the second must not undo what a cuInit in the first one made active.
+     */
     pthread_mutex_lock(&lock);
     const struct rt_api *api = atomic_load_explicit(&rt_active, memory_order_acquire);
     if (api == &rt_api_first) {

@@ -1,6 +1,7 @@
 /*
- * Each way is a jump through a word of its own, which leaves registers and stack as they are: nothing is known of these
- * functions' parameters. Words are claimed without a lock, since a fork may come at any time.
+ * Each way is a jump through a word of its own, which leaves registers and stack as they are:
+ * nothing is known of these functions' parameters. Words are claimed without a lock, since a fork
+ * may come at any time.
  */
 #include "client/entry/late.h"
 
@@ -11,14 +12,16 @@
 #include "base/attr.h"
 #include "device/genuine/genuine.h"
 
-#define WAYS         256 /* as many as the jumps below; drivers of one year bring some dozens of functions */
+#define WAYS                                                                                       \
+    256 /* as many as the jumps below; drivers of one year bring some dozens of functions */
 #define WAY_BYTES    16
 #define STRING_OF(x) #x
 #define STRING(x)    STRING_OF(x)
 
 enum decision { UNDECIDED, FOR_GENUINE, FOR_SESSION };
 
-typedef CUresult (*look_up_fn)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+typedef CUresult (*look_up_fn)(const char *, void **, int, cuuint64_t,
+                               CUdriverProcAddressQueryResult *);
 
 static CUresult too_early(void)
 {

@@ -1,15 +1,16 @@
 /*
- * Looks up functions for cuGetProcAddress. The rules are those of the genuine library: a name is a base name; the
- * newest variant not newer than the version asked for is taken; per-thread variants, once asked for and existing, are
- * not replaced by plain ones for a version that is too low; the call itself succeeds whatever it finds, so that
- * programs look at the pointer and the status.
+ * Looks up functions for cuGetProcAddress. The rules are those of the genuine library: a name is a
+ * base name; the newest variant not newer than the version asked for is taken; per-thread variants,
+ * once asked for and existing, are not replaced by plain ones for a version that is too low; the
+ * call itself succeeds whatever it finds, so that programs look at the pointer and the status.
  */
 #include "client/entry/procaddr.h"
 #include "client/gen/api.h"
 
 #include <string.h>
 
-/* NVIDIA's driver refuses versions above its own. A driver beside us may be newer than we are, but not by so much. */
+/* NVIDIA's driver refuses versions above its own. A driver beside us may be newer than we are, but
+ * not by so much. */
 #define VERSION_MAX 20000
 
 /* The first row whose base is not less than `name`. */
@@ -26,8 +27,9 @@ static size_t lower_bound(const struct rt_proc *table, size_t count, const char 
     return low;
 }
 
-const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name, int version,
-                                   bool per_thread, CUdriverProcAddressQueryResult *status)
+const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name,
+                                   int version, bool per_thread,
+                                   CUdriverProcAddressQueryResult *status)
 {
     size_t first = lower_bound(table, count, name);
     size_t end = first;
@@ -53,11 +55,13 @@ const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, co
 static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t flags,
                      CUdriverProcAddressQueryResult *status)
 {
-    const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    const cuuint64_t known =
+        CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (!symbol || !pfn || version > VERSION_MAX || (flags & ~known) || flags == known)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct rt_proc *p = rt_proc_find(rt_procs, rt_procs_count, symbol, version,
-                                           flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);
+    const struct rt_proc *p =
+        rt_proc_find(rt_procs, rt_procs_count, symbol, version,
+                     flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);
     rt_proc_fn function = p ? p->function : NULL;
     bool newer = version > CUDA_VERSION || *status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     rt_proc_fn late = newer && rt_proc_late ? rt_proc_late(symbol, version, flags, p) : NULL;

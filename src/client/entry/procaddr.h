@@ -1,6 +1,6 @@
 /*
- * cuGetProcAddress: from the name of a function, a CUDA version and the kind of default stream to the exported symbol
- * that a program built for that version expects.
+ * cuGetProcAddress: from the name of a function, a CUDA version and the kind of default stream to
+ * the exported symbol that a program built for that version expects.
  */
 #ifndef GMUX_CLIENT_ENTRY_PROCADDR_H
 #define GMUX_CLIENT_ENTRY_PROCADDR_H
@@ -22,22 +22,27 @@ extern const struct rt_proc rt_procs[];
 extern const size_t rt_procs_count;
 
 /*
- * The newest variant of `name` that version `version` knows. With `per_thread`, of those with a per-thread default
- * stream if `name` has any. NULL with *status telling why. The table is sorted as above.
+ * The newest variant of `name` that version `version` knows. With `per_thread`, of those with a
+ * per-thread default stream if `name` has any. NULL with *status telling why. The table is sorted
+ * as above.
  */
-const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name, int version,
-                                   bool per_thread, CUdriverProcAddressQueryResult *status);
+const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name,
+                                   int version, bool per_thread,
+                                   CUdriverProcAddressQueryResult *status);
 
 /*
- * Whether the calling thread is in a cuGetExportTable that its caller found with cuGetProcAddress_v2. That came with 12.0:
- * runtimes from then on look functions up with it, older ones do not know it.
+ * Whether the calling thread is in a cuGetExportTable that its caller found with
+ * cuGetProcAddress_v2. That came with 12.0: runtimes from then on look functions up with it, older
+ * ones do not know it.
  */
 extern _Thread_local bool rt_table_for_12 __attribute__((tls_model("initial-exec")));
 
 /*
- * Before cuInit, for a name that the table lacks or (`known`) a version newer than it: a function that only the genuine
- * driver has (client/entry/late.h). NULL: what the table says is all there is. Weak: the table is of use without it.
+ * Before cuInit, for a name that the table lacks or (`known`) a version newer than it: a function
+ * that only the genuine driver has (client/entry/late.h). NULL: what the table says is all there
+ * is. Weak: the table is of use without it.
  */
-__attribute__((weak)) rt_proc_fn rt_proc_late(const char *name, int version, cuuint64_t flags, bool known);
+__attribute__((weak)) rt_proc_fn rt_proc_late(const char *name, int version, cuuint64_t flags,
+                                              bool known);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Writes the lines of the call printer. A line that is too long for its buffer is cut, so that printing neither
- * allocates nor fails; it goes out in one write, so that lines of several threads do not mix.
+ * Writes the lines of the call printer. A line that is too long for its buffer is cut, so that
+ * printing neither allocates nor fails; it goes out in one write, so that lines of several threads
+ * do not mix.
  */
 #include "client/entry/trace.h"
 
@@ -95,8 +96,8 @@ void rt_trace_str(struct rt_trace_line *l, const char *name, const char *value)
     put(l, "NULL");
 }
 
-void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value, const struct rt_trace_name *names,
-                   size_t count)
+void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value,
+                   const struct rt_trace_name *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (names[i].value == value) {

@@ -1,6 +1,7 @@
 /*
- * The call printer's pen: the generated table rt_api_trace (client/gen/trace.c) calls the table below it and then
- * writes one line per call to standard error, name, arguments as they are after the call, result and duration:
+ * The call printer's pen: the generated table rt_api_trace (client/gen/trace.c) calls the table
+ * below it and then writes one line per call to standard error, name, arguments as they are after
+ * the call, result and duration:
  *
  *   gmux 4242 cuMemAlloc_v2(*dptr=0x400000000000, bytesize=4096) = CUDA_SUCCESS <1.2us>
  *
@@ -36,8 +37,8 @@ void rt_trace_float(struct rt_trace_line *l, const char *name, double value);
 void rt_trace_str(struct rt_trace_line *l, const char *name, const char *value);
 /* As above, for a buffer of `size` bytes, which may lack a NUL. */
 void rt_trace_text(struct rt_trace_line *l, const char *name, const char *value, int64_t size);
-void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value, const struct rt_trace_name *names,
-                   size_t count);
+void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value,
+                   const struct rt_trace_name *names, size_t count);
 /* An argument that is not shown. */
 void rt_trace_struct(struct rt_trace_line *l, const char *name);
 /* Prints the line, errno untouched. */

@@ -1,5 +1,6 @@
 /*
- * Graphs as the program sees them: making, copying, asking for nodes and edges, changing edges. cuGraph*.
+ * Graphs as the program sees them: making, copying, asking for nodes and edges, changing edges.
+ * cuGraph*.
  */
 #include "client/gen/api.h"
 #include "client/graph/graph.h"
@@ -45,7 +46,8 @@ CUresult rt_cuGraphDestroy(CUgraph hGraph)
 static bool has_memory(const struct rt_graph *g)
 {
     gm_list_for_each (n, &g->nodes, struct rt_node, link)
-        if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+            n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
             return true;
     return false;
 }
@@ -74,15 +76,17 @@ static struct rt_node *find_copy(const struct rt_graph *g, CUgraphNode original)
     gm_list_for_each (n, &g->nodes, struct rt_node, link) {
         if (n->original == original)
             return n;
-        struct rt_node *inside =
-            n->params.type == CU_GRAPH_NODE_TYPE_GRAPH ? find_copy(n->params.child, original) : NULL;
+        struct rt_node *inside = n->params.type == CU_GRAPH_NODE_TYPE_GRAPH
+                                     ? find_copy(n->params.child, original)
+                                     : NULL;
         if (inside)
             return inside;
     }
     return NULL;
 }
 
-CUresult rt_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
+CUresult rt_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
+                                   CUgraph hClonedGraph)
 {
     int r = rt_enter_any();
     if (r)
@@ -187,14 +191,17 @@ static int list_edges(CUgraph handle, struct list *l)
 
 CUresult rt_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
 {
-    return list_edges(hGraph, &(struct list) { .nodes = from, .others = to, .plain = true, .count = numEdges });
+    return list_edges(
+        hGraph, &(struct list) { .nodes = from, .others = to, .plain = true, .count = numEdges });
 }
 
-CUresult rt_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
-                               size_t *numEdges)
+CUresult rt_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+                               CUgraphEdgeData *edgeData, size_t *numEdges)
 {
     return list_edges(
-        hGraph, &(struct list) { .nodes = from, .others = to, .data = edgeData, .plain = true, .count = numEdges });
+        hGraph,
+        &(struct list) {
+            .nodes = from, .others = to, .data = edgeData, .plain = true, .count = numEdges });
 }
 
 static int list_neighbours(CUgraphNode handle, struct list *l, bool incoming)
@@ -215,34 +222,41 @@ static int list_neighbours(CUgraphNode handle, struct list *l, bool incoming)
     return r;
 }
 
-CUresult rt_cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
-{
-    return list_neighbours(hNode, &(struct list) { .nodes = dependencies, .count = numDependencies }, true);
-}
-
-CUresult rt_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData,
-                                          size_t *numDependencies)
+CUresult rt_cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
+                                       size_t *numDependencies)
 {
     return list_neighbours(
-        hNode, &(struct list) { .nodes = dependencies, .data = edgeData, .count = numDependencies }, true);
+        hNode, &(struct list) { .nodes = dependencies, .count = numDependencies }, true);
 }
 
-CUresult rt_cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
-{
-    return list_neighbours(hNode, &(struct list) { .nodes = dependentNodes, .count = numDependentNodes }, false);
-}
-
-CUresult rt_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
-                                            size_t *numDependentNodes)
+CUresult rt_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
+                                          CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
     return list_neighbours(
-        hNode, &(struct list) { .nodes = dependentNodes, .data = edgeData, .count = numDependentNodes }, false);
+        hNode, &(struct list) { .nodes = dependencies, .data = edgeData, .count = numDependencies },
+        true);
+}
+
+CUresult rt_cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
+                                         size_t *numDependentNodes)
+{
+    return list_neighbours(
+        hNode, &(struct list) { .nodes = dependentNodes, .count = numDependentNodes }, false);
+}
+
+CUresult rt_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
+                                            CUgraphEdgeData *edgeData, size_t *numDependentNodes)
+{
+    return list_neighbours(
+        hNode,
+        &(struct list) { .nodes = dependentNodes, .data = edgeData, .count = numDependentNodes },
+        false);
 }
 
 /* --- edges ------------------------------------------------------------------------------------ */
 
-static int change_edge(const struct rt_graph *g, CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *data,
-                       bool add)
+static int change_edge(const struct rt_graph *g, CUgraphNode from, CUgraphNode to,
+                       const CUgraphEdgeData *data, bool add)
 {
     struct rt_node *a = rt_node_find(from), *b = rt_node_find(to);
     if (!a || !b || a->graph != g || b->graph != g)
@@ -251,8 +265,8 @@ static int change_edge(const struct rt_graph *g, CUgraphNode from, CUgraphNode t
 }
 
 /* All or, where one cannot be, none. */
-static int change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
-                        size_t count, bool add)
+static int change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+                        const CUgraphEdgeData *data, size_t count, bool add)
 {
     int r = rt_enter_any();
     if (r)
@@ -278,20 +292,22 @@ CUresult rt_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, cons
     return change_edges(hGraph, from, to, NULL, numDependencies, true);
 }
 
-CUresult rt_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-                                      const CUgraphEdgeData *edgeData, size_t numDependencies)
+CUresult rt_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+                                      const CUgraphNode *to, const CUgraphEdgeData *edgeData,
+                                      size_t numDependencies)
 {
     return change_edges(hGraph, from, to, edgeData, numDependencies, true);
 }
 
-CUresult rt_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-                                      size_t numDependencies)
+CUresult rt_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
+                                      const CUgraphNode *to, size_t numDependencies)
 {
     return change_edges(hGraph, from, to, NULL, numDependencies, false);
 }
 
-CUresult rt_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-                                         const CUgraphEdgeData *edgeData, size_t numDependencies)
+CUresult rt_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+                                         const CUgraphNode *to, const CUgraphEdgeData *edgeData,
+                                         size_t numDependencies)
 {
     return change_edges(hGraph, from, to, edgeData, numDependencies, false);
 }

@@ -1,9 +1,11 @@
 /*
- * The block is contiguous and in an order that respects all edges, whatever branches its records go to: put into one stream
- * it would be correct, too, and a device that knows graphs of its own can be given it as it is.
+ * The block is contiguous and in an order that respects all edges, whatever branches its records go
+ * to: put into one stream it would be correct, too, and a device that knows graphs of its own can
+ * be given it as it is.
  *
- * Pageable memory is read and written when the graph runs, not when it was made: such copies go through pinned memory
- * that the executable graph owns, and a function of ours in the place of a host function moves the bytes.
+ * Pageable memory is read and written when the graph runs, not when it was made: such copies go
+ * through pinned memory that the executable graph owns, and a function of ours in the place of a
+ * host function moves the bytes.
  */
 #include "client/graph/exec.h"
 
@@ -12,7 +14,8 @@
 
 /* --- pageable memory -------------------------------------------------------------------------- */
 
-static void move_rows(const struct rt_box *b, uint8_t *packed, uint64_t address, const struct rt_side *side, bool in)
+static void move_rows(const struct rt_box *b, uint8_t *packed, uint64_t address,
+                      const struct rt_side *side, bool in)
 {
     for (uint64_t z = 0; z < b->depth; z++)
         for (uint64_t y = 0; y < b->height; y++, packed += b->width) {
@@ -38,8 +41,10 @@ static void CUDA_CB copy_pageable(void *arg)
     const struct rt_staged *s = arg;
     for (uint64_t z = 0; z < s->box.depth; z++)
         for (uint64_t y = 0; y < s->box.height; y++)
-            memmove((void *)(uintptr_t)(s->box.dst.address + z * s->box.dst.slice + y * s->box.dst.pitch),
-                    (const void *)(uintptr_t)(s->box.src.address + z * s->box.src.slice + y * s->box.src.pitch),
+            memmove((void *)(uintptr_t)(s->box.dst.address + z * s->box.dst.slice +
+                                        y * s->box.dst.pitch),
+                    (const void *)(uintptr_t)(s->box.src.address + z * s->box.src.slice +
+                                              y * s->box.src.pitch),
                     s->box.width);
 }
 
@@ -54,13 +59,14 @@ static void staged_free_all(struct rt_exec_body *b)
     }
 }
 
-static int staged_create(struct rt_exec_body *b, const struct rt_box *box, bool pinned, struct rt_staged **out)
+static int staged_create(struct rt_exec_body *b, const struct rt_box *box, bool pinned,
+                         struct rt_staged **out)
 {
     struct rt_staged *s = calloc(1, sizeof(*s));
     int r = s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     if (s && pinned)
-        r = rt_request_alloc(rt_session, box->width * box->height * box->depth, 0, WIRE_MEMORY_KIND_HOST, 0,
-                             &s->memory);
+        r = rt_request_alloc(rt_session, box->width * box->height * box->depth, 0,
+                             WIRE_MEMORY_KIND_HOST, 0, &s->memory);
     if (r) {
         free(s);
         return r;
@@ -134,8 +140,8 @@ union copy_record {
 };
 
 /* The record of a node's copy, with memory elsewhere or in other pitches. */
-static void copy_record(const struct rt_params *p, const struct rt_box *box, uint64_t dst, uint64_t src,
-                        union copy_record *out)
+static void copy_record(const struct rt_params *p, const struct rt_box *box, uint64_t dst,
+                        uint64_t src, union copy_record *out)
 {
     if (!p->copy.array.head.size) {
         rt_copy_record(box, dst, src, &out->memory);
@@ -235,7 +241,8 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
     case CU_GRAPH_NODE_TYPE_MEMSET:
         if (n->params.fill.nowhere)
             return CUDA_ERROR_INVALID_VALUE;
-        return n->params.fill.record.width ? add_record(b, &n->params.fill.record.head, n) : CUDA_SUCCESS;
+        return n->params.fill.record.width ? add_record(b, &n->params.fill.record.head, n)
+                                           : CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_HOST:
         return add_call(b, n->params.host.fn, n->params.host.userData);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -342,7 +349,8 @@ bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
     const struct wire_record *record = NULL;
     if (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL && is_listed(b, n))
         record = &n->params.kernel.record->head;
-    else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMSET && n->params.fill.record.width && !n->params.fill.nowhere)
+    else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMSET && n->params.fill.record.width &&
+             !n->params.fill.nowhere)
         record = &n->params.fill.record.head;
     else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMCPY && plain_copy(&n->params, &copy))
         record = &copy.head;

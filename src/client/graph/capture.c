@@ -1,5 +1,6 @@
 /*
- * A stream's part in a capture has the nodes that its next node depends on; a node that is added takes their place.
+ * A stream's part in a capture has the nodes that its next node depends on; a node that is added
+ * takes their place.
  */
 #include "client/graph/capture.h"
 
@@ -46,7 +47,8 @@ static bool depends_on(const struct rt_stream_capture *sc, CUgraphNode node)
     return false;
 }
 
-static int depend(struct rt_stream_capture *sc, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count)
+static int depend(struct rt_stream_capture *sc, const CUgraphNode *nodes,
+                  const CUgraphEdgeData *edges, size_t count)
 {
     if (!room(sc, sc->count + count))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -101,7 +103,8 @@ int rt_capture_begin(struct rt_stream *st, struct rt_graph *graph, const CUgraph
 static bool joined(const struct rt_capture *c, const struct rt_stream_capture *origin)
 {
     gm_list_for_each (n, &c->graph->nodes, struct rt_node, link)
-        if (n->capture == c->id && !n->loose && n->out.count == 0 && !depends_on(origin, rt_node_handle(n)))
+        if (n->capture == c->id && !n->loose && n->out.count == 0 &&
+            !depends_on(origin, rt_node_handle(n)))
             return false;
     return true;
 }
@@ -143,8 +146,8 @@ static void mark_loose(const struct rt_stream_capture *sc, bool loose)
     }
 }
 
-int rt_capture_depend(struct rt_stream_capture *sc, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
-                      size_t count, bool set)
+int rt_capture_depend(struct rt_stream_capture *sc, const CUgraphNode *nodes,
+                      const CUgraphEdgeData *edges, size_t count, bool set)
 {
     for (size_t i = 0; i < count; i++) {
         const struct rt_node *n = rt_node_find(nodes[i]);
@@ -256,10 +259,13 @@ int rt_capture_host(struct rt_stream *st, CUhostFn fn, void *arg)
     return r ? r : add(st, &p);
 }
 
-int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags)
+int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops, unsigned count,
+                      unsigned flags)
 {
     struct rt_params p;
-    CUDA_BATCH_MEM_OP_NODE_PARAMS from = { .ctx = rt_context_handle(st->context), .count = count, .flags = flags };
+    CUDA_BATCH_MEM_OP_NODE_PARAMS from = { .ctx = rt_context_handle(st->context),
+                                           .count = count,
+                                           .flags = flags };
     from.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)ops;
     int r = rt_params_memops(&p, &from);
     return r ? r : add(st, &p); /* a wrong one spoils nothing */
@@ -269,7 +275,8 @@ static int add_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
 {
     struct rt_params p;
     CUDA_MEM_ALLOC_NODE_PARAMS m = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                    .location = { .type =
+                                                                      CU_MEM_LOCATION_TYPE_DEVICE,
                                                                   .id = st->context->device } },
                                      .bytesize = size };
     struct rt_stream_capture *sc;
@@ -323,11 +330,13 @@ int rt_capture_record(struct rt_stream *st, CUevent event, bool external)
 }
 
 /* Between a stream that captures, or does not yet, and a capture's event. */
-static int join(struct rt_stream *st, struct rt_stream_capture *sc, const struct rt_event_capture *ec)
+static int join(struct rt_stream *st, struct rt_stream_capture *sc,
+                const struct rt_event_capture *ec)
 {
     struct rt_capture *c = rt_capture_find(ec->id);
     if (!c)
-        return sc ? rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) : CUDA_ERROR_CAPTURED_EVENT;
+        return sc ? rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
+                  : CUDA_ERROR_CAPTURED_EVENT;
     if (c->invalidated)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (sc && sc->capture != c) {
@@ -356,7 +365,8 @@ int rt_capture_wait(struct rt_stream *st, CUevent event, bool external)
     else if (sc && sc->capture->invalidated)
         r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (external)
-        r = sc ? rt_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event) : CUDA_ERROR_ILLEGAL_STATE;
+        r = sc ? rt_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event)
+               : CUDA_ERROR_ILLEGAL_STATE;
     else if (ec)
         r = join(st, sc, ec);
     else

@@ -1,5 +1,6 @@
 /*
- * Stream capture: calls on a stream that captures become nodes of a graph. Who captures is stream/capture.h's.
+ * Stream capture: calls on a stream that captures become nodes of a graph. Who captures is
+ * stream/capture.h's.
  */
 #ifndef GMUX_CLIENT_GRAPH_CAPTURE_H
 #define GMUX_CLIENT_GRAPH_CAPTURE_H
@@ -17,7 +18,8 @@ int rt_capture_fill(struct rt_stream *st, const struct rt_fill *fill);
 int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out);
 int rt_capture_free(struct rt_stream *st, CUdeviceptr address);
 int rt_capture_host(struct rt_stream *st, CUhostFn fn, void *arg);
-int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
+int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops, unsigned count,
+                      unsigned flags);
 int rt_capture_record(struct rt_stream *st, CUevent event, bool external);
 int rt_capture_wait(struct rt_stream *st, CUevent event, bool external);
 void rt_capture_stream_ends(struct rt_stream *st);
@@ -31,7 +33,7 @@ int rt_capture_begin(struct rt_stream *st, struct rt_graph *graph, const CUgraph
                      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode);
 int rt_capture_end(struct rt_stream *st, struct rt_graph **out);
 /* Adds nodes to the part's dependencies, or sets them. */
-int rt_capture_depend(struct rt_stream_capture *sc, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
-                      size_t count, bool set);
+int rt_capture_depend(struct rt_stream_capture *sc, const CUgraphNode *nodes,
+                      const CUgraphEdgeData *edges, size_t count, bool set);
 
 #endif

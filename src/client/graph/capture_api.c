@@ -1,6 +1,6 @@
 /*
- * Stream capture as the program sees it: cuStreamBeginCapture*, cuStreamEndCapture, questions, modes. What the calls
- * between make of it is capture.c's.
+ * Stream capture as the program sees it: cuStreamBeginCapture*, cuStreamEndCapture, questions,
+ * modes. What the calls between make of it is capture.c's.
  */
 #include "client/gen/api.h"
 #include "client/graph/capture.h"
@@ -41,9 +41,10 @@ CUresult rt_cuStreamBeginCapture(CUstream hStream)
     return begin(hStream, NULL, false, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CUresult rt_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                        const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                        CUstreamCaptureMode mode)
+CUresult rt_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+                                        const CUgraphNode *dependencies,
+                                        const CUgraphEdgeData *dependencyData,
+                                        size_t numDependencies, CUstreamCaptureMode mode)
 {
     return begin(hStream, hGraph, true, dependencies, dependencyData, numDependencies, mode);
 }
@@ -114,14 +115,16 @@ CUresult rt_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *capture
     return get_info(hStream, &(struct info) { .status = captureStatus });
 }
 
-CUresult rt_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+CUresult rt_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                   cuuint64_t *id_out)
 {
     return get_info(hStream, &(struct info) { .status = captureStatus_out, .id = id_out });
 }
 
 /* Outside of a capture the other outputs are left as they are. */
-CUresult rt_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                      CUgraph *graph_out, const CUgraphNode **dependencies_out,
+CUresult rt_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                      cuuint64_t *id_out, CUgraph *graph_out,
+                                      const CUgraphNode **dependencies_out,
                                       size_t *numDependencies_out)
 {
     return get_info(hStream, &(struct info) { .status = captureStatus_out,
@@ -132,9 +135,11 @@ CUresult rt_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *c
                                               .lossy = true });
 }
 
-CUresult rt_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                      CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                      const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+CUresult rt_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                      cuuint64_t *id_out, CUgraph *graph_out,
+                                      const CUgraphNode **dependencies_out,
+                                      const CUgraphEdgeData **edgeData_out,
+                                      size_t *numDependencies_out)
 {
     return get_info(hStream, &(struct info) { .status = captureStatus_out,
                                               .id = id_out,
@@ -146,8 +151,8 @@ CUresult rt_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *c
 }
 
 CUresult rt_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-                                                 const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                                 unsigned int flags)
+                                                 const CUgraphEdgeData *dependencyData,
+                                                 size_t numDependencies, unsigned int flags)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -170,10 +175,11 @@ CUresult rt_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *
     return r;
 }
 
-CUresult rt_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
-                                              unsigned int flags)
+CUresult rt_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+                                              size_t numDependencies, unsigned int flags)
 {
-    return rt_cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, NULL, numDependencies, flags);
+    return rt_cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, NULL, numDependencies,
+                                                   flags);
 }
 
 CUresult rt_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

@@ -12,8 +12,9 @@
 #define BODIES_MAX 1024u
 
 struct rt_condition {
-    struct gm_list link;          /* all */
-    unsigned references;          /* the graph that it was made for, nodes, and nodes of graphs that are launched */
+    struct gm_list link; /* all */
+    unsigned references; /* the graph that it was made for, nodes, and nodes of graphs that are
+                            launched */
     const struct rt_graph *graph; /* NULL: it is gone */
     unsigned nodes;               /* the program's */
     uint64_t address;
@@ -54,11 +55,13 @@ static void unref(struct rt_condition *c)
     free(c);
 }
 
-static int condition_create(const struct rt_graph *g, uint32_t initial, bool assign, struct rt_condition **out)
+static int condition_create(const struct rt_graph *g, uint32_t initial, bool assign,
+                            struct rt_condition **out)
 {
     struct rt_condition *c = calloc(1, sizeof(*c));
-    int r = c ? rt_request_alloc(rt_session, sizeof(uint32_t), 0, WIRE_MEMORY_KIND_HOST, 0, &c->address)
-              : CUDA_ERROR_OUT_OF_MEMORY;
+    int r =
+        c ? rt_request_alloc(rt_session, sizeof(uint32_t), 0, WIRE_MEMORY_KIND_HOST, 0, &c->address)
+          : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         free(c);
         return r;
@@ -74,22 +77,25 @@ static int condition_create(const struct rt_graph *g, uint32_t initial, bool ass
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
-                                           unsigned int defaultLaunchValue, unsigned int flags)
+CUresult rt_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
+                                           CUcontext ctx, unsigned int defaultLaunchValue,
+                                           unsigned int flags)
 {
     static atomic_bool said;
     struct rt_condition *c;
     int r = rt_enter_any();
     if (r)
         return r;
-    if (!pHandle_out || (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) || (ctx && !rt_context_find(ctx, true)))
+    if (!pHandle_out || (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) ||
+        (ctx && !rt_context_find(ctx, true)))
         return CUDA_ERROR_INVALID_VALUE;
     if (rt_session->memory_apart)
         return rt_not_supported("a conditional node", &said);
     rt_graph_lock();
     const struct rt_graph *g = rt_graph_find(hGraph);
-    r = g && !g->inner ? condition_create(g, defaultLaunchValue, flags & CU_GRAPH_COND_ASSIGN_DEFAULT, &c)
-                       : CUDA_ERROR_INVALID_VALUE;
+    r = g && !g->inner
+            ? condition_create(g, defaultLaunchValue, flags & CU_GRAPH_COND_ASSIGN_DEFAULT, &c)
+            : CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
         *pHandle_out = c->address;
     rt_graph_unlock();
@@ -154,17 +160,20 @@ void rt_conditional_finish(struct rt_conditional *c)
 int rt_params_conditional(struct rt_params *p, const CUDA_CONDITIONAL_NODE_PARAMS *from)
 {
     struct rt_condition *condition = find(from->handle);
-    if (!condition || condition->nodes || !kind_ok(from) || (from->ctx && !rt_context_find(from->ctx, true)))
+    if (!condition || condition->nodes || !kind_ok(from) ||
+        (from->ctx && !rt_context_find(from->ctx, true)))
         return CUDA_ERROR_INVALID_VALUE;
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
                               .conditional = { .condition = ref(condition),
                                                .kind = from->type,
                                                .count = from->size,
-                                               .bodies = calloc(from->size, sizeof(struct rt_graph *)),
+                                               .bodies =
+                                                   calloc(from->size, sizeof(struct rt_graph *)),
                                                .handles = calloc(from->size, sizeof(CUgraph)),
                                                .ctx = from->ctx } };
     condition->nodes++;
-    int r = p->conditional.bodies && p->conditional.handles ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    int r =
+        p->conditional.bodies && p->conditional.handles ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned i = 0; i < from->size && r == CUDA_SUCCESS; i++)
         r = rt_graph_create(&p->conditional.bodies[i]);
     for (unsigned i = 0; i < from->size && r == CUDA_SUCCESS; i++)
@@ -204,16 +213,18 @@ static void run_free(struct rt_conditional_run *run)
     free(run);
 }
 
-int rt_conditional_prepare(struct rt_exec_body *b, const struct rt_conditional *c, struct rt_conditional_run **out)
+int rt_conditional_prepare(struct rt_exec_body *b, const struct rt_conditional *c,
+                           struct rt_conditional_run **out)
 {
     struct rt_conditional_run *run = calloc(1, sizeof(*run));
     if (!run)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *run = (struct rt_conditional_run) { .owner = b,
-                                         .condition = ref(c->condition),
-                                         .kind = c->kind,
-                                         .count = c->count,
-                                         .bodies = calloc(c->count, sizeof(struct rt_exec_body *)) };
+    *run =
+        (struct rt_conditional_run) { .owner = b,
+                                      .condition = ref(c->condition),
+                                      .kind = c->kind,
+                                      .count = c->count,
+                                      .bodies = calloc(c->count, sizeof(struct rt_exec_body *)) };
     int r = run->bodies ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned i = 0; i < c->count && r == CUDA_SUCCESS; i++)
         r = rt_exec_body_create(c->bodies[i], &run->bodies[i]);
@@ -239,7 +250,8 @@ void rt_conditional_free_all(struct rt_exec_body *b)
 int rt_conditional_ready(struct rt_exec_body *b, struct rt_context *c)
 {
     int r = CUDA_SUCCESS;
-    for (struct rt_conditional_run *run = b->conditionals; run && r == CUDA_SUCCESS; run = run->next) {
+    for (struct rt_conditional_run *run = b->conditionals; run && r == CUDA_SUCCESS;
+         run = run->next) {
         struct rt_stream *st = rt_object_find(&rt_streams, run->stream);
         if (st && st->context == c)
             continue;
@@ -253,7 +265,8 @@ int rt_conditional_ready(struct rt_exec_body *b, struct rt_context *c)
 int rt_conditional_begin(const struct rt_exec_body *b, struct rt_stream *st)
 {
     int r = CUDA_SUCCESS;
-    for (const struct rt_conditional_run *run = b->conditionals; run && r == CUDA_SUCCESS; run = run->next) {
+    for (const struct rt_conditional_run *run = b->conditionals; run && r == CUDA_SUCCESS;
+         run = run->next) {
         const struct wire_rec_fill fill = { .head.op = WIRE_OP_FILL,
                                             .dst = run->condition->address,
                                             .pitch = sizeof(uint32_t),

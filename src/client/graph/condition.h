@@ -1,8 +1,9 @@
 /*
- * Conditional nodes: graphs of their own that run if a value says so, or as long as it does. A handle is the address of its
- * value, a word of pinned memory that kernels write (cudaGraphSetConditional). When a launch comes to such a node, its stream stops at a
- * gate; a thread of ours looks at the value, launches a body beside it, waits for that, and looks again where the
- * node is a loop; then the gate opens. Software and null device only (docs/adr/0019).
+ * Conditional nodes: graphs of their own that run if a value says so, or as long as it does. A
+ * handle is the address of its value, a word of pinned memory that kernels write
+ * (cudaGraphSetConditional). When a launch comes to such a node, its stream stops at a gate; a
+ * thread of ours looks at the value, launches a body beside it, waits for that, and looks again
+ * where the node is a loop; then the gate opens. Software and null device only (docs/adr/0019).
  *
  * All under the graph lock, but where a function says otherwise.
  */
@@ -54,11 +55,13 @@ bool rt_graph_has_conditions(const struct rt_graph *g);
 bool rt_graph_has_idle_condition(const struct rt_graph *g);
 
 /* CUresult. Prepares a node of `b`. */
-int rt_conditional_prepare(struct rt_exec_body *b, const struct rt_conditional *c, struct rt_conditional_run **out);
+int rt_conditional_prepare(struct rt_exec_body *b, const struct rt_conditional *c,
+                           struct rt_conditional_run **out);
 void rt_conditional_free_all(struct rt_exec_body *b);
 /* Before a launch in this context, outside of the queue. CUresult. */
 int rt_conditional_ready(struct rt_exec_body *b, struct rt_context *c);
-/* Within the queue: sets values that a launch begins with, in it and in its bodies; stops at a node. CUresult. */
+/* Within the queue: sets values that a launch begins with, in it and in its bodies; stops at a
+ * node. CUresult. */
 int rt_conditional_begin(const struct rt_exec_body *b, struct rt_stream *st);
 int rt_conditional_put(struct rt_conditional_run *run, struct rt_stream *st);
 

@@ -8,11 +8,16 @@
 #include "client/graph/graph.h"
 
 static const char *const names[] = {
-    [CU_GRAPH_NODE_TYPE_KERNEL] = "kernel",         [CU_GRAPH_NODE_TYPE_MEMCPY] = "memcpy",
-    [CU_GRAPH_NODE_TYPE_MEMSET] = "memset",         [CU_GRAPH_NODE_TYPE_HOST] = "host",
-    [CU_GRAPH_NODE_TYPE_GRAPH] = "graph",           [CU_GRAPH_NODE_TYPE_EMPTY] = "empty",
-    [CU_GRAPH_NODE_TYPE_WAIT_EVENT] = "event wait", [CU_GRAPH_NODE_TYPE_EVENT_RECORD] = "event record",
-    [CU_GRAPH_NODE_TYPE_MEM_ALLOC] = "alloc",       [CU_GRAPH_NODE_TYPE_MEM_FREE] = "free",
+    [CU_GRAPH_NODE_TYPE_KERNEL] = "kernel",
+    [CU_GRAPH_NODE_TYPE_MEMCPY] = "memcpy",
+    [CU_GRAPH_NODE_TYPE_MEMSET] = "memset",
+    [CU_GRAPH_NODE_TYPE_HOST] = "host",
+    [CU_GRAPH_NODE_TYPE_GRAPH] = "graph",
+    [CU_GRAPH_NODE_TYPE_EMPTY] = "empty",
+    [CU_GRAPH_NODE_TYPE_WAIT_EVENT] = "event wait",
+    [CU_GRAPH_NODE_TYPE_EVENT_RECORD] = "event record",
+    [CU_GRAPH_NODE_TYPE_MEM_ALLOC] = "alloc",
+    [CU_GRAPH_NODE_TYPE_MEM_FREE] = "free",
 };
 
 static bool wants(unsigned flags, unsigned flag)
@@ -22,11 +27,13 @@ static bool wants(unsigned flags, unsigned flag)
 
 static void print_kernel(FILE *f, const struct rt_kernel *k, bool shape)
 {
-    const struct rt_function *function = rt_function_find(k->func ? (void *)k->func : (void *)k->kern);
+    const struct rt_function *function =
+        rt_function_find(k->func ? (void *)k->func : (void *)k->kern);
     fprintf(f, "\\n%s", function ? function->entry->name : "?");
     if (shape)
-        fprintf(f, "\\n%u,%u,%u x %u,%u,%u, %u bytes", k->record->grid_x, k->record->grid_y, k->record->grid_z,
-                k->record->block_x, k->record->block_y, k->record->block_z, k->record->shared_bytes);
+        fprintf(f, "\\n%u,%u,%u x %u,%u,%u, %u bytes", k->record->grid_x, k->record->grid_y,
+                k->record->grid_z, k->record->block_x, k->record->block_y, k->record->block_z,
+                k->record->shared_bytes);
 }
 
 static void print_label(FILE *f, const struct rt_params *p, unsigned flags)
@@ -37,9 +44,11 @@ static void print_label(FILE *f, const struct rt_params *p, unsigned flags)
         break;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS))
-            fprintf(f, "\\n%#llx to %#llx, %llu x %llu x %llu", (unsigned long long)p->copy.box.src.address,
-                    (unsigned long long)p->copy.box.dst.address, (unsigned long long)p->copy.box.width,
-                    (unsigned long long)p->copy.box.height, (unsigned long long)p->copy.box.depth);
+            fprintf(f, "\\n%#llx to %#llx, %llu x %llu x %llu",
+                    (unsigned long long)p->copy.box.src.address,
+                    (unsigned long long)p->copy.box.dst.address,
+                    (unsigned long long)p->copy.box.width, (unsigned long long)p->copy.box.height,
+                    (unsigned long long)p->copy.box.depth);
         break;
     case CU_GRAPH_NODE_TYPE_MEMSET:
         if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS))

@@ -1,6 +1,6 @@
 /*
- * An executable graph that is destroyed while it runs waits among the dead for its end; they are looked through whenever
- * one is made or destroyed.
+ * An executable graph that is destroyed while it runs waits among the dead for its end; they are
+ * looked through whenever one is made or destroyed.
  */
 #include "client/graph/exec.h"
 
@@ -15,7 +15,8 @@ static struct gm_list dead = { &dead, &dead };
 
 bool rt_exec_idle(const struct rt_exec_body *b)
 {
-    if ((b->last_seq && !rt_lane_done(rt_session, b->last_number, b->last_seq)) || atomic_load(&b->running))
+    if ((b->last_seq && !rt_lane_done(rt_session, b->last_number, b->last_seq)) ||
+        atomic_load(&b->running))
         return false;
     for (const struct rt_conditional_run *run = b->conditionals; run; run = run->next)
         for (unsigned i = 0; i < run->count; i++)
@@ -125,8 +126,8 @@ static int check_handles(const struct rt_exec_body *b)
     return CUDA_SUCCESS;
 }
 
-/* What is allocated already cannot be allocated again, unless the graph was made so that it frees it first. What has gone
- * with its context cannot be used at all. */
+/* What is allocated already cannot be allocated again, unless the graph was made so that it frees
+ * it first. What has gone with its context cannot be used at all. */
 static int check_memory(const struct rt_exec_body *b, uint64_t flags)
 {
     bool again = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
@@ -163,7 +164,7 @@ static int wait_event(CUevent event, struct rt_stream *st)
 /* The streams of a launch; those behind the first are the context's, for all its graphs. */
 struct branches {
     struct rt_stream *at[RT_GRAPH_BRANCHES];
-    bool elsewhere;        /* the first of them is not the launch's stream, whose device is another one */
+    bool elsewhere; /* the first of them is not the launch's stream, whose device is another one */
     uint32_t start_number; /* where the launch begins */
     uint64_t start_seq;
 };
@@ -205,14 +206,16 @@ static int put_memops(const struct rt_memops *m, struct rt_stream *st)
     return r;
 }
 
-static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struct branches *branches)
+static int put_step(struct rt_exec_body *b, const struct rt_step *s,
+                    const struct branches *branches)
 {
     struct rt_stream *st = branches->at[s->branch];
     switch (s->kind) {
     case RT_STEP_START:
         return rt_queue_put_wait(st, branches->start_number, branches->start_seq);
     case RT_STEP_WAIT:
-        return rt_queue_put_wait(st, branches->at[b->items[s->item].branch]->number, b->marks[s->item]);
+        return rt_queue_put_wait(st, branches->at[b->items[s->item].branch]->number,
+                                 b->marks[s->item]);
     case RT_STEP_MARK:
         b->marks[s->item] = st->number < TP_STREAMS ? rt_lane_issued(rt_session, st->number) : 0;
         return CUDA_SUCCESS;
@@ -257,7 +260,8 @@ static int launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, 
     for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
         r = put_step(b, &b->steps[i], &branches);
     if (r == CUDA_SUCCESS && branches.elsewhere)
-        r = rt_queue_put_wait(st, branches.at[0]->number, rt_lane_issued(rt_session, branches.at[0]->number));
+        r = rt_queue_put_wait(st, branches.at[0]->number,
+                              rt_lane_issued(rt_session, branches.at[0]->number));
     if (st->number < TP_STREAMS) {
         b->last_number = st->number;
         b->last_seq = rt_lane_issued(rt_session, st->number);
@@ -284,7 +288,9 @@ struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original)
 {
     const struct rt_by_original key = { original, NULL };
     const struct rt_by_original *found =
-        original ? bsearch(&key, e->body->index, e->body->index_count, sizeof(key), compare_originals) : NULL;
+        original
+            ? bsearch(&key, e->body->index, e->body->index_count, sizeof(key), compare_originals)
+            : NULL;
     return found ? found->node : NULL;
 }
 
@@ -304,7 +310,8 @@ static bool is_nowhere(const struct rt_params *p)
 /* A kernel stays on its device: its branch is there. */
 static bool same_device(const struct rt_params *a, const struct rt_params *b)
 {
-    return a->type != CU_GRAPH_NODE_TYPE_KERNEL || rt_kernel_device(&a->kernel) == rt_kernel_device(&b->kernel);
+    return a->type != CU_GRAPH_NODE_TYPE_KERNEL ||
+           rt_kernel_device(&a->kernel) == rt_kernel_device(&b->kernel);
 }
 
 /* As documented: rows of bytes may become longer, rectangles stay what they are. */
@@ -318,7 +325,8 @@ static bool same_rectangle(const struct rt_params *a, const struct rt_params *b)
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
 {
     if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH ||
-        params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL || !same_device(&n->params, params) || is_nowhere(params)) {
+        params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL || !same_device(&n->params, params) ||
+        is_nowhere(params)) {
         rt_params_finish(params);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -344,7 +352,8 @@ int rt_exec_enable(struct rt_exec *e, struct rt_node *n, bool enabled)
     return rt_block_build(e->body);
 }
 
-static bool same_dependencies(const struct rt_node *a, const struct rt_node *b, struct rt_node **pairs)
+static bool same_dependencies(const struct rt_node *a, const struct rt_node *b,
+                              struct rt_node **pairs)
 {
     if (a->in.count != b->in.count)
         return false;
@@ -359,8 +368,8 @@ static bool same_dependencies(const struct rt_node *a, const struct rt_node *b, 
     return true;
 }
 
-static int differ(CUgraphExecUpdateResultInfo *why, CUgraphExecUpdateResult result, const struct rt_node *mine,
-                  const struct rt_node *from)
+static int differ(CUgraphExecUpdateResultInfo *why, CUgraphExecUpdateResult result,
+                  const struct rt_node *mine, const struct rt_node *from)
 {
     *why = (CUgraphExecUpdateResultInfo) { .result = result,
                                            .errorNode = mine ? mine->original : NULL,
@@ -368,10 +377,12 @@ static int differ(CUgraphExecUpdateResultInfo *why, CUgraphExecUpdateResult resu
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-static int compare_node(const struct rt_node *mine, const struct rt_node *from, CUgraphExecUpdateResultInfo *why);
+static int compare_node(const struct rt_node *mine, const struct rt_node *from,
+                        CUgraphExecUpdateResultInfo *why);
 
 /* Nodes are paired in the order they were made in. */
-static int compare(const struct rt_graph *g, const struct rt_graph *from, CUgraphExecUpdateResultInfo *why)
+static int compare(const struct rt_graph *g, const struct rt_graph *from,
+                   CUgraphExecUpdateResultInfo *why)
 {
     uint32_t i = 0;
     int r = CUDA_SUCCESS;
@@ -404,7 +415,8 @@ static bool same_memory(const struct rt_params *a, const struct rt_params *b)
            a->memory.memory == b->memory.memory;
 }
 
-static int compare_node(const struct rt_node *mine, const struct rt_node *from, CUgraphExecUpdateResultInfo *why)
+static int compare_node(const struct rt_node *mine, const struct rt_node *from,
+                        CUgraphExecUpdateResultInfo *why)
 {
     if (mine->params.type != from->params.type)
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine, from);
@@ -414,12 +426,14 @@ static int compare_node(const struct rt_node *mine, const struct rt_node *from, 
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, mine, from);
     if (!same_memory(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine, NULL);
-    return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH ? compare(mine->params.child, from->params.child, why)
-                                                         : CUDA_SUCCESS;
+    return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH
+               ? compare(mine->params.child, from->params.child, why)
+               : CUDA_SUCCESS;
 }
 
 /* After compare(). */
-static int assign(struct rt_exec_body *b, struct rt_graph *g, const struct rt_graph *from, bool *rebuild)
+static int assign(struct rt_exec_body *b, struct rt_graph *g, const struct rt_graph *from,
+                  bool *rebuild)
 {
     struct gm_list *at = g->nodes.next;
     int r = CUDA_SUCCESS;
@@ -429,7 +443,8 @@ static int assign(struct rt_exec_body *b, struct rt_graph *g, const struct rt_gr
         at = at->next;
         if (n->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
             r = assign(b, mine->params.child, n->params.child, rebuild);
-        else if ((r = rt_params_clone(&params, &n->params)) == CUDA_SUCCESS && !replace(b, mine, &params))
+        else if ((r = rt_params_clone(&params, &n->params)) == CUDA_SUCCESS &&
+                 !replace(b, mine, &params))
             *rebuild = true;
         if (r)
             break;

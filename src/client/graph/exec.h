@@ -1,6 +1,7 @@
 /*
- * Executable graphs: a copy of a graph whose nodes are put into order, and whose work lies ready as one block of ring
- * records. What is no record (host functions, events) stands in the list of steps between runs of records.
+ * Executable graphs: a copy of a graph whose nodes are put into order, and whose work lies ready as
+ * one block of ring records. What is no record (host functions, events) stands in the list of steps
+ * between runs of records.
  *
  * All under the graph lock.
  */
@@ -16,8 +17,8 @@ struct rt_item {
     struct rt_node *node; /* NULL: nothing to do */
     uint32_t branch;
     uint32_t waits_at, waits_count; /* in body->waits: what it waits for in other branches */
-    bool first;                     /* the first of its branch, with nothing before it but the launch itself */
-    bool marked;                    /* something waits for it */
+    bool first;  /* the first of its branch, with nothing before it but the launch itself */
+    bool marked; /* something waits for it */
 };
 
 enum rt_step_kind {
@@ -113,8 +114,8 @@ bool rt_exec_idle(const struct rt_exec_body *b);
 
 /* --- order and branches (graph/order.c) ------------------------------------------------------- */
 
-/* Fills in order, index, items, waits, joins and branches from b->graph; order and index have room for all nodes.
- * CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
+/* Fills in order, index, items, waits, joins and branches from b->graph; order and index have room
+ * for all nodes. CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
 int rt_order_make(struct rt_exec_body *b);
 void rt_order_finish(struct rt_exec_body *b);
 
@@ -122,7 +123,8 @@ void rt_order_finish(struct rt_exec_body *b);
 
 /* Makes block and steps of b->items. CUresult. */
 int rt_block_build(struct rt_exec_body *b);
-/* A node's parameters are others: puts its record in the place of the old one; false if it must be built again. */
+/* A node's parameters are others: puts its record in the place of the old one; false if it must be
+ * built again. */
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n);
 void rt_block_finish(struct rt_exec_body *b);
 
@@ -132,24 +134,29 @@ void rt_block_finish(struct rt_exec_body *b);
 int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **out);
 /* Its memory goes when what was launched is done. */
 void rt_exec_destroy(struct rt_exec *e);
-/* Puts it into the ring, behind its last launch and what `st` holds, which does not capture. CUresult. */
+/* Puts it into the ring, behind its last launch and what `st` holds, which does not capture.
+ * CUresult. */
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
 
-/* What it consists of, for conditional nodes: made, freed when idle, launched without what only a whole launch does. */
+/* What it consists of, for conditional nodes: made, freed when idle, launched without what only a
+ * whole launch does. */
 int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out);
 void rt_exec_body_free(struct rt_exec_body *b);
 int rt_exec_body_launch(struct rt_exec_body *b, struct rt_stream *st);
 
-/* Its copy of a node of the graph it was made from, or of a child graph of that; NULL if there is none. */
+/* Its copy of a node of the graph it was made from, or of a child graph of that; NULL if there is
+ * none. */
 struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original);
-/* Takes over `params` (they are finished on failure, too) for the launches to come. CUDA_ERROR_INVALID_VALUE: a node
- * of another kind. */
+/* Takes over `params` (they are finished on failure, too) for the launches to come.
+ * CUDA_ERROR_INVALID_VALUE: a node of another kind. */
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params);
 int rt_exec_enable(struct rt_exec *e, struct rt_node *n, bool enabled);
-/* A child graph node: its nodes are to do what those of `from` do. CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: they differ in
- * more. */
+/* A child graph node: its nodes are to do what those of `from` do.
+ * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: they differ in more. */
 int rt_exec_set_child(struct rt_exec *e, struct rt_node *n, const struct rt_graph *from);
-/* All nodes are to do what those of `from` do. CUresult: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE with the reason. */
-int rt_exec_update(struct rt_exec *e, const struct rt_graph *from, CUgraphExecUpdateResultInfo *why);
+/* All nodes are to do what those of `from` do. CUresult: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE with
+ * the reason. */
+int rt_exec_update(struct rt_exec *e, const struct rt_graph *from,
+                   CUgraphExecUpdateResultInfo *why);
 
 #endif

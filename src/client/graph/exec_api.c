@@ -7,15 +7,17 @@
 #include "client/graph/capture.h"
 #include "client/graph/exec.h"
 
-#define FLAGS_KNOWN                                                                                                  \
-    ((uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |                \
-     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+#define FLAGS_KNOWN                                                                                \
+    ((uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                                   \
+     CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |              \
+     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 /* Memory that a graph allocates is there once. */
 static bool allocates(const struct rt_graph *g)
 {
     gm_list_for_each (n, &g->nodes, struct rt_node, link)
-        if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+            n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
             return true;
     return false;
 }
@@ -53,14 +55,15 @@ static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
     return r;
 }
 
-CUresult rt_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+CUresult rt_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                        unsigned long long flags)
 {
     return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE
                                                       : instantiate(phGraphExec, hGraph, flags);
 }
 
-CUresult rt_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-                                  size_t bufferSize)
+CUresult rt_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                  CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
     if (phErrorNode)
         *phErrorNode = NULL;
@@ -69,8 +72,8 @@ CUresult rt_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgr
     return instantiate(phGraphExec, hGraph, 0);
 }
 
-CUresult rt_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-                               size_t bufferSize)
+CUresult rt_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                               char *logBuffer, size_t bufferSize)
 {
     return rt_cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
@@ -83,7 +86,9 @@ CUresult rt_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGrap
     struct rt_context *c;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = p->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? rt_enter_stream(p->hUploadStream, &c, &st) : CUDA_SUCCESS;
+    int r = p->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
+                ? rt_enter_stream(p->hUploadStream, &c, &st)
+                : CUDA_SUCCESS;
     r = r ? r : instantiate(phGraphExec, hGraph, p->flags);
     p->hErrNode_out = NULL;
     p->result_out = r == CUDA_SUCCESS               ? CUDA_GRAPH_INSTANTIATE_SUCCESS
@@ -198,8 +203,8 @@ CUresult rt_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
     return rt_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &k);
 }
 
-CUresult rt_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
-                                           CUcontext ctx)
+CUresult rt_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
     struct rt_params p;
     int r = enter(copyParams);
@@ -209,7 +214,8 @@ CUresult rt_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 }
 
 CUresult rt_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                           const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+                                           const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+                                           CUcontext ctx)
 {
     struct rt_params p;
     int r = enter(memsetParams);
@@ -239,17 +245,20 @@ static int set_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, C
     return set(exec, node, &p, r ? r : rt_params_event(&p, type, event));
 }
 
-CUresult rt_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+CUresult rt_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                               CUevent event)
 {
     return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
-CUresult rt_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+CUresult rt_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                             CUevent event)
 {
     return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
-CUresult rt_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+CUresult rt_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                               CUgraph childGraph)
 {
     int r = rt_enter_any();
     if (r)
@@ -263,14 +272,15 @@ CUresult rt_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
     return r;
 }
 
-CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                     CUgraphNodeParams *nodeParams)
 {
     struct rt_params p;
     int r = enter(nodeParams);
     if (r == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
         return rt_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
-    if (r == CUDA_SUCCESS &&
-        (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE))
+    if (r == CUDA_SUCCESS && (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+                              nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE))
         r = CUDA_ERROR_INVALID_VALUE;
     return set(hGraphExec, hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
 }
@@ -281,7 +291,8 @@ CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, 
 static struct rt_node *find_switched(const struct rt_exec *e, CUgraphNode node)
 {
     struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
-    return n && (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL || n->params.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+    return n && (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL ||
+                 n->params.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
                  n->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
                ? n
                : NULL;
@@ -300,7 +311,8 @@ CUresult rt_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, uns
     return r;
 }
 
-CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                  unsigned int *isEnabled)
 {
     int r = rt_enter_any();
     if (r)
@@ -318,7 +330,8 @@ CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, uns
 
 /* --- update ----------------------------------------------------------------------------------- */
 
-CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                                 CUgraphExecUpdateResultInfo *resultInfo)
 {
     int r = rt_enter_any();
     if (r)

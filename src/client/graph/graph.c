@@ -1,6 +1,6 @@
 /*
- * Nodes and edges. An edge stands in both its nodes, in the order in which edges were added, which is the order the
- * program gets them back in.
+ * Nodes and edges. An edge stands in both its nodes, in the order in which edges were added, which
+ * is the order the program gets them back in.
  */
 #include "client/graph/graph.h"
 
@@ -38,7 +38,8 @@ static bool edges_room(struct rt_edges *e)
     return true;
 }
 
-static struct rt_edge *edges_find(const struct rt_edges *e, const struct rt_node *node, const CUgraphEdgeData *data)
+static struct rt_edge *edges_find(const struct rt_edges *e, const struct rt_node *node,
+                                  const CUgraphEdgeData *data)
 {
     for (uint32_t i = 0; i < e->count; i++)
         if (e->at[i].node == node && (!data || rt_edge_data_equal(&e->at[i].data, data)))
@@ -65,7 +66,8 @@ int rt_edge_add(struct rt_node *from, struct rt_node *to, const CUgraphEdgeData 
 {
     static const CUgraphEdgeData plain;
     data = data ? data : &plain;
-    if (from->graph != to->graph || from == to || !rt_edge_data_ok(data) || edges_find(&to->in, from, data))
+    if (from->graph != to->graph || from == to || !rt_edge_data_ok(data) ||
+        edges_find(&to->in, from, data))
         return CUDA_ERROR_INVALID_VALUE;
     if (!edges_room(&from->out) || !edges_room(&to->in))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -91,7 +93,8 @@ static void node_unlink(struct rt_node *n)
     while (n->in.count)
         (void)rt_edge_remove(n->in.at[n->in.count - 1].node, n, &n->in.at[n->in.count - 1].data);
     while (n->out.count)
-        (void)rt_edge_remove(n, n->out.at[n->out.count - 1].node, &n->out.at[n->out.count - 1].data);
+        (void)rt_edge_remove(n, n->out.at[n->out.count - 1].node,
+                             &n->out.at[n->out.count - 1].data);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -119,7 +122,8 @@ int rt_node_create(struct rt_graph *g, struct rt_params *params, const CUgraphNo
     n->params = *params;
     if (n->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
         n->params.child->parent = n;
-    for (unsigned i = 0; n->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && i < n->params.conditional.count; i++)
+    for (unsigned i = 0;
+         n->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && i < n->params.conditional.count; i++)
         n->params.conditional.bodies[i]->parent = n;
     gm_list_append(&g->nodes, &n->link);
     g->count++;

@@ -1,12 +1,14 @@
 /*
- * graph/: work that is put together first and launched later. It owns graphs, their nodes and memory, executable graphs,
- * and the nodes that captures make. It calls module and what is below that.
+ * graph/: work that is put together first and launched later. It owns graphs, their nodes and
+ * memory, executable graphs, and the nodes that captures make. It calls module and what is below
+ * that.
  *
- * Graphs. A graph is this process's object: nodes with their parameters, and edges. Neither server nor executor hears of
- * it before it is launched. An executable graph (graph/exec.h) is a copy of one with its work put into order.
+ * Graphs. A graph is this process's object: nodes with their parameters, and edges. Neither server
+ * nor executor hears of it before it is launched. An executable graph (graph/exec.h) is a copy of
+ * one with its work put into order.
  *
- * One lock covers all graphs, nodes, executable graphs and captures; every function here wants it held unless it says
- * otherwise. It comes before the ring's lock.
+ * One lock covers all graphs, nodes, executable graphs and captures; every function here wants it
+ * held unless it says otherwise. It comes before the ring's lock.
  */
 #ifndef GMUX_CLIENT_GRAPH_GRAPH_H
 #define GMUX_CLIENT_GRAPH_GRAPH_H
@@ -54,7 +56,8 @@ struct rt_graph {
     uint32_t count;
     struct rt_node *parent; /* the node that it is the child graph of */
     bool inner;             /* an executable graph's: no program has its handle */
-    bool capturing;         /* a capture that began without a graph adds to it; the program's only when that ends */
+    bool capturing; /* a capture that began without a graph adds to it; the program's only when that
+                       ends */
     CUgraph original;
     CUgraphExec instance; /* the last one made of it */
     struct rt_retained *retained;
@@ -94,11 +97,12 @@ static inline CUgraphNode rt_node_handle(const struct rt_node *n)
 int rt_graph_create(struct rt_graph **out);
 /* With all nodes and what they own. NULL is allowed. */
 void rt_graph_destroy(struct rt_graph *g);
-/* A copy with copies of nodes, in the same order, edges, child graphs and references to user objects. CUresult. */
+/* A copy with copies of nodes, in the same order, edges, child graphs and references to user
+ * objects. CUresult. */
 int rt_graph_clone(const struct rt_graph *g, struct rt_graph **out);
 
-/* A node that takes over `params` (they are finished on failure, too), behind the nodes in `dependencies`; `edges` is
- * NULL or has their data. CUresult. */
+/* A node that takes over `params` (they are finished on failure, too), behind the nodes in
+ * `dependencies`; `edges` is NULL or has their data. CUresult. */
 int rt_node_create(struct rt_graph *g, struct rt_params *params, const CUgraphNode *dependencies,
                    const CUgraphEdgeData *edges, size_t count, struct rt_node **out);
 void rt_node_destroy(struct rt_node *n);
@@ -113,8 +117,8 @@ static inline bool rt_edge_data_equal(const CUgraphEdgeData *a, const CUgraphEdg
     return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type;
 }
 
-/* The graph's own nodes (not those of child graphs) in an order that respects the edges, otherwise in order of their
- * making; `out` has room for all. False: there is a cycle. */
+/* The graph's own nodes (not those of child graphs) in an order that respects the edges, otherwise
+ * in order of their making; `out` has room for all. False: there is a cycle. */
 bool rt_graph_sort(const struct rt_graph *g, struct rt_node **out);
 
 /* --- user objects (graph/object.c) ------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /*
- * One allocation of the server's each: a program has few of them. A node gets the memory of an earlier one of its graph,
- * if that was as large and is freed by nodes that this one comes after.
+ * One allocation of the server's each: a program has few of them. A node gets the memory of an
+ * earlier one of its graph, if that was as large and is freed by nodes that this one comes after.
  */
 #include "client/graph/memory.h"
 
@@ -43,7 +43,8 @@ static void set_used(struct rt_graph_memory *m, bool is_used)
     b->used_high = GM_MAX(b->used, b->used_high);
 }
 
-int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out)
+int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size,
+                           struct rt_graph_memory **out)
 {
     struct rt_graph_memory *m = calloc(1, sizeof(*m));
     if (!m)
@@ -178,7 +179,8 @@ int rt_graph_memory_free(uint64_t address, uint32_t number, uint64_t seq)
 
 /* --- memory that a graph has freed ------------------------------------------------------------ */
 
-static void visit(struct rt_node *n, const struct rt_graph *g, struct rt_node **stack, uint32_t *depth)
+static void visit(struct rt_node *n, const struct rt_graph *g, struct rt_node **stack,
+                  uint32_t *depth)
 {
     if (!n || n->graph != g || n->waiting)
         return;
@@ -208,7 +210,8 @@ static bool mark_ancestors(const struct rt_graph *g, const CUgraphNode *dependen
 
 static struct rt_graph_memory *memory_of(const struct rt_node *n)
 {
-    return n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE
+    return n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+                   n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE
                ? n->params.memory.memory
                : NULL;
 }
@@ -229,7 +232,8 @@ static void count_nodes(const struct rt_graph *g)
         }
 }
 
-struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g, const CUgraphNode *dependencies, size_t count,
+struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g,
+                                              const CUgraphNode *dependencies, size_t count,
                                               int device, uint64_t size)
 {
     struct rt_graph_memory *m;
@@ -237,8 +241,8 @@ struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g, const CU
         return NULL;
     count_nodes(g);
     gm_list_for_each (n, &g->nodes, struct rt_node, link)
-        if ((m = memory_of(n)) != NULL && !m->elsewhere && m->allocations && m->allocations == m->frees &&
-            m->device == device && m->size == size)
+        if ((m = memory_of(n)) != NULL && !m->elsewhere && m->allocations &&
+            m->allocations == m->frees && m->device == device && m->size == size)
             return m;
     return NULL;
 }
@@ -250,10 +254,12 @@ static int check_device(CUdevice device)
     int r = rt_enter_any();
     if (r)
         return r;
-    return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Nothing is kept that no node names; what one names stays, but does not count as used until its next launch. */
+/* Nothing is kept that no node names; what one names stays, but does not count as used until its
+ * next launch. */
 CUresult rt_cuDeviceGraphMemTrim(CUdevice device)
 {
     int r = check_device(device);

@@ -1,6 +1,7 @@
 /*
- * Memory of graphs: what memory allocation nodes allocate. Its address is fixed when the node is made, and so the memory
- * is there from then on, for as long as a node names it or the program has not freed what a launch gave it.
+ * Memory of graphs: what memory allocation nodes allocate. Its address is fixed when the node is
+ * made, and so the memory is there from then on, for as long as a node names it or the program has
+ * not freed what a launch gave it.
  *
  * All under the graph lock, unless it says otherwise.
  */
@@ -12,12 +13,15 @@
 struct rt_graph;
 struct rt_graph_memory;
 
-/* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult; where there is no room the
- * call that needs it lets go of the lock, makes some (rt_memory_reap()) and tries again. */
-int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out);
-/* Memory that a node of these dependencies can have again, because nodes before it have freed what they allocated; no
- * reference. NULL: there is none. */
-struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g, const CUgraphNode *dependencies, size_t count,
+/* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult; where
+ * there is no room the call that needs it lets go of the lock, makes some (rt_memory_reap()) and
+ * tries again. */
+int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size,
+                           struct rt_graph_memory **out);
+/* Memory that a node of these dependencies can have again, because nodes before it have freed what
+ * they allocated; no reference. NULL: there is none. */
+struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g,
+                                              const CUgraphNode *dependencies, size_t count,
                                               int device, uint64_t size);
 void rt_graph_memory_ref(struct rt_graph_memory *m);
 /* The last one gives it back, in its time. */

@@ -1,13 +1,14 @@
 /*
- * Nodes of any kind, by the program's handles, and child graphs. What is special to the other kinds is in node_kinds.c.
+ * Nodes of any kind, by the program's handles, and child graphs. What is special to the other kinds
+ * is in node_kinds.c.
  */
 #include "client/graph/node.h"
 
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 
-int rt_node_add_locked(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
-                       size_t count, struct rt_params *p)
+int rt_node_add_locked(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
+                       const CUgraphEdgeData *edges, size_t count, struct rt_params *p)
 {
     struct rt_graph *g = rt_graph_find(graph);
     struct rt_node *n;
@@ -21,8 +22,8 @@ int rt_node_add_locked(CUgraphNode *out, CUgraph graph, const CUgraphNode *depen
     return r;
 }
 
-int rt_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count, struct rt_params *p,
-                int r)
+int rt_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                struct rt_params *p, int r)
 {
     if (r)
         return r;
@@ -61,7 +62,8 @@ int rt_node_enter(const void *needed)
     return r || needed ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
-int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out, void (*get)(const struct rt_params *p, void *out))
+int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out,
+                 void (*get)(const struct rt_params *p, void *out))
 {
     int r = rt_enter_any();
     if (r)
@@ -79,15 +81,17 @@ int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out, void (*get)(
 
 /* --- child graphs ----------------------------------------------------------------------------- */
 
-/* Graph lock. A graph that may be put into another: not one that is being captured or is a child already. */
+/* Graph lock. A graph that may be put into another: not one that is being captured or is a child
+ * already. */
 static struct rt_graph *find_child(CUgraph handle)
 {
     struct rt_graph *g = rt_graph_find(handle);
     return g && !g->inner && !g->capturing ? g : NULL;
 }
 
-CUresult rt_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                     size_t numDependencies, CUgraph childGraph)
+CUresult rt_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                     const CUgraphNode *dependencies, size_t numDependencies,
+                                     CUgraph childGraph)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode);
@@ -118,16 +122,18 @@ static int check_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *p, CUgraph graph)
 {
     const struct rt_graph *child = find_child(p->graph);
     bool move = p->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-    if (!child || p->graph == graph || (!move && p->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) ||
-        (move && child->parent))
+    if (!child || p->graph == graph ||
+        (!move && p->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) || (move && child->parent))
         return CUDA_ERROR_INVALID_VALUE;
-    for (const struct rt_graph *up = rt_graph_find(graph); up; up = up->parent ? up->parent->graph : NULL)
+    for (const struct rt_graph *up = rt_graph_find(graph); up;
+         up = up->parent ? up->parent->graph : NULL)
         if (move && up == child)
             return CUDA_ERROR_INVALID_VALUE; /* it would lie within itself */
     return CUDA_SUCCESS;
 }
 
-/* Graph lock. The graph itself becomes the new node's, instead of the copy that the node was made with. */
+/* Graph lock. The graph itself becomes the new node's, instead of the copy that the node was made
+ * with. */
 static void move_child(CUgraphNode node, CUgraph graph)
 {
     struct rt_node *n = rt_node_find(node);
@@ -140,7 +146,8 @@ static void move_child(CUgraphNode node, CUgraph graph)
 }
 
 static int add_any(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                   const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
+                   const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                   CUgraphNodeParams *nodeParams)
 {
     struct rt_params p;
     int r = CUDA_SUCCESS;
@@ -149,33 +156,41 @@ static int add_any(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *
     if (child)
         r = check_child(&nodeParams->graph, hGraph);
     r = r ? r : rt_params_generic(&p, nodeParams);
-    CUdeviceptr address = r == CUDA_SUCCESS && p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? p.memory.described.dptr : 0;
-    r = r ? r : rt_node_add_locked(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p);
+    CUdeviceptr address =
+        r == CUDA_SUCCESS && p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? p.memory.described.dptr : 0;
+    r = r ? r
+          : rt_node_add_locked(phGraphNode, hGraph, dependencies, dependencyData, numDependencies,
+                               &p);
     if (r == CUDA_SUCCESS && address)
         nodeParams->alloc.dptr = address;
     if (r == CUDA_SUCCESS && p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
         nodeParams->conditional.phGraph_out = p.conditional.handles;
-    if (r == CUDA_SUCCESS && child && nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+    if (r == CUDA_SUCCESS && child &&
+        nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         move_child(*phGraphNode, nodeParams->graph.graph);
     rt_graph_unlock();
     return r;
 }
 
-CUresult rt_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+CUresult rt_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+                              const CUgraphNode *dependencies,
                               const CUgraphEdgeData *dependencyData, size_t numDependencies,
                               CUgraphNodeParams *nodeParams)
 {
     int r = rt_node_enter(phGraphNode ? nodeParams : NULL);
-    r = r ? r : add_any(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+    r = r ? r
+          : add_any(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
         r = add_any(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
     return r;
 }
 
-CUresult rt_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                           size_t numDependencies, CUgraphNodeParams *nodeParams)
+CUresult rt_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                           const CUgraphNode *dependencies, size_t numDependencies,
+                           CUgraphNodeParams *nodeParams)
 {
-    return rt_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
+    return rt_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies,
+                                nodeParams);
 }
 
 /* What a node is made with and keeps: its child graph, its memory. */

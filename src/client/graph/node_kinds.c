@@ -1,5 +1,6 @@
 /*
- * Nodes of each kind: cuGraphAdd*Node, cuGraph*NodeGetParams and -SetParams. Their parameters are read by params.c.
+ * Nodes of each kind: cuGraphAdd*Node, cuGraph*NodeGetParams and -SetParams. Their parameters are
+ * read by params.c.
  */
 #include <string.h>
 
@@ -15,7 +16,8 @@ static CUDA_KERNEL_NODE_PARAMS kernel_from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *
     memcpy(&k, p, sizeof(*p)); /* the later one goes on where the first ends */
     return k;
 }
-_Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1), "layout");
+_Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1),
+               "layout");
 
 static void get_kernel(const struct rt_params *p, void *out)
 {
@@ -31,8 +33,9 @@ static void get_kernel_v1(const struct rt_params *p, void *out)
     memcpy(out, &k, sizeof(CUDA_KERNEL_NODE_PARAMS_v1));
 }
 
-CUresult rt_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                    size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+CUresult rt_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                    const CUgraphNode *dependencies, size_t numDependencies,
+                                    const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode ? nodeParams : NULL);
@@ -40,8 +43,9 @@ CUresult rt_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, co
     return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
 }
 
-CUresult rt_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+CUresult rt_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode *dependencies, size_t numDependencies,
+                                 const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
     if (!nodeParams)
         return rt_cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies, NULL);
@@ -59,14 +63,16 @@ CUresult rt_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
     return rt_node_read(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, get_kernel_v1);
 }
 
-CUresult rt_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+CUresult rt_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
+                                          const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
     int r = rt_node_enter(nodeParams);
     return rt_node_set(hNode, &p, r ? r : rt_params_kernel(&p, nodeParams));
 }
 
-CUresult rt_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+CUresult rt_cuGraphKernelNodeSetParams(CUgraphNode hNode,
+                                       const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
     if (!nodeParams)
         return rt_cuGraphKernelNodeSetParams_v2(hNode, NULL);
@@ -136,7 +142,8 @@ static void get_fill(const struct rt_params *p, void *out)
     memcpy(out, &p->fill.described, sizeof(p->fill.described));
 }
 
-/* A node that moves nothing, or fills what is no memory, is refused where a captured operation would be taken. */
+/* A node that moves nothing, or fills what is no memory, is refused where a captured operation
+ * would be taken. */
 static int params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx)
 {
     int r = rt_params_copy(p, from, ctx);
@@ -149,8 +156,9 @@ static int params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from,
     return r || (from->width && from->height && !p->fill.nowhere) ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                 size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+CUresult rt_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode *dependencies, size_t numDependencies,
+                                 const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode ? copyParams : NULL);
@@ -170,8 +178,9 @@ CUresult rt_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *n
     return rt_node_set(hNode, &p, r ? r : params_copy(&p, nodeParams, NULL));
 }
 
-CUresult rt_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                 size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+CUresult rt_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode *dependencies, size_t numDependencies,
+                                 const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode ? memsetParams : NULL);
@@ -203,8 +212,9 @@ static void get_event(const struct rt_params *p, void *out)
     *(CUevent *)out = p->event;
 }
 
-CUresult rt_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                               size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+CUresult rt_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                               const CUgraphNode *dependencies, size_t numDependencies,
+                               const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode ? nodeParams : NULL);
@@ -224,11 +234,12 @@ CUresult rt_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PAR
     return rt_node_set(hNode, &p, r ? r : rt_params_host(&p, nodeParams));
 }
 
-CUresult rt_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                size_t numDependencies)
+CUresult rt_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                const CUgraphNode *dependencies, size_t numDependencies)
 {
     struct rt_params p = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
-    return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p, rt_node_enter(phGraphNode));
+    return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p,
+                       rt_node_enter(phGraphNode));
 }
 
 static int add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
@@ -236,7 +247,8 @@ static int add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *depende
 {
     struct rt_params p;
     int r = rt_node_enter(out);
-    return rt_node_add(out, graph, dependencies, count, &p, r ? r : rt_params_event(&p, type, event));
+    return rt_node_add(out, graph, dependencies, count, &p,
+                       r ? r : rt_params_event(&p, type, event));
 }
 
 static int set_event(CUgraphNode node, CUgraphNodeType type, CUevent event)
@@ -246,10 +258,12 @@ static int set_event(CUgraphNode node, CUgraphNodeType type, CUevent event)
     return rt_node_set(node, &p, r ? r : rt_params_event(&p, type, event));
 }
 
-CUresult rt_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                      size_t numDependencies, CUevent event)
+CUresult rt_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                      const CUgraphNode *dependencies, size_t numDependencies,
+                                      CUevent event)
 {
-    return add_event(phGraphNode, hGraph, dependencies, numDependencies, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+    return add_event(phGraphNode, hGraph, dependencies, numDependencies,
+                     CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult rt_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
@@ -262,10 +276,12 @@ CUresult rt_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
     return set_event(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
-CUresult rt_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                    size_t numDependencies, CUevent event)
+CUresult rt_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                    const CUgraphNode *dependencies, size_t numDependencies,
+                                    CUevent event)
 {
-    return add_event(phGraphNode, hGraph, dependencies, numDependencies, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+    return add_event(phGraphNode, hGraph, dependencies, numDependencies,
+                     CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult rt_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
@@ -285,8 +301,9 @@ static void get_memops(const struct rt_params *p, void *out)
     memcpy(out, &p->memops.described, sizeof(p->memops.described));
 }
 
-CUresult rt_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                     size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+CUresult rt_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                     const CUgraphNode *dependencies, size_t numDependencies,
+                                     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode ? nodeParams : NULL);
@@ -294,12 +311,14 @@ CUresult rt_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
     return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
 }
 
-CUresult rt_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
+CUresult rt_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
+                                           CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
     return rt_node_read(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams_out, get_memops);
 }
 
-CUresult rt_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+CUresult rt_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
+                                           const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
     int r = rt_node_enter(nodeParams);
@@ -323,8 +342,9 @@ static int add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode
     return r;
 }
 
-CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                   size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                   const CUgraphNode *dependencies, size_t numDependencies,
+                                   CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
     int r = rt_node_enter(phGraphNode ? nodeParams : NULL);
     r = r ? r : add_alloc(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -333,15 +353,17 @@ CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
     return r;
 }
 
-CUresult rt_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                  size_t numDependencies, CUdeviceptr dptr)
+CUresult rt_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode *dependencies, size_t numDependencies,
+                                  CUdeviceptr dptr)
 {
     struct rt_params p;
     int r = rt_node_enter(phGraphNode);
     if (r)
         return r;
     rt_graph_lock();
-    r = rt_graph_frees(rt_graph_find(hGraph), dptr) ? CUDA_ERROR_INVALID_VALUE : rt_params_free(&p, dptr);
+    r = rt_graph_frees(rt_graph_find(hGraph), dptr) ? CUDA_ERROR_INVALID_VALUE
+                                                    : rt_params_free(&p, dptr);
     r = r ? r : rt_node_add_locked(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
     rt_graph_unlock();
     return r;

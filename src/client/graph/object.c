@@ -1,6 +1,6 @@
 /*
- * User objects: what a graph keeps alive for the program. When the last reference goes away, a function of the program's
- * is called, which may not call CUDA, and never with our lock held.
+ * User objects: what a graph keeps alive for the program. When the last reference goes away, a
+ * function of the program's is called, which may not call CUDA, and never with our lock held.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct rt_user_object {
 static struct rt_table user_objects = RT_TABLE(RT_KIND_USER_OBJECT, struct rt_user_object);
 
 static pthread_mutex_t due_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the graph lock */
-static _Atomic(struct rt_user_object *) due;                 /* due_lock; destructors to be called */
+static _Atomic(struct rt_user_object *) due; /* due_lock; destructors to be called */
 
 void rt_user_objects_reap(void)
 {
@@ -114,8 +114,8 @@ static int release_some(struct rt_graph *g, const struct rt_user_object *o, unsi
 
 /* --- entry points ----------------------------------------------------------------------------- */
 
-CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
-                               unsigned int flags)
+CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
+                               unsigned int initialRefcount, unsigned int flags)
 {
     int r = rt_enter_any();
     if (r)
@@ -165,7 +165,8 @@ CUresult rt_cuUserObjectRelease(CUuserObject object, unsigned int count)
     return r;
 }
 
-CUresult rt_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
+CUresult rt_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+                                    unsigned int flags)
 {
     int r = rt_enter_any();
     if (r)
@@ -175,7 +176,8 @@ CUresult rt_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned
     rt_graph_lock();
     struct rt_graph *g = rt_graph_find(graph);
     struct rt_user_object *o = find(object);
-    r = g && o ? rt_graph_retain(g, o, count, flags & CU_GRAPH_USER_OBJECT_MOVE) : CUDA_ERROR_INVALID_VALUE;
+    r = g && o ? rt_graph_retain(g, o, count, flags & CU_GRAPH_USER_OBJECT_MOVE)
+               : CUDA_ERROR_INVALID_VALUE;
     rt_graph_unlock();
     return r;
 }

@@ -1,11 +1,13 @@
 /*
- * Puts the nodes of a graph and its child graphs into one order, and over branches: streams in which what does
- * not depend on each other runs beside each other. Each item knows, branch by branch, the last item that it comes after, so that
- * nothing is waited for twice, and a branch whose work lies all before an item is free for it.
+ * Puts the nodes of a graph and its child graphs into one order, and over branches: streams in
+ * which what does not depend on each other runs beside each other. Each item knows, branch by
+ * branch, the last item that it comes after, so that nothing is waited for twice, and a branch
+ * whose work lies all before an item is free for it.
  *
  * Kernels of one device share branches; what else there is may be in any.
  *
- * Where branches run out, an item comes after others that it does not depend on; that is correct, only slower.
+ * Where branches run out, an item comes after others that it does not depend on; that is correct,
+ * only slower.
  */
 #include "client/graph/exec.h"
 
@@ -67,8 +69,8 @@ static bool add_wait(struct plan *p, int32_t item)
     return true;
 }
 
-/* A branch with nothing in it that does not lie before anyway; best the one of what lies directly before. For kernels of
- * `device`, if that is not -1. */
+/* A branch with nothing in it that does not lie before anyway; best the one of what lies directly
+ * before. For kernels of `device`, if that is not -1. */
 static uint32_t choose_branch(const struct plan *p, const struct clock *after, int device)
 {
     int32_t latest = -1;
@@ -92,7 +94,8 @@ static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock
     struct rt_exec_body *b = p->body;
     if (!plan_room(p))
         return -1;
-    const struct rt_kernel *k = node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ? &node->params.kernel : NULL;
+    const struct rt_kernel *k =
+        node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ? &node->params.kernel : NULL;
     uint32_t branch = choose_branch(p, after, k ? rt_kernel_device(k) : -1);
     if (branch == RT_GRAPH_BRANCHES) /* more devices than branches */
         return -1;
@@ -118,10 +121,11 @@ static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock
     return number;
 }
 
-static int plan_graph(struct plan *p, const struct rt_graph *g, const struct clock *before, struct clock *end);
+static int plan_graph(struct plan *p, const struct rt_graph *g, const struct clock *before,
+                      struct clock *end);
 
-/* Child graphs stand where their nodes stood, between an item that all of it comes after and one that comes after all
- * of it. */
+/* Child graphs stand where their nodes stood, between an item that all of it comes after and one
+ * that comes after all of it. */
 static int plan_node(struct plan *p, struct rt_node *n, const struct clock *before)
 {
     struct rt_exec_body *b = p->body;
@@ -149,7 +153,8 @@ static int plan_node(struct plan *p, struct rt_node *n, const struct clock *befo
 }
 
 /* All of the graph comes after `before`; *end: what comes after all of it. */
-static int plan_graph(struct plan *p, const struct rt_graph *g, const struct clock *before, struct clock *end)
+static int plan_graph(struct plan *p, const struct rt_graph *g, const struct clock *before,
+                      struct clock *end)
 {
     struct rt_node **sorted = malloc((g->count + 1) * sizeof(struct rt_node *));
     int r = sorted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

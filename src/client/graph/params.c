@@ -1,6 +1,6 @@
 /*
- * A kernel's parameters lie in its launch record; what the program reads back points into it. A node's records know
- * neither stream nor sequence number: those are a launch's.
+ * A kernel's parameters lie in its launch record; what the program reads back points into it. A
+ * node's records know neither stream nor sequence number: those are a launch's.
  */
 #include "client/graph/params.h"
 
@@ -68,7 +68,8 @@ int rt_params_launch(struct rt_params *p, const void *function, const struct rt_
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     const struct rt_entry *e = f->entry; /* the same on all devices */
-    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel.func = (CUfunction)(uintptr_t)function };
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_KERNEL,
+                              .kernel.func = (CUfunction)(uintptr_t)function };
     struct rt_kernel *k = &p->kernel;
     if (f->module->library) /* by which runtimes of 13.0 know it */
         k->kern = (CUkernel)(uintptr_t)function;
@@ -145,7 +146,8 @@ static CUlaunchAttribute *attribute_find(const struct rt_kernel *k, CUlaunchAttr
 
 static bool attribute_known(CUlaunchAttributeID id)
 {
-    return id > CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+    return id > CU_LAUNCH_ATTRIBUTE_IGNORE &&
+           id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
 }
 
 /* The record with other attributes. */
@@ -163,7 +165,8 @@ static int set_attributes(struct rt_kernel *k, const CUlaunchAttribute *attribut
     return r ? r : take_attributes(k, attributes, count);
 }
 
-int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
+int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id,
+                            const CUlaunchAttributeValue *value)
 {
     if (id == CU_LAUNCH_ATTRIBUTE_IGNORE)
         return CUDA_SUCCESS;
@@ -185,7 +188,8 @@ int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id, const C
     return r;
 }
 
-int rt_kernel_attribute_get(const struct rt_kernel *k, CUlaunchAttributeID id, CUlaunchAttributeValue *value)
+int rt_kernel_attribute_get(const struct rt_kernel *k, CUlaunchAttributeID id,
+                            CUlaunchAttributeValue *value)
 {
     if (!attribute_known(id))
         return CUDA_ERROR_INVALID_VALUE;
@@ -217,7 +221,8 @@ static int kernel_clone(struct rt_kernel *k, const struct rt_kernel *from)
         return r;
     }
     for (uint32_t i = 0; i < from->values_count; i++)
-        k->values[i] = (uint8_t *)k->record + ((uint8_t *)from->values[i] - (uint8_t *)from->record);
+        k->values[i] =
+            (uint8_t *)k->record + ((uint8_t *)from->values[i] - (uint8_t *)from->record);
     return CUDA_SUCCESS;
 }
 
@@ -225,7 +230,8 @@ static int kernel_clone(struct rt_kernel *k, const struct rt_kernel *from)
 
 int rt_params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx)
 {
-    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = { .described = *from, .ctx = ctx } };
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEMCPY,
+                              .copy = { .described = *from, .ctx = ctx } };
     if (ctx && !rt_context_find(ctx, true))
         return CUDA_ERROR_INVALID_CONTEXT;
     struct rt_box *b = &p->copy.box;
@@ -238,7 +244,8 @@ int rt_params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx
 
 int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUcontext ctx)
 {
-    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEMSET, .fill = { .described = *from, .ctx = ctx } };
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEMSET,
+                              .fill = { .described = *from, .ctx = ctx } };
     if (ctx && !rt_context_find(ctx, true))
         return CUDA_ERROR_INVALID_CONTEXT;
     struct rt_fill fill = { .dst = from->dst,
@@ -272,7 +279,9 @@ int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event)
     if (!rt_event_exists(event))
         return CUDA_ERROR_INVALID_HANDLE;
     static atomic_bool said;
-    return rt_event_shared(event) ? (int)rt_not_supported("a graph with an interprocess event", &said) : CUDA_SUCCESS;
+    return rt_event_shared(event)
+               ? (int)rt_not_supported("a graph with an interprocess event", &said)
+               : CUDA_SUCCESS;
 }
 
 static void memops_finish(struct rt_memops *m)
@@ -292,7 +301,8 @@ static int memops_clone(struct rt_memops *m, const struct rt_memops *from)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (count)
-        memcpy(m->described.paramArray, from->described.paramArray, count * sizeof(*m->described.paramArray));
+        memcpy(m->described.paramArray, from->described.paramArray,
+               count * sizeof(*m->described.paramArray));
     if (from->count)
         memcpy(m->ops, from->ops, from->count * sizeof(*m->ops));
     return CUDA_SUCCESS;
@@ -313,25 +323,29 @@ int rt_params_memops(struct rt_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *f
     return memops_clone(&p->memops, &all);
 }
 
-int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from, const struct rt_graph *g,
-                    const CUgraphNode *dependencies, size_t count)
+int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from,
+                    const struct rt_graph *g, const CUgraphNode *dependencies, size_t count)
 {
-    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .memory = { .described = *from } };
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                              .memory = { .described = *from } };
     const CUmemPoolProps *pool = &from->poolProps;
     if (from->bytesize == 0 || (from->accessDescCount && !from->accessDescs) ||
         pool->location.type != CU_MEM_LOCATION_TYPE_DEVICE || pool->location.id < 0 ||
-        (unsigned)pool->location.id >= rt_session->device_count || pool->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+        (unsigned)pool->location.id >= rt_session->device_count ||
+        pool->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (pool->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
     p->memory.described.accessDescs = NULL; /* its device has access, and that device's peers */
     p->memory.described.accessDescCount = 0;
     int r = CUDA_SUCCESS;
-    p->memory.memory = rt_graph_memory_reuse(g, dependencies, count, pool->location.id, from->bytesize);
+    p->memory.memory =
+        rt_graph_memory_reuse(g, dependencies, count, pool->location.id, from->bytesize);
     if (p->memory.memory)
         rt_graph_memory_ref(p->memory.memory);
     else
-        r = rt_graph_memory_create(rt_current.context, pool->location.id, from->bytesize, &p->memory.memory);
+        r = rt_graph_memory_create(rt_current.context, pool->location.id, from->bytesize,
+                                   &p->memory.memory);
     if (r == CUDA_SUCCESS)
         p->memory.described.dptr = rt_graph_memory_address(p->memory.memory);
     return r;
@@ -383,7 +397,8 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
         return rt_params_fill(p, &fill, from->memset.ctx);
     }
     case CU_GRAPH_NODE_TYPE_HOST:
-        return rt_params_host(p, &(CUDA_HOST_NODE_PARAMS) { .fn = from->host.fn, .userData = from->host.userData });
+        return rt_params_host(
+            p, &(CUDA_HOST_NODE_PARAMS) { .fn = from->host.fn, .userData = from->host.userData });
     case CU_GRAPH_NODE_TYPE_GRAPH:
         child = rt_graph_find(from->graph.graph);
         return child ? rt_params_child(p, child) : CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,7 @@
 /*
- * What a node of a graph does. Everything the program's parameters point to is copied, checked and, where it becomes
- * a record, made into that record at once, so that an error is the call's that brought it.
+ * What a node of a graph does. Everything the program's parameters point to is copied, checked and,
+ * where it becomes a record, made into that record at once, so that an error is the call's that
+ * brought it.
  */
 #ifndef GMUX_CLIENT_GRAPH_PARAMS_H
 #define GMUX_CLIENT_GRAPH_PARAMS_H
@@ -48,7 +49,8 @@ struct rt_params {
             CUDA_MEMSET_NODE_PARAMS described;
             CUcontext ctx;
             struct wire_rec_fill record;
-            bool nowhere; /* its address is no memory yet: cuDNN captures with such, and replaces them */
+            bool nowhere; /* its address is no memory yet: cuDNN captures with such, and replaces
+                             them */
         } fill;
         CUDA_HOST_NODE_PARAMS host;
         struct rt_graph *child; /* owned */
@@ -73,10 +75,10 @@ int rt_params_host(struct rt_params *p, const CUDA_HOST_NODE_PARAMS *from);
 int rt_params_memops(struct rt_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *from);
 /* CU_GRAPH_NODE_TYPE_EVENT_RECORD or _WAIT_EVENT. */
 int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event);
-/* Graph lock. CU_GRAPH_NODE_TYPE_MEM_ALLOC: allocates, or takes what was freed before a node of `g` with these dependencies;
- * p->memory.described.dptr is the address. */
-int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from, const struct rt_graph *g,
-                    const CUgraphNode *dependencies, size_t count);
+/* Graph lock. CU_GRAPH_NODE_TYPE_MEM_ALLOC: allocates, or takes what was freed before a node of `g`
+ * with these dependencies; p->memory.described.dptr is the address. */
+int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from,
+                    const struct rt_graph *g, const CUgraphNode *dependencies, size_t count);
 /* Graph lock. CU_GRAPH_NODE_TYPE_MEM_FREE, of memory that such a node allocated. */
 int rt_params_free(struct rt_params *p, CUdeviceptr address);
 /* Graph lock. A copy of `child` becomes the node's. */
@@ -93,8 +95,10 @@ void rt_params_finish(struct rt_params *p);
 void rt_params_kernel_describe(const struct rt_params *p, CUDA_KERNEL_NODE_PARAMS *out);
 
 /* CUresult; CUDA_ERROR_INVALID_VALUE for one that is not a kernel node's. */
-int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
-int rt_kernel_attribute_get(const struct rt_kernel *k, CUlaunchAttributeID id, CUlaunchAttributeValue *value);
+int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id,
+                            const CUlaunchAttributeValue *value);
+int rt_kernel_attribute_get(const struct rt_kernel *k, CUlaunchAttributeID id,
+                            CUlaunchAttributeValue *value);
 /* Replaces k's attributes. */
 int rt_kernel_attributes_copy(struct rt_kernel *k, const struct rt_kernel *from);
 

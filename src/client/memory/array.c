@@ -23,12 +23,13 @@ struct rt_table rt_arrays = RT_TABLE(RT_KIND_ARRAY, struct rt_array);
 struct rt_table rt_mipmaps = RT_TABLE(RT_KIND_MIPMAP, struct rt_mipmap);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requests and calls */
-static uint64_t used[RT_DEVICES];    /* lock: by all arrays of a device, as the executor said last */
+static uint64_t used[RT_DEVICES]; /* lock: by all arrays of a device, as the executor said last */
 static uint64_t granted[RT_DEVICES]; /* lock: by the server, for arrays */
 
 /* --- the executor's side ---------------------------------------------------------------------- */
 
-/* Has the server charge so much for all arrays of a device. The executor may refuse to have less: then it stays. Lock held. */
+/* Has the server charge so much for all arrays of a device. The executor may refuse to have less:
+ * then it stays. Lock held. */
 static int grant(int device, uint64_t bytes)
 {
     if (bytes == granted[device])
@@ -102,7 +103,8 @@ static int unmake_apart(int device, uint32_t number)
 
 /* --- ordinary memory -------------------------------------------------------------------------- */
 
-static int make_memory(struct rt_context *c, const struct dev_array_shape *s, struct rt_array_memory **out)
+static int make_memory(struct rt_context *c, const struct dev_array_shape *s,
+                       struct rt_array_memory **out)
 {
     struct rt_array_memory *m = calloc(1, sizeof(*m));
     if (!m)
@@ -172,20 +174,24 @@ static bool is_too_large(const struct rt_context *c, const struct dev_array_shap
     uint32_t dimensions = !s->height ? 1 : s->depth && !flags ? 3 : 2;
     bool large = false;
     for (size_t k = 0; k < GM_ARRAY_LEN(kinds); k++)
-        for (unsigned d = 0; d < 3 && kinds[k].flags == flags && kinds[k].dimensions == dimensions; d++) {
+        for (unsigned d = 0; d < 3 && kinds[k].flags == flags && kinds[k].dimensions == dimensions;
+             d++) {
             uint32_t texture = kinds[k].texture[d], surface = kinds[k].surface[d];
             large |= texture && size[d] > (uint64_t)most[texture];
-            large |= surface && (s->flags & CUDA_ARRAY3D_SURFACE_LDST) && size[d] > (uint64_t)most[surface];
+            large |= surface && (s->flags & CUDA_ARRAY3D_SURFACE_LDST) &&
+                     size[d] > (uint64_t)most[surface];
         }
     if (dimensions == 3) /* some may be deeper instead */
-        large =
-            large && (size[0] > (uint64_t)most[47] || size[1] > (uint64_t)most[48] || size[2] > (uint64_t)most[49]);
+        large = large && (size[0] > (uint64_t)most[47] || size[1] > (uint64_t)most[48] ||
+                          size[2] > (uint64_t)most[49]);
     if (s->levels)
         large |= dimensions == 1 ? size[0] > (uint64_t)most[77]
                                  : size[0] > (uint64_t)most[73] || size[1] > (uint64_t)most[74];
     bool gather = s->flags & CUDA_ARRAY3D_TEXTURE_GATHER;
-    return large || (gather && (s->width > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH] ||
-                                s->height > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT]));
+    return large ||
+           (gather &&
+            (s->width > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH] ||
+             s->height > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT]));
 }
 
 static int check(const struct rt_context *c, const struct dev_array_shape *s)
@@ -202,7 +208,8 @@ static int create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
         return r;
     if (!d || !out)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 0 };
+    const struct dev_array_shape shape = { d->Width,       d->Height, d->Depth, d->Format,
+                                           d->NumChannels, d->Flags,  0 };
     r = check(c, &shape);
     if (r)
         return r;
@@ -225,9 +232,10 @@ CUresult rt_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAll
     const CUDA_ARRAY_DESCRIPTOR *p = pAllocateArray;
     CUDA_ARRAY3D_DESCRIPTOR d = { 0 };
     if (p)
-        d = (CUDA_ARRAY3D_DESCRIPTOR) {
-            .Width = p->Width, .Height = p->Height, .Format = p->Format, .NumChannels = p->NumChannels
-        };
+        d = (CUDA_ARRAY3D_DESCRIPTOR) { .Width = p->Width,
+                                        .Height = p->Height,
+                                        .Format = p->Format,
+                                        .NumChannels = p->NumChannels };
     return create(p ? &d : NULL, pHandle);
 }
 
@@ -237,7 +245,8 @@ CUresult rt_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *
 }
 
 /* More levels than the size allows are not made, fewer than one neither, as CUDA has it. */
-CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+                                   const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                    unsigned int numMipmapLevels)
 {
     const CUDA_ARRAY3D_DESCRIPTOR *d = pMipmappedArrayDesc;
@@ -247,7 +256,8 @@ CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D
         return r;
     if (!d || !pHandle)
         return CUDA_ERROR_INVALID_VALUE;
-    struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 1 };
+    struct dev_array_shape shape = { d->Width,       d->Height, d->Depth, d->Format,
+                                     d->NumChannels, d->Flags,  1 };
     r = check(c, &shape);
     if (r)
         return r;
@@ -276,14 +286,17 @@ bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out)
 {
     struct rt_mipmap *m = mipmap_find(handle);
     if (m)
-        *out = (struct rt_array) {
-            .context = m->context, .mipmap = m, .number = m->number, .memory = m->memory, .shape = m->shape
-        };
+        *out = (struct rt_array) { .context = m->context,
+                                   .mipmap = m,
+                                   .number = m->number,
+                                   .memory = m->memory,
+                                   .shape = m->shape };
     return m != NULL;
 }
 
 /* The same handle whenever it is asked for; it ends with the mipmapped array. */
-CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
+                                     unsigned int level)
 {
     int r = rt_enter_any();
     if (r)
@@ -434,16 +447,17 @@ CUresult rt_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUa
 }
 
 /* Known for arrays with CUDA_ARRAY3D_DEFERRED_MAPPING only, and there are none. */
-CUresult rt_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
-                                         CUdevice device GM_UNUSED)
+CUresult rt_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                         CUarray array, CUdevice device GM_UNUSED)
 {
     struct rt_array *a;
     int r = find(array, memoryRequirements, &a);
     return r ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements GM_UNUSED,
-                                                  CUmipmappedArray mipmap, CUdevice device GM_UNUSED)
+CUresult rt_cuMipmappedArrayGetMemoryRequirements(
+    CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements GM_UNUSED, CUmipmappedArray mipmap,
+    CUdevice device GM_UNUSED)
 {
     int r = rt_enter_any();
     if (r)
@@ -452,15 +466,17 @@ CUresult rt_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS
 }
 
 /* There are no arrays with CUDA_ARRAY3D_SPARSE, and none of a format with several planes. */
-CUresult rt_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
+CUresult rt_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+                                       CUarray array)
 {
     struct rt_array *a;
     int r = find(array, sparseProperties, &a);
     return r ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties GM_UNUSED,
-                                                CUmipmappedArray mipmap)
+CUresult
+rt_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties GM_UNUSED,
+                                       CUmipmappedArray mipmap)
 {
     int r = rt_enter_any();
     if (r)

@@ -1,7 +1,8 @@
 /*
- * Arrays. On a GPU they are objects of its driver, which the executor makes and keeps: this process has their numbers and
- * shapes, and handles of its own for them. Where device memory is ordinary memory, an array is an allocation like any
- * other, of rows one after the other (dev_array_place()), and copies with it are copies between memory.
+ * Arrays. On a GPU they are objects of its driver, which the executor makes and keeps: this process
+ * has their numbers and shapes, and handles of its own for them. Where device memory is ordinary
+ * memory, an array is an allocation like any other, of rows one after the other
+ * (dev_array_place()), and copies with it are copies between memory.
  *
  * Any thread.
  */
@@ -13,7 +14,8 @@
 
 struct rt_mipmap;
 
-/* What an array consists of where it is ordinary memory: as long as the array or a texture of it is there. */
+/* What an array consists of where it is ordinary memory: as long as the array or a texture of it is
+ * there. */
 struct rt_array_memory {
     _Atomic uint32_t users;
     uint64_t address;
@@ -34,10 +36,12 @@ struct rt_array {
 extern struct rt_table rt_arrays;
 extern struct rt_table rt_mipmaps;
 
-/* A mipmapped array as an array, of which the level says nothing; false if there is none behind the handle. */
+/* A mipmapped array as an array, of which the level says nothing; false if there is none behind the
+ * handle. */
 bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out);
 
-/* Another user of the memory, and one less; the last one waits for the device and gives the memory back. */
+/* Another user of the memory, and one less; the last one waits for the device and gives the memory
+ * back. */
 void rt_array_memory_take(struct rt_array_memory *m);
 int rt_array_memory_release(struct rt_array_memory *m);
 

@@ -1,12 +1,14 @@
 /*
  * Ways to copy:
- *   record  both sides lie in the window (device memory, pinned memory): a `copy` record, in order with the stream
- *   write   a little pageable memory to the device: the bytes travel in a `write` record, the source is free at once
+ *   record  both sides lie in the window (device memory, pinned memory): a `copy` record, in order
+ *           with the stream
+ *   write   a little pageable memory to the device: the bytes travel in a `write` record, the
+ *           source is free at once
  *   staged  pageable memory from or to device memory that only the device can touch (staging.c)
  *   array   anything with an array of the device's own: a record or staged, too (copy_array.c)
- *   direct  the rest, and what is synchronous and touches the host: wait for the stream, then one memcpy by the
- *           caller, for the window is mapped here at the device's addresses. CUDA allows asynchronous copies of
- *           pageable memory to be synchronous.
+ *   direct  the rest, and what is synchronous and touches the host: wait for the stream, then one
+ *           memcpy by the caller, for the window is mapped here at the device's addresses. CUDA
+ *           allows asynchronous copies of pageable memory to be synchronous.
  */
 #include "client/memory/copy.h"
 
@@ -22,7 +24,8 @@ static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t 
 {
     uint64_t rows, planes, sum;
     if (__builtin_mul_overflow(side->pitch, b->height - 1, &rows) ||
-        __builtin_mul_overflow(side->slice, b->depth - 1, &planes) || __builtin_add_overflow(rows, planes, &sum))
+        __builtin_mul_overflow(side->slice, b->depth - 1, &planes) ||
+        __builtin_add_overflow(rows, planes, &sum))
         return false;
     return !__builtin_add_overflow(sum, b->width, out);
 }
@@ -46,11 +49,12 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t window = side->address;
     bool known = rt_memory_device_range(side->address, size, &range, &window);
-    /* What is not all known memory is the program's own, unless it has to be, or begins to be, the device's. */
-    if (!known &&
-        (is_beyond_registered(side, size) || side->kind == RT_SIDE_DEVICE || side->array || side->address == 0 ||
-         (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
-          range.kind != RT_MEMORY_PAGEABLE)))
+    /* What is not all known memory is the program's own, unless it has to be, or begins to be, the
+     * device's. */
+    if (!known && (is_beyond_registered(side, size) || side->kind == RT_SIDE_DEVICE ||
+                   side->array || side->address == 0 ||
+                   (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
+                    range.kind != RT_MEMORY_PAGEABLE)))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_place) { .in_window = known,
                                .host = !known || rt_memory_is_host(&range),
@@ -60,7 +64,8 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
     return CUDA_SUCCESS;
 }
 
-static int plan_side(const struct rt_box *b, const struct rt_side *side, bool *in_window, uint64_t *window)
+static int plan_side(const struct rt_box *b, const struct rt_side *side, bool *in_window,
+                     uint64_t *window)
 {
     struct rt_place p = { .in_window = true };
     int r = rt_copy_is_apart(side) ? rt_copy_check_array(b, side) : rt_copy_locate(b, side, &p);
@@ -170,5 +175,6 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     if (GM_UNLIKELY(rt_checks) && dst.in_window)
         wrote(b);
     atomic_thread_fence(memory_order_acquire);
-    return rt_session_error(rt_session); /* an error that came meanwhile: what was read may be gone already */
+    return rt_session_error(
+        rt_session); /* an error that came meanwhile: what was read may be gone already */
 }

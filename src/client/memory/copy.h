@@ -18,10 +18,11 @@ struct rt_array;
 struct rt_side {
     enum rt_side_kind kind;
     uint64_t address;
-    uint64_t pitch;               /* bytes between rows */
-    uint64_t slice;               /* bytes between planes */
-    const struct rt_array *array; /* NULL: memory; otherwise, instead of all that, or beside it where it is memory: */
-    uint64_t x, y, z;             /* x in bytes */
+    uint64_t pitch; /* bytes between rows */
+    uint64_t slice; /* bytes between planes */
+    const struct rt_array
+        *array; /* NULL: memory; otherwise, instead of all that, or beside it where it is memory: */
+    uint64_t x, y, z; /* x in bytes */
 };
 
 struct rt_box {
@@ -52,10 +53,13 @@ struct rt_copy_plan {
     bool dst_in_window, src_in_window;
     uint64_t dst, src;
 };
-/* CUresult; CUDA_ERROR_INVALID_VALUE, too, if it leaves an array. An empty box is fine and reaches nothing. */
+/* CUresult; CUDA_ERROR_INVALID_VALUE, too, if it leaves an array. An empty box is fine and reaches
+ * nothing. */
 int rt_copy_plan(const struct rt_box *box, struct rt_copy_plan *out);
-/* The record of a copy between two places in the window, with pitches and slices as the box has them. */
-void rt_copy_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy *out);
+/* The record of a copy between two places in the window, with pitches and slices as the box has
+ * them. */
+void rt_copy_record(const struct rt_box *box, uint64_t dst, uint64_t src,
+                    struct wire_rec_copy *out);
 
 /* Fills in the memory of a side that is an array, where arrays are memory. */
 void rt_copy_place_array(struct rt_side *side);
@@ -64,7 +68,8 @@ bool rt_copy_is_apart(const struct rt_side *side);
 /* CUDA_ERROR_INVALID_VALUE if the box leaves the array that the side is. */
 int rt_copy_check_array(const struct rt_box *box, const struct rt_side *side);
 /* As above, for a copy with an array, whose number and place in it are the box's. */
-void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out);
+void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src,
+                          struct wire_rec_copy_array *out);
 /* rt_copy() of a box that is not empty, with an array. */
 int rt_copy_array(struct rt_stream *st, const struct rt_box *box, bool synchronous);
 

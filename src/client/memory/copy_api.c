@@ -13,8 +13,8 @@ static int enter(CUstream handle, struct rt_stream **st)
     return r ? r : rt_stream_resolve(c, handle, st);
 }
 
-static int copy_bytes(uint64_t dst, enum rt_side_kind dst_kind, uint64_t src, enum rt_side_kind src_kind, size_t size,
-                      CUstream stream, bool synchronous)
+static int copy_bytes(uint64_t dst, enum rt_side_kind dst_kind, uint64_t src,
+                      enum rt_side_kind src_kind, size_t size, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
     int r = enter(stream, &st);
@@ -42,22 +42,28 @@ CUresult rt_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CU
 
 CUresult rt_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, NULL, true);
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, NULL,
+                      true);
 }
 
-CUresult rt_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+CUresult rt_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+                                 CUstream hStream)
 {
-    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, hStream, false);
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount,
+                      hStream, false);
 }
 
 CUresult rt_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL, true);
+    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL,
+                      true);
 }
 
-CUresult rt_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+CUresult rt_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                 CUstream hStream)
 {
-    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
+    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount,
+                      hStream, false);
 }
 
 CUresult rt_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
@@ -65,9 +71,11 @@ CUresult rt_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t
     return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL, true);
 }
 
-CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                 CUstream hStream)
 {
-    return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream,
+                      false);
 }
 
 /* NULL: the current one. */
@@ -76,10 +84,11 @@ static struct rt_context *find_context(CUcontext handle)
     return rt_context_find(handle ? handle : rt_stack_top(), true);
 }
 
-/* The synchronous one comes after all work of both contexts, and before what they get next. Between contexts of one device
- * the default stream's order is all there is. The device knows whose memory it is, so that a peer copy is a copy. */
-static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr src, struct rt_context *from,
-                           size_t size)
+/* The synchronous one comes after all work of both contexts, and before what they get next. Between
+ * contexts of one device the default stream's order is all there is. The device knows whose memory
+ * it is, so that a peer copy is a copy. */
+static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr src,
+                           struct rt_context *from, size_t size)
 {
     bool far = to->device != from->device;
     int r = far ? rt_context_wait(to) : CUDA_SUCCESS;
@@ -88,11 +97,12 @@ static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr s
     return r || !far ? (CUresult)r : rt_cuCtxSynchronize();
 }
 
-CUresult rt_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-                         size_t ByteCount)
+CUresult rt_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                         CUcontext srcContext, size_t ByteCount)
 {
     struct rt_context *to = find_context(dstContext), *from = find_context(srcContext);
-    return to && from ? copy_peers(dstDevice, to, srcDevice, from, ByteCount) : CUDA_ERROR_INVALID_CONTEXT;
+    return to && from ? copy_peers(dstDevice, to, srcDevice, from, ByteCount)
+                      : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
@@ -117,7 +127,9 @@ struct side_spec {
 
 static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, struct rt_side *out)
 {
-    *out = (struct rt_side) { .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z };
+    *out = (struct rt_side) {
+        .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z
+    };
     if (!out->array)
         return CUDA_ERROR_INVALID_HANDLE;
     rt_copy_place_array(out);
@@ -153,8 +165,10 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     }
     if (box->depth > 1 && height < box->height)
         return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(pitch, height, &slice) || __builtin_mul_overflow(slice, spec->z, &offset) ||
-        __builtin_mul_overflow(pitch, spec->y, &rows) || __builtin_add_overflow(offset, rows, &offset) ||
+    if (__builtin_mul_overflow(pitch, height, &slice) ||
+        __builtin_mul_overflow(slice, spec->z, &offset) ||
+        __builtin_mul_overflow(pitch, spec->y, &rows) ||
+        __builtin_add_overflow(offset, rows, &offset) ||
         __builtin_add_overflow(offset, spec->x, &offset) ||
         __builtin_add_overflow(out->address, offset, &out->address))
         return CUDA_ERROR_INVALID_VALUE;
@@ -163,8 +177,8 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     return CUDA_SUCCESS;
 }
 
-static int copy_box(struct rt_box *box, const struct side_spec *dst, const struct side_spec *src, CUstream stream,
-                    bool synchronous)
+static int copy_box(struct rt_box *box, const struct side_spec *dst, const struct side_spec *src,
+                    CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
     int r = enter(stream, &st);
@@ -316,8 +330,8 @@ static struct rt_side memory_side(enum rt_side_kind kind, uint64_t address, size
 }
 
 /* A part of the first row; with `array`, of each side that says so. */
-static int copy_row(CUarray dst_array, struct rt_side dst, CUarray src_array, struct rt_side src, size_t size,
-                    CUstream stream, bool synchronous)
+static int copy_row(CUarray dst_array, struct rt_side dst, CUarray src_array, struct rt_side src,
+                    size_t size, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
     int r = enter(stream, &st);
@@ -334,45 +348,52 @@ static struct rt_side array_side(size_t offset)
     return (struct rt_side) { .kind = RT_SIDE_ARRAY, .x = offset };
 }
 
-CUresult rt_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+CUresult rt_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
+                            size_t ByteCount)
 {
-    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_DEVICE, srcDevice, ByteCount),
-                    ByteCount, NULL, true);
+    return copy_row(dstArray, array_side(dstOffset), NULL,
+                    memory_side(RT_SIDE_DEVICE, srcDevice, ByteCount), ByteCount, NULL, true);
 }
 
-CUresult rt_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+CUresult rt_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
+                            size_t ByteCount)
 {
-    return copy_row(NULL, memory_side(RT_SIDE_DEVICE, dstDevice, ByteCount), srcArray, array_side(srcOffset),
-                    ByteCount, NULL, true);
+    return copy_row(NULL, memory_side(RT_SIDE_DEVICE, dstDevice, ByteCount), srcArray,
+                    array_side(srcOffset), ByteCount, NULL, true);
 }
 
-CUresult rt_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+CUresult rt_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+                            size_t ByteCount)
 {
-    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount),
-                    ByteCount, NULL, true);
+    return copy_row(dstArray, array_side(dstOffset), NULL,
+                    memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount), ByteCount, NULL,
+                    true);
 }
 
-CUresult rt_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
-                                 CUstream hStream)
+CUresult rt_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+                                 size_t ByteCount, CUstream hStream)
 {
-    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount),
-                    ByteCount, hStream, false);
+    return copy_row(dstArray, array_side(dstOffset), NULL,
+                    memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount), ByteCount, hStream,
+                    false);
 }
 
 CUresult rt_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray, array_side(srcOffset),
-                    ByteCount, NULL, true);
+    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray,
+                    array_side(srcOffset), ByteCount, NULL, true);
 }
 
-CUresult rt_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
-                                 CUstream hStream)
+CUresult rt_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
+                                 size_t ByteCount, CUstream hStream)
 {
-    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray, array_side(srcOffset),
-                    ByteCount, hStream, false);
+    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray,
+                    array_side(srcOffset), ByteCount, hStream, false);
 }
 
-CUresult rt_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+CUresult rt_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+                            size_t ByteCount)
 {
-    return copy_row(dstArray, array_side(dstOffset), srcArray, array_side(srcOffset), ByteCount, NULL, true);
+    return copy_row(dstArray, array_side(dstOffset), srcArray, array_side(srcOffset), ByteCount,
+                    NULL, true);
 }

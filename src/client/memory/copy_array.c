@@ -1,6 +1,6 @@
 /*
- * Copies with an array on one side or both: what the device can reach is one record, in order with the stream; pageable
- * memory goes through the staging slots.
+ * Copies with an array on one side or both: what the device can reach is one record, in order with
+ * the stream; pageable memory goes through the staging slots.
  */
 #include "client/memory/copy.h"
 
@@ -33,7 +33,8 @@ int rt_copy_check_array(const struct rt_box *b, const struct rt_side *s)
                : CUDA_ERROR_INVALID_VALUE;
 }
 
-void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out)
+void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src,
+                          struct wire_rec_copy_array *out)
 {
     *out = (struct wire_rec_copy_array) {
         .head = { .op = WIRE_OP_COPY_ARRAY, .size = sizeof(*out) },

@@ -1,6 +1,6 @@
 /*
- * Many copies by one call, and copies between devices: each is one of copy_api.c's, in its turn. Between contexts of one
- * device a peer copy is a copy.
+ * Many copies by one call, and copies between devices: each is one of copy_api.c's, in its turn.
+ * Between contexts of one device a peer copy is a copy.
  */
 #include <string.h>
 
@@ -79,8 +79,8 @@ static bool order_known(CUmemcpySrcAccessOrder order)
 }
 
 /* *at_once: some source must have been read when the call returns. */
-static int check_attributes(const CUmemcpyAttributes *attrs, const size_t *attrsIdxs, size_t numAttrs, size_t count,
-                            bool *at_once)
+static int check_attributes(const CUmemcpyAttributes *attrs, const size_t *attrsIdxs,
+                            size_t numAttrs, size_t count, bool *at_once)
 {
     if (!attrs || !attrsIdxs || numAttrs == 0 || numAttrs > count || attrsIdxs[0] != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -107,8 +107,8 @@ static int copy_one(struct rt_stream *st, CUdeviceptr dst, CUdeviceptr src, size
 }
 
 CUresult rt_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-                               CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
-                               CUstream hStream)
+                               CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+                               size_t *failIdx, CUstream hStream)
 {
     struct rt_stream *st;
     bool at_once = false;
@@ -129,9 +129,11 @@ CUresult rt_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 }
 
 CUresult rt_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-                                  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+                                  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+                                  CUstream hStream)
 {
-    return rt_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
+    return rt_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL,
+                                 hStream);
 }
 
 /* Between pointers an element is a byte. */
@@ -145,14 +147,17 @@ static int operand(const CUmemcpy3DOperand *o, const CUextent3D *extent, struct 
     size_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width;
     size_t height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height;
     *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = o->op.ptr.ptr, .pitch = row };
-    if (row < extent->width || height < extent->height || __builtin_mul_overflow(row, height, &out->slice))
+    if (row < extent->width || height < extent->height ||
+        __builtin_mul_overflow(row, height, &out->slice))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
 static int copy_box(struct rt_stream *st, const CUDA_MEMCPY3D_BATCH_OP *op)
 {
-    struct rt_box box = { .width = op->extent.width, .height = op->extent.height, .depth = op->extent.depth };
+    struct rt_box box = { .width = op->extent.width,
+                          .height = op->extent.height,
+                          .depth = op->extent.depth };
     if (!order_known(op->srcAccessOrder) || !box.width || !box.height || !box.depth ||
         (op->flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE))
         return CUDA_ERROR_INVALID_VALUE;
@@ -182,8 +187,8 @@ CUresult rt_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
     return r || !at_once ? r : rt_stream_wait(st);
 }
 
-CUresult rt_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
-                                    CUstream hStream)
+CUresult rt_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+                                    unsigned long long flags, CUstream hStream)
 {
     return rt_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
 }

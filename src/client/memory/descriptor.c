@@ -26,7 +26,8 @@ static int add_slab(int device, struct slab **out)
     struct slab *s = calloc(1, sizeof(*s));
     if (!s)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    int r = rt_request_alloc(rt_session, SLAB_BYTES, 0, WIRE_MEMORY_KIND_DEVICE, device, &s->address);
+    int r =
+        rt_request_alloc(rt_session, SLAB_BYTES, 0, WIRE_MEMORY_KIND_DEVICE, device, &s->address);
     if (r) {
         free(s);
         return r;
@@ -117,7 +118,8 @@ static uint32_t at_level(uint64_t size, uint32_t level)
 }
 
 /* Levels first .. last of an array. */
-static void set_array(const struct rt_array *a, uint32_t first, uint32_t last, struct dev_texture *t)
+static void set_array(const struct rt_array *a, uint32_t first, uint32_t last,
+                      struct dev_texture *t)
 {
     const struct dev_array_shape *s = &a->shape;
     struct dev_array_place place;
@@ -145,14 +147,14 @@ static uint64_t limit(CUdevice_attribute attribute)
     return (uint64_t)rt_session->devices[0].attributes[attribute];
 }
 
-/* Memory that begins in an allocation, as the device sees it. That it ends there NVIDIA's library does not ask, and programs rely
- * on it; kernels reach no further than their client's window. */
+/* Memory that begins in an allocation, as the device sees it. That it ends there NVIDIA's library
+ * does not ask, and programs rely on it; kernels reach no further than their client's window. */
 static int set_memory(CUdeviceptr address, uint64_t size, struct dev_texture *t)
 {
     struct rt_range range;
     uint64_t end = rt_session->window_base + 2 * rt_session->window_half;
-    if (!size || !rt_memory_device_range(address, 1, &range, &t->base) || t->base >= end || size > end - t->base ||
-        t->base % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT))
+    if (!size || !rt_memory_device_range(address, 1, &range, &t->base) || t->base >= end ||
+        size > end - t->base || t->base % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT))
         return CUDA_ERROR_INVALID_VALUE;
     t->depth = t->layers = t->levels = 1;
     t->row = t->width * t->element;
@@ -175,13 +177,16 @@ static int set_linear(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
 
 static int set_pitched(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
 {
-    uint64_t width = d->res.pitch2D.width, height = d->res.pitch2D.height, pitch = d->res.pitch2D.pitchInBytes, size;
+    uint64_t width = d->res.pitch2D.width, height = d->res.pitch2D.height,
+             pitch = d->res.pitch2D.pitchInBytes, size;
     uint32_t element = dev_array_element(d->res.pitch2D.format, d->res.pitch2D.numChannels);
-    if (!element || !width || !height || width > limit(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) ||
+    if (!element || !width || !height ||
+        width > limit(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) ||
         height > limit(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) ||
-        pitch > limit(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH) || width * element > pitch ||
-        pitch % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) ||
-        __builtin_mul_overflow(pitch, height - 1, &size) || __builtin_add_overflow(size, width * element, &size))
+        pitch > limit(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH) ||
+        width * element > pitch || pitch % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) ||
+        __builtin_mul_overflow(pitch, height - 1, &size) ||
+        __builtin_add_overflow(size, width * element, &size))
         return CUDA_ERROR_INVALID_VALUE;
     set_element(d->res.pitch2D.format, d->res.pitch2D.numChannels, t);
     t->width = (uint32_t)width;
@@ -192,7 +197,8 @@ static int set_pitched(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
 
 /* --- views ------------------------------------------------------------------------------------ */
 
-/* Format and channels of a view; false: none of its own, or a compressed one, which no array of ours has. */
+/* Format and channels of a view; false: none of its own, or a compressed one, which no array of
+ * ours has. */
 static bool view_format(CUresourceViewFormat view, uint32_t *format, uint32_t *channels)
 {
     static const uint32_t formats[] = {
@@ -208,19 +214,23 @@ static bool view_format(CUresourceViewFormat view, uint32_t *format, uint32_t *c
     return true;
 }
 
-static int set_view(const struct rt_array *a, bool levels, const CUDA_RESOURCE_VIEW_DESC *v, struct dev_texture *t)
+static int set_view(const struct rt_array *a, bool levels, const CUDA_RESOURCE_VIEW_DESC *v,
+                    struct dev_texture *t)
 {
     uint32_t format, channels, last = GM_MAX(a->shape.levels, 1u) - 1;
     bool layered = t->flags & DEV_TEXTURE_LAYERED;
-    if (!view_format(v->format, &format, &channels) || dev_array_element(format, channels) != t->element ||
-        v->firstMipmapLevel > v->lastMipmapLevel || v->firstMipmapLevel > last || v->firstLayer > v->lastLayer ||
-        v->firstLayer >= t->layers || v->width != a->shape.width || v->height != a->shape.height ||
-        v->depth != a->shape.depth || (!levels && v->lastMipmapLevel) || (!layered && v->lastLayer))
+    if (!view_format(v->format, &format, &channels) ||
+        dev_array_element(format, channels) != t->element ||
+        v->firstMipmapLevel > v->lastMipmapLevel || v->firstMipmapLevel > last ||
+        v->firstLayer > v->lastLayer || v->firstLayer >= t->layers || v->width != a->shape.width ||
+        v->height != a->shape.height || v->depth != a->shape.depth ||
+        (!levels && v->lastMipmapLevel) || (!layered && v->lastLayer))
         return CUDA_ERROR_INVALID_VALUE;
     if (levels)
         set_array(a, v->firstMipmapLevel, GM_MIN(v->lastMipmapLevel, last), t);
     set_element(format, channels, t);
-    /* All zero means the first layer alone, but for arrays without layers; cubes take whole ones. */
+    /* All zero means the first layer alone, but for arrays without layers; cubes take whole ones.
+     */
     if (layered) {
         t->first_layer = v->firstLayer;
         t->layers = GM_MIN(v->lastLayer, t->layers - 1) - v->firstLayer + 1;
@@ -238,15 +248,16 @@ static void set_told(struct dev_texture *t)
 {
     static const uint16_t orders[] = { 0, 0x10b0, 0x10b2, 0, 0x10b5 };
     static const uint16_t types[] = {
-        [DEV_FORMAT_U8] = 0x10da,  [DEV_FORMAT_U16] = 0x10db, [DEV_FORMAT_U32] = 0x10dc, [DEV_FORMAT_S8] = 0x10d7,
-        [DEV_FORMAT_S16] = 0x10d8, [DEV_FORMAT_S32] = 0x10d9, [DEV_FORMAT_F16] = 0x10dd, [DEV_FORMAT_F32] = 0x10de
+        [DEV_FORMAT_U8] = 0x10da,  [DEV_FORMAT_U16] = 0x10db, [DEV_FORMAT_U32] = 0x10dc,
+        [DEV_FORMAT_S8] = 0x10d7,  [DEV_FORMAT_S16] = 0x10d8, [DEV_FORMAT_S32] = 0x10d9,
+        [DEV_FORMAT_F16] = 0x10dd, [DEV_FORMAT_F32] = 0x10de
     };
     t->order = orders[t->channels];
     t->data_type = types[t->format];
 }
 
-int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *view, bool surface,
-                           struct dev_texture *t, struct rt_array_memory **memory)
+int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *view,
+                           bool surface, struct dev_texture *t, struct rt_array_memory **memory)
 {
     struct rt_array whole;
     const struct rt_array *a = NULL;
@@ -298,8 +309,8 @@ int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *t)
     const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                            CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
     bool whole = t->format <= DEV_FORMAT_S32;
-    bool stays =
-        whole && ((d->flags & CU_TRSF_READ_AS_INTEGER) || t->format == DEV_FORMAT_U32 || t->format == DEV_FORMAT_S32);
+    bool stays = whole && ((d->flags & CU_TRSF_READ_AS_INTEGER) || t->format == DEV_FORMAT_U32 ||
+                           t->format == DEV_FORMAT_S32);
     if ((d->flags & ~known) || d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
         d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR ||
         ((d->flags & CU_TRSF_SEAMLESS_CUBEMAP) && !(t->flags & DEV_TEXTURE_CUBE)))
@@ -308,7 +319,8 @@ int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *t)
         if (d->reserved[i])
             return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < 3; i++) {
-        bool there = i == 0 || (i == 1 ? t->told_height : t->told_depth); /* others nobody looks at */
+        bool there =
+            i == 0 || (i == 1 ? t->told_height : t->told_depth); /* others nobody looks at */
         if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER && there)
             return CUDA_ERROR_INVALID_VALUE;
         t->address[i] = (uint32_t)d->addressMode[i] & 3;
@@ -316,11 +328,12 @@ int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *t)
         if (!(d->flags & CU_TRSF_NORMALIZED_COORDINATES) && t->address[i] != DEV_ADDRESS_BORDER)
             t->address[i] = DEV_ADDRESS_CLAMP;
     }
-    t->sampler_flags = (d->filterMode == CU_TR_FILTER_MODE_LINEAR ? DEV_SAMPLER_LINEAR : 0) |
-                       (d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR ? DEV_SAMPLER_MIP_LINEAR : 0) |
-                       (d->flags & CU_TRSF_NORMALIZED_COORDINATES ? DEV_SAMPLER_NORMALIZED : 0) |
-                       (stays ? DEV_SAMPLER_INTEGER : 0) | (d->flags & CU_TRSF_SRGB ? DEV_SAMPLER_SRGB : 0) |
-                       (d->flags & CU_TRSF_SEAMLESS_CUBEMAP ? DEV_SAMPLER_SEAMLESS : 0);
+    t->sampler_flags =
+        (d->filterMode == CU_TR_FILTER_MODE_LINEAR ? DEV_SAMPLER_LINEAR : 0) |
+        (d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR ? DEV_SAMPLER_MIP_LINEAR : 0) |
+        (d->flags & CU_TRSF_NORMALIZED_COORDINATES ? DEV_SAMPLER_NORMALIZED : 0) |
+        (stays ? DEV_SAMPLER_INTEGER : 0) | (d->flags & CU_TRSF_SRGB ? DEV_SAMPLER_SRGB : 0) |
+        (d->flags & CU_TRSF_SEAMLESS_CUBEMAP ? DEV_SAMPLER_SEAMLESS : 0);
     t->bias = d->mipmapLevelBias;
     t->min_level = d->minMipmapLevelClamp;
     t->max_level = d->maxMipmapLevelClamp;

@@ -27,7 +27,8 @@ void rt_memory_destroy_all(struct rt_context *c)
             rt_pool_forget_imported(r.base);
         else if (r.kind == RT_MEMORY_GRAPH)
             lose_graph_memory(r.base);
-        else if (r.kind != RT_MEMORY_PAGEABLE && r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
+        else if (r.kind != RT_MEMORY_PAGEABLE && r.kind != RT_MEMORY_GLOBAL &&
+                 r.kind != RT_MEMORY_GLOBAL_MANAGED)
             (void)rt_request_free(rt_session, r.base);
         if (rt_memory_is_managed(&r))
             rt_managed_forget(r.base, r.size);

@@ -1,7 +1,8 @@
 /*
- * Memory, semaphores and resources of other interfaces (Vulkan, OpenGL, Direct3D, NvSci). None of them has anything of a
- * session's device, so there is nothing to import, and no handle is good: arguments are checked as NVIDIA's driver does, which for a descriptor that is not such a
- * thing answers CUDA_ERROR_UNKNOWN.
+ * Memory, semaphores and resources of other interfaces (Vulkan, OpenGL, Direct3D, NvSci). None of
+ * them has anything of a session's device, so there is nothing to import, and no handle is good:
+ * arguments are checked as NVIDIA's driver does, which for a descriptor that is not such a thing
+ * answers CUDA_ERROR_UNKNOWN.
  */
 #include "client/gen/api.h"
 #include "client/stream/context.h"
@@ -14,7 +15,8 @@ static int import(const void *out, const void *desc, bool fd)
         return r;
     if (!out || !desc)
         return CUDA_ERROR_INVALID_VALUE;
-    return fd ? CUDA_ERROR_UNKNOWN : (int)rt_not_supported("memory and semaphores of other interfaces", &said);
+    return fd ? CUDA_ERROR_UNKNOWN
+              : (int)rt_not_supported("memory and semaphores of other interfaces", &said);
 }
 
 CUresult rt_cuImportExternalMemory(CUexternalMemory *extMem_out,
@@ -27,8 +29,9 @@ CUresult rt_cuImportExternalMemory(CUexternalMemory *extMem_out,
 CUresult rt_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
                                       const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
-    bool fd = semHandleDesc && (semHandleDesc->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD ||
-                                semHandleDesc->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD);
+    bool fd = semHandleDesc &&
+              (semHandleDesc->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD ||
+               semHandleDesc->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD);
     return import(extSem_out, semHandleDesc, fd);
 }
 
@@ -55,8 +58,9 @@ CUresult rt_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemor
     return devPtr && bufferDesc ? no_handle(extMem) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem,
-                                                    const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
+CUresult rt_cuExternalMemoryGetMappedMipmappedArray(
+    CUmipmappedArray *mipmap, CUexternalMemory extMem,
+    const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
 {
     return mipmap && mipmapDesc ? no_handle(extMem) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -71,9 +75,10 @@ static int none_of(const void *handles, unsigned count, CUstream stream)
     return handles && count ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
-                                            const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
-                                            unsigned int numExtSems, CUstream stream)
+CUresult
+rt_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
+                                   const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
+                                   unsigned int numExtSems, CUstream stream)
 {
     return none_of(extSemArray, paramsArray ? numExtSems : 0, stream);
 }
@@ -99,8 +104,10 @@ CUresult rt_cuGraphicsUnregisterResource(CUgraphicsResource resource GM_UNUSED)
     return no_resource();
 }
 
-CUresult rt_cuGraphicsSubResourceGetMappedArray(CUarray *pArray GM_UNUSED, CUgraphicsResource resource GM_UNUSED,
-                                                unsigned int arrayIndex GM_UNUSED, unsigned int mipLevel GM_UNUSED)
+CUresult rt_cuGraphicsSubResourceGetMappedArray(CUarray *pArray GM_UNUSED,
+                                                CUgraphicsResource resource GM_UNUSED,
+                                                unsigned int arrayIndex GM_UNUSED,
+                                                unsigned int mipLevel GM_UNUSED)
 {
     return no_resource();
 }
@@ -111,34 +118,40 @@ CUresult rt_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmapp
     return no_resource();
 }
 
-CUresult rt_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr GM_UNUSED, unsigned int *pSize GM_UNUSED,
+CUresult rt_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr GM_UNUSED,
+                                               unsigned int *pSize GM_UNUSED,
                                                CUgraphicsResource resource GM_UNUSED)
 {
     return no_resource();
 }
 
-CUresult rt_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr GM_UNUSED, size_t *pSize GM_UNUSED,
+CUresult rt_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr GM_UNUSED,
+                                                  size_t *pSize GM_UNUSED,
                                                   CUgraphicsResource resource GM_UNUSED)
 {
     return no_resource();
 }
 
-CUresult rt_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource GM_UNUSED, unsigned int flags GM_UNUSED)
+CUresult rt_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource GM_UNUSED,
+                                          unsigned int flags GM_UNUSED)
 {
     return no_resource();
 }
 
-CUresult rt_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource GM_UNUSED, unsigned int flags GM_UNUSED)
+CUresult rt_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource GM_UNUSED,
+                                             unsigned int flags GM_UNUSED)
 {
     return no_resource();
 }
 
-CUresult rt_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+CUresult rt_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
+                                   CUstream hStream)
 {
     return none_of(resources, count, hStream);
 }
 
-CUresult rt_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+CUresult rt_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources,
+                                     CUstream hStream)
 {
     return none_of(resources, count, hStream);
 }

@@ -1,6 +1,7 @@
 /*
- * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the host's, as CUDA's do. Unlike a
- * copy, a fill needs a stream whose device may touch the memory: another device's is filled by a peer only.
+ * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the
+ * host's, as CUDA's do. Unlike a copy, a fill needs a stream whose device may touch the memory:
+ * another device's is filled by a peer only.
  */
 #include "client/memory/fill.h"
 
@@ -15,8 +16,9 @@ int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out)
     if (f->width == 0 || f->height == 0)
         return CUDA_SUCCESS;
     if (__builtin_mul_overflow(f->width, f->element, &row) || (f->height > 1 && f->pitch < row) ||
-        __builtin_mul_overflow(f->pitch, f->height - 1, &size) || __builtin_add_overflow(size, row, &size) ||
-        f->dst % f->element || (f->height > 1 && f->pitch % f->element))
+        __builtin_mul_overflow(f->pitch, f->height - 1, &size) ||
+        __builtin_add_overflow(size, row, &size) || f->dst % f->element ||
+        (f->height > 1 && f->pitch % f->element))
         return CUDA_ERROR_INVALID_VALUE;
     out->dst = f->dst;
     out->pitch = f->height > 1 ? f->pitch : row;
@@ -29,15 +31,16 @@ int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out)
 
 int rt_fill_place(struct wire_rec_fill *record, struct rt_range *range)
 {
-    uint64_t size = record->pitch * (record->height - 1) + record->width * record->element_size, dst;
+    uint64_t size = record->pitch * (record->height - 1) + record->width * record->element_size,
+             dst;
     if (!rt_memory_device_range(record->dst, size, range, &dst))
         return CUDA_ERROR_INVALID_VALUE;
     record->dst = dst;
     return CUDA_SUCCESS;
 }
 
-/* Whether work in the context's streams may touch the memory. Where that rests on what this process does not know (a
- * graph's memory, another process's), it may. */
+/* Whether work in the context's streams may touch the memory. Where that rests on what this process
+ * does not know (a graph's memory, another process's), it may. */
 static bool reaches(struct rt_context *c, const struct rt_range *range)
 {
     if (GM_LIKELY(range->device == c->device) || !rt_memory_is_device(range))
@@ -75,22 +78,29 @@ static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
     if (r || GM_UNLIKELY(!reaches(st->context, &range)))
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
-    return r || !synchronous || (rt_memory_is_device(&range) && !range.sync) ? r : rt_stream_wait(st);
+    return r || !synchronous || (rt_memory_is_device(&range) && !range.sync) ? r
+                                                                             : rt_stream_wait(st);
 }
 
-static int fill_1d(CUdeviceptr dst, uint32_t value, uint32_t element, size_t n, CUstream stream, bool synchronous)
-{
-    return fill(&(struct rt_fill) { .dst = dst, .value = value, .element = element, .width = n, .height = 1 }, stream,
-                synchronous);
-}
-
-static int fill_2d(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t element, size_t width, size_t height,
-                   CUstream stream, bool synchronous)
+static int fill_1d(CUdeviceptr dst, uint32_t value, uint32_t element, size_t n, CUstream stream,
+                   bool synchronous)
 {
     return fill(
         &(struct rt_fill) {
-            .dst = dst, .pitch = pitch, .value = value, .element = element, .width = width, .height = height },
+            .dst = dst, .value = value, .element = element, .width = n, .height = 1 },
         stream, synchronous);
+}
+
+static int fill_2d(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t element, size_t width,
+                   size_t height, CUstream stream, bool synchronous)
+{
+    return fill(&(struct rt_fill) { .dst = dst,
+                                    .pitch = pitch,
+                                    .value = value,
+                                    .element = element,
+                                    .width = width,
+                                    .height = height },
+                stream, synchronous);
 }
 
 CUresult rt_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
@@ -123,35 +133,38 @@ CUresult rt_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, C
     return fill_1d(dstDevice, ui, 4, N, hStream, false);
 }
 
-CUresult rt_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+CUresult rt_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+                            size_t Height)
 {
     return fill_2d(dstDevice, dstPitch, uc, 1, Width, Height, NULL, true);
 }
 
-CUresult rt_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+CUresult rt_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+                             size_t Width, size_t Height)
 {
     return fill_2d(dstDevice, dstPitch, us, 2, Width, Height, NULL, true);
 }
 
-CUresult rt_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+CUresult rt_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+                             size_t Height)
 {
     return fill_2d(dstDevice, dstPitch, ui, 4, Width, Height, NULL, true);
 }
 
-CUresult rt_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-                              CUstream hStream)
+CUresult rt_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+                              size_t Width, size_t Height, CUstream hStream)
 {
     return fill_2d(dstDevice, dstPitch, uc, 1, Width, Height, hStream, false);
 }
 
-CUresult rt_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
-                               CUstream hStream)
+CUresult rt_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+                               size_t Width, size_t Height, CUstream hStream)
 {
     return fill_2d(dstDevice, dstPitch, us, 2, Width, Height, hStream, false);
 }
 
-CUresult rt_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
-                               CUstream hStream)
+CUresult rt_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+                               size_t Width, size_t Height, CUstream hStream)
 {
     return fill_2d(dstDevice, dstPitch, ui, 4, Width, Height, hStream, false);
 }

@@ -15,9 +15,11 @@ struct rt_fill {
     uint64_t height;
 };
 
-/* Makes the record, with the program's address; of width 0 if there is nothing to fill. CUresult. */
+/* Makes the record, with the program's address; of width 0 if there is nothing to fill. CUresult.
+ */
 int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out);
-/* Puts in where the device finds that memory, which is *range. CUDA_ERROR_INVALID_VALUE if it is none that a device reaches. */
+/* Puts in where the device finds that memory, which is *range. CUDA_ERROR_INVALID_VALUE if it is
+ * none that a device reaches. */
 int rt_fill_place(struct wire_rec_fill *record, struct rt_range *range);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * cuIpc*MemHandle. The server maps the exporter's memory into our window, at an address of ours; small allocations come
- * with the slab that they are cut from, so with others of the same program. What is opened twice is mapped once.
+ * cuIpc*MemHandle. The server maps the exporter's memory into our window, at an address of ours;
+ * small allocations come with the slab that they are cut from, so with others of the same program.
+ * What is opened twice is mapped once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ struct opened {
     uint8_t token[RT_TOKEN_BYTES];
     uint64_t address;
     unsigned count;
-    int device, owner; /* the former was let touch what the latter has; the same: nothing of the kind */
+    int device,
+        owner; /* the former was let touch what the latter has; the same: nothing of the kind */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,7 +61,9 @@ static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], u
     }
     /* As the flag says; where that cannot be, copies still work. */
     int device = rt_peer_let(c->device, range.device) == CUDA_SUCCESS ? c->device : range.device;
-    *o = (struct opened) { .address = range.base, .count = 1, .device = device, .owner = range.device };
+    *o = (struct opened) {
+        .address = range.base, .count = 1, .device = device, .owner = range.device
+    };
     memcpy(o->token, token, RT_TOKEN_BYTES);
     gm_list_insert(&all_opened, &o->link);
     *address = range.base;
@@ -75,7 +79,8 @@ CUresult rt_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, uns
     if (r)
         return r;
     memcpy(&h, &handle, sizeof(h));
-    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !rt_ipc_handle_is(&h, RT_IPC_MEMORY))
+    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
+        !rt_ipc_handle_is(&h, RT_IPC_MEMORY))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     gm_list_for_each (o, &all_opened, struct opened, link)

@@ -1,6 +1,6 @@
 /*
- * Hints about managed memory. It is pinned host memory here, which host and device both reach where it is: there is
- * nothing to move. A hint is checked and remembered, so that it can be asked for.
+ * Hints about managed memory. It is pinned host memory here, which host and device both reach where
+ * it is: there is nothing to move. A hint is checked and remembered, so that it can be asked for.
  *
  * Hints are ranges, the newest first; one that lies within a newer one of its kind is forgotten.
  */
@@ -60,8 +60,10 @@ static int remember(enum hint_kind kind, uint64_t address, uint64_t size, uint64
     return CUDA_SUCCESS;
 }
 
-/* What all of [start, end) has, looking from `at` on; false if not all of it has the same. Lock held. */
-static bool uniform(struct gm_list *at, enum hint_kind kind, uint64_t start, uint64_t end, uint64_t *value)
+/* What all of [start, end) has, looking from `at` on; false if not all of it has the same. Lock
+ * held. */
+static bool uniform(struct gm_list *at, enum hint_kind kind, uint64_t start, uint64_t end,
+                    uint64_t *value)
 {
     uint64_t rest;
     for (; at != &hints; at = at->next) {
@@ -69,7 +71,8 @@ static bool uniform(struct gm_list *at, enum hint_kind kind, uint64_t start, uin
         if (h->kind != kind || h->end <= start || h->start >= end)
             continue;
         *value = h->value;
-        return (h->start <= start || (uniform(at->next, kind, start, h->start, &rest) && rest == *value)) &&
+        return (h->start <= start ||
+                (uniform(at->next, kind, start, h->start, &rest) && rest == *value)) &&
                (h->end >= end || (uniform(at->next, kind, h->end, end, &rest) && rest == *value));
     }
     *value = 0;
@@ -100,8 +103,9 @@ static CUmemLocation unpack(uint64_t value)
 /* As the older calls name them. */
 static CUmemLocation location_of(CUdevice device)
 {
-    return device == CU_DEVICE_CPU ? (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_HOST }
-                                   : (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
+    return device == CU_DEVICE_CPU
+               ? (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_HOST }
+               : (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
 }
 
 static int device_of(uint64_t value)
@@ -116,13 +120,15 @@ static int device_of(uint64_t value)
 static int id_of(uint64_t value)
 {
     CUmemLocation l = unpack(value);
-    return l.type == CU_MEM_LOCATION_TYPE_DEVICE || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? l.id : -1;
+    return l.type == CU_MEM_LOCATION_TYPE_DEVICE || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? l.id
+                                                                                             : -1;
 }
 
 static int check_location(CUmemLocation l)
 {
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        return l.id >= 0 && (unsigned)l.id < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        return l.id >= 0 && (unsigned)l.id < rt_session->device_count ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_DEVICE;
     return l.type >= CU_MEM_LOCATION_TYPE_HOST && l.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
@@ -153,23 +159,26 @@ static int prefetch(CUdeviceptr address, size_t size, CUmemLocation location, CU
     return remember(HINT_PREFETCHED, address, size, pack(location));
 }
 
-CUresult rt_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+CUresult rt_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                               CUstream hStream)
 {
     return prefetch(devPtr, count, location_of(dstDevice), hStream);
 }
 
-CUresult rt_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
-                                  CUstream hStream)
+CUresult rt_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                  unsigned int flags, CUstream hStream)
 {
     return flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)prefetch(devPtr, count, location, hStream);
 }
 
 /* Range i goes where the last index that is not behind i says. */
-static int prefetch_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count, const CUmemLocation *locations,
-                         const size_t *indices, size_t locations_count, CUstream stream)
+static int prefetch_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count,
+                         const CUmemLocation *locations, const size_t *indices,
+                         size_t locations_count, CUstream stream)
 {
     size_t at = 0;
-    if (!locations || !indices || locations_count == 0 || locations_count > count || indices[0] != 0)
+    if (!locations || !indices || locations_count == 0 || locations_count > count ||
+        indices[0] != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 1; i < locations_count; i++)
         if (indices[i] <= indices[i - 1] || indices[i] >= count)
@@ -185,7 +194,8 @@ static int prefetch_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t c
 }
 
 /* What is in discarded memory does not count any more; it may as well stay. */
-static int discard_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count, CUstream stream)
+static int discard_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count,
+                        CUstream stream)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -197,8 +207,9 @@ static int discard_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t co
     return r;
 }
 
-CUresult rt_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-                                    size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+CUresult rt_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                    CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                    size_t numPrefetchLocs, unsigned long long flags,
                                     CUstream hStream)
 {
     int r = rt_enter_any();
@@ -206,11 +217,12 @@ CUresult rt_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t co
         return r;
     if (!dptrs || !sizes || count == 0 || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    return prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, hStream);
+    return prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+                         hStream);
 }
 
-CUresult rt_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
-                                   CUstream hStream)
+CUresult rt_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                   unsigned long long flags, CUstream hStream)
 {
     int r = rt_enter_any();
     if (r)
@@ -222,15 +234,19 @@ CUresult rt_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t cou
 
 CUresult rt_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
                                               CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-                                              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+                                              size_t numPrefetchLocs, unsigned long long flags,
+                                              CUstream hStream)
 {
     CUresult r = rt_cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream);
     return r ? r
-             : (CUresult)prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, hStream);
+             : (CUresult)prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+                                       numPrefetchLocs, hStream);
 }
 
-/* A promise of the program's about who uses an allocation. All may use it at any time here, so none needs to be kept. */
-CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+/* A promise of the program's about who uses an allocation. All may use it at any time here, so none
+ * needs to be kept. */
+CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                   unsigned int flags)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -238,10 +254,12 @@ CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t le
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+        flags != CU_MEM_ATTACH_SINGLE)
         return CUDA_ERROR_INVALID_VALUE;
     if (!rt_memory_find(dptr, &range) || !rt_memory_is_managed(&range) || range.base != dptr ||
-        (length && length != range.size) || (flags == CU_MEM_ATTACH_SINGLE && st->role == RT_ROLE_LEGACY))
+        (length && length != range.size) ||
+        (flags == CU_MEM_ATTACH_SINGLE && st->role == RT_ROLE_LEGACY))
         return CUDA_ERROR_INVALID_VALUE;
     return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : CUDA_SUCCESS;
 }
@@ -255,7 +273,8 @@ static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLo
     if (r)
         return r;
     r = check_range(address, size);
-    if (r == CUDA_SUCCESS && advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
+    if (r == CUDA_SUCCESS && advice != CU_MEM_ADVISE_SET_READ_MOSTLY &&
+        advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
         advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
         r = check_location(location);
     if (r)
@@ -282,7 +301,8 @@ CUresult rt_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
     return advise(devPtr, count, advice, location_of(device));
 }
 
-CUresult rt_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+CUresult rt_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                           CUmemLocation location)
 {
     return advise(devPtr, count, advice, location);
 }
@@ -303,7 +323,8 @@ static int get_accessed_by(int *data, size_t size, CUdeviceptr address, size_t c
     return CUDA_SUCCESS;
 }
 
-static int get(int *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
+static int get(int *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address,
+               size_t count)
 {
     if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
         return get_accessed_by(data, size, address, count);
@@ -336,8 +357,8 @@ static int get(int *data, size_t size, CUmem_range_attribute attribute, CUdevice
     }
 }
 
-CUresult rt_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
-                                   size_t count)
+CUresult rt_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
+                                   CUdeviceptr devPtr, size_t count)
 {
     int r = rt_enter_any();
     if (r)
@@ -348,8 +369,9 @@ CUresult rt_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attr
     return r ? r : get(data, dataSize, attribute, devPtr, count);
 }
 
-CUresult rt_cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
-                                    size_t numAttributes, CUdeviceptr devPtr, size_t count)
+CUresult rt_cuMemRangeGetAttributes(void **data, size_t *dataSizes,
+                                    CUmem_range_attribute *attributes, size_t numAttributes,
+                                    CUdeviceptr devPtr, size_t count)
 {
     int r = rt_enter_any();
     if (r)
@@ -358,6 +380,7 @@ CUresult rt_cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_
         return CUDA_ERROR_INVALID_VALUE;
     r = check_range(devPtr, count);
     for (size_t i = 0; i < numAttributes && r == CUDA_SUCCESS; i++)
-        r = data[i] ? get(data[i], dataSizes[i], attributes[i], devPtr, count) : CUDA_ERROR_INVALID_VALUE;
+        r = data[i] ? get(data[i], dataSizes[i], attributes[i], devPtr, count)
+                    : CUDA_ERROR_INVALID_VALUE;
     return r;
 }

@@ -1,6 +1,7 @@
 /*
- * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, and what is left. Every range comes from the server, which charges
- * it; a free is not answered and therefore costs no round trip. Stream-ordered allocation: pool_api.c.
+ * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, and what is left. Every range comes from the
+ * server, which charges it; a free is not answered and therefore costs no round trip.
+ * Stream-ordered allocation: pool_api.c.
  */
 #include "client/memory/memory.h"
 
@@ -81,7 +82,8 @@ bool rt_memory_reap(bool all)
     return rt_pools_trim(true) || any;
 }
 
-void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq)
+void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number,
+                          uint64_t seq)
 {
     struct delayed_free *d = malloc(sizeof(*d));
     if (!d) /* then it stays until the program ends: the caller may hold locks, and cannot wait */
@@ -95,7 +97,8 @@ void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t 
     (void)rt_memory_reap(false);
 }
 
-int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
+int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
+                       uint64_t *out)
 {
     uint64_t address;
     bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
@@ -130,7 +133,8 @@ int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind,
 bool rt_memory_is_imported_block(uint64_t address)
 {
     struct rt_range range;
-    return rt_memory_find(address, &range) && range.kind == RT_MEMORY_IMPORTED_BLOCK && range.base == address;
+    return rt_memory_find(address, &range) && range.kind == RT_MEMORY_IMPORTED_BLOCK &&
+           range.base == address;
 }
 
 static int release_imported(uint64_t address)
@@ -152,7 +156,9 @@ static int release_graphs(uint64_t address)
     if (!rt_memory_find(address, &range))
         return CUDA_ERROR_INVALID_VALUE;
     int r = rt_hooks.graph_memory_free(address, 0, 0);
-    return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_reach_wait(rt_reach_of(&range));
+    return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE
+           : r                       ? r
+                                     : rt_reach_wait(rt_reach_of(&range));
 }
 
 /* CUDA's cuMemFree waits for the device, and so may the server unmap at once. */
@@ -197,13 +203,15 @@ CUresult rt_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     return r;
 }
 
-CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-                               unsigned int ElementSizeBytes)
+CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+                               size_t Height, unsigned int ElementSizeBytes)
 {
     uint64_t pitch, size;
-    if (!dptr || !pPitch || (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+    if (!dptr || !pPitch ||
+        (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!gm_align_up(WidthInBytes, PITCH_ALIGN, &pitch) || __builtin_mul_overflow(pitch, Height, &size))
+    if (!gm_align_up(WidthInBytes, PITCH_ALIGN, &pitch) ||
+        __builtin_mul_overflow(pitch, Height, &size))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult r = rt_cuMemAlloc_v2(dptr, size);
     if (r == CUDA_SUCCESS)
@@ -232,7 +240,8 @@ CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
     return r;
 }
 
-/* What is left of the device's own memory, whatever has the rest: programs that do not come to us, and the device's driver. */
+/* What is left of the device's own memory, whatever has the rest: programs that do not come to us,
+ * and the device's driver. */
 static int device_left(int device, uint64_t *bytes)
 {
     struct wire_call_memory_left_is left = { 0 };
@@ -246,7 +255,8 @@ static int device_left(int device, uint64_t *bytes)
     return rt_call_end(&call, r);
 }
 
-/* A program that sizes its caches by this must then get them: neither more than it is granted nor more than there is. */
+/* A program that sizes its caches by this must then get them: neither more than it is granted nor
+ * more than there is. */
 CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
 {
     struct rt_context *c;
@@ -293,7 +303,8 @@ CUresult rt_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
 
 CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    const unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     struct rt_context *c;
     uint64_t address;
     int r = rt_enter(&c);
@@ -304,7 +315,8 @@ CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
     *pp = NULL;
     if (bytesize == 0) /* no error, unlike cuMemAlloc's */
         return CUDA_SUCCESS;
-    r = rt_memory_allocate(c, bytesize, RT_MEMORY_HOST, Flags & ~CU_MEMHOSTALLOC_PORTABLE, &address);
+    r = rt_memory_allocate(c, bytesize, RT_MEMORY_HOST, Flags & ~CU_MEMHOSTALLOC_PORTABLE,
+                           &address);
     if (r == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)address;
     return r;
@@ -332,12 +344,14 @@ CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
         return CUDA_ERROR_INVALID_VALUE;
     static atomic_bool said;
     if (range.kind == RT_MEMORY_PAGEABLE)
-        return rt_not_supported("registered memory that is not whole private pages, to a kernel", &said);
+        return rt_not_supported("registered memory that is not whole private pages, to a kernel",
+                                &said);
     *pdptr = range.window + ((uintptr_t)p - range.base);
     return CUDA_SUCCESS;
 }
 
-/* With unified addressing all pinned memory is mapped, and the flags say so, and portable, which they do not say. */
+/* With unified addressing all pinned memory is mapped, and the flags say so, and portable, which
+ * they do not say. */
 CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
     struct rt_context *c;

@@ -1,8 +1,9 @@
 /*
- * memory/: what programs compute with. It owns allocations of every kind, pools, arrays and textures, copies and fills.
- * It calls stream and what is below that.
+ * memory/: what programs compute with. It owns allocations of every kind, pools, arrays and
+ * textures, copies and fills. It calls stream and what is below that.
  *
- * What the files of this folder know of each other. The map of memory itself is client/session/map.h.
+ * What the files of this folder know of each other. The map of memory itself is
+ * client/session/map.h.
  */
 #ifndef GMUX_CLIENT_MEMORY_MEMORY_H
 #define GMUX_CLIENT_MEMORY_MEMORY_H
@@ -12,21 +13,26 @@
 #include "client/stream/context.h"
 
 /* Memory of the server's, in the map as that kind. CUresult. */
-int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out);
+int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
+                       uint64_t *out);
 
 /* True if the address is where an allocation of another process's pool starts. */
 bool rt_memory_is_imported_block(uint64_t address);
 
-/* Gives an allocation of the server's back, or closes a view, when lane `number` has completed `seq`. */
+/* Gives an allocation of the server's back, or closes a view, when lane `number` has completed
+ * `seq`. */
 struct rt_pool_view;
-void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq);
-/* Gives back what is due by now; with `all`, waits for what is not, so no lock may be held, and takes from the pools what
- * they hold unused. True if that was anything. */
+void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number,
+                          uint64_t seq);
+/* Gives back what is due by now; with `all`, waits for what is not, so no lock may be held, and
+ * takes from the pools what they hold unused. True if that was anything. */
 bool rt_memory_reap(bool all);
 
-/* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
+/* Undoes a registration that is no longer in the map: gives the program private pages with the same
+ * contents. */
 int rt_register_undo(const struct rt_range *r);
-/* Around a fork, of one thread at a time: the map stands still. In the child, registered pages are its own. */
+/* Around a fork, of one thread at a time: the map stands still. In the child, registered pages are
+ * its own. */
 void rt_memory_fork_prepare(void);
 void rt_memory_fork_parent(void);
 void rt_memory_fork_child(void);

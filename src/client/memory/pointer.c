@@ -1,6 +1,7 @@
 /*
- * cuPointerGetAttribute(s): answered from the address map. Pointers it does not know are the program's own memory: an
- * error for the single form, mostly zeros for the plural one, as CUDA has it.
+ * cuPointerGetAttribute(s): answered from the address map. Pointers it does not know are the
+ * program's own memory: an error for the single form, mostly zeros for the plural one, as CUDA has
+ * it.
  */
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
@@ -8,11 +9,14 @@
 
 static CUmemorytype memory_type(const struct rt_range *r)
 {
-    return rt_memory_is_device(r) || rt_memory_is_managed(r) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    return rt_memory_is_device(r) || rt_memory_is_managed(r) ? CU_MEMORYTYPE_DEVICE
+                                                             : CU_MEMORYTYPE_HOST;
 }
 
-/* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not apply. */
-static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct rt_range *range)
+/* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not
+ * apply. */
+static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
+               const struct rt_range *range)
 {
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
@@ -35,7 +39,8 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
             return CUDA_ERROR_INVALID_VALUE;
         *(void **)data = (void *)(uintptr_t)ptr;
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for drivers of other devices, of which none reaches this memory */
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for drivers of other devices, of which none reaches
+                                             this memory */
         if (host)
             return CUDA_ERROR_INVALID_VALUE;
         (void)rt_memory_set_sync(ptr, true); /* as NVIDIA's driver does for those */
@@ -69,11 +74,13 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = range->kind != RT_MEMORY_PAGEABLE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *(unsigned *)data = range->kind == RT_MEMORY_VIRTUAL ? rt_memory_access(range, range->device)
-                                                             : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        *(unsigned *)data = range->kind == RT_MEMORY_VIRTUAL
+                                ? rt_memory_access(range, range->device)
+                                : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)data = range->physical ? rt_physical_handle_types(range->physical) : 0;
+        *(unsigned long long *)data =
+            range->physical ? rt_physical_handle_types(range->physical) : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         *(size_t *)data = range->size;
@@ -88,7 +95,8 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)data = range->block ? rt_block_pool(range->block) : rt_pool_of_imported(range->base);
+        *(CUmemoryPool *)data =
+            range->block ? rt_block_pool(range->block) : rt_pool_of_imported(range->base);
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -98,11 +106,13 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
 /* Of the plural form. */
 static bool attribute_known(CUpointer_attribute a)
 {
-    return a >= CU_POINTER_ATTRIBUTE_CONTEXT && a <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE &&
+    return a >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+           a <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE &&
            a != CU_POINTER_ATTRIBUTE_P2P_TOKENS;
 }
 
-/* What the plural form answers where the single one would fail; as observed of the genuine library. */
+/* What the plural form answers where the single one would fail; as observed of the genuine library.
+ */
 static void answer_unknown(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, bool known)
 {
     switch (attribute) {
@@ -165,8 +175,8 @@ CUresult rt_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUd
     return get(data, attribute, ptr, known ? &range : NULL);
 }
 
-CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
-                                   CUdeviceptr ptr)
+CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
+                                   void **data, CUdeviceptr ptr)
 {
     struct rt_range range;
     int r = rt_enter_any();

@@ -1,10 +1,10 @@
 /*
- * Segments and blocks. A segment's blocks are a list in the order of addresses; free ones are in a bin by the power of
- * two of their size as well. Small allocations and large ones have segments and bins of their own, so that a small one
- * that lives long does not hold a large segment.
+ * Segments and blocks. A segment's blocks are a list in the order of addresses; free ones are in a
+ * bin by the power of two of their size as well. Small allocations and large ones have segments and
+ * bins of their own, so that a small one that lives long does not hold a large segment.
  *
- * Each free block remembers the last operation that may use it. Two neighbours become one if at least one of them is
- * unused for certain, or both wait for the same stream.
+ * Each free block remembers the last operation that may use it. Two neighbours become one if at
+ * least one of them is unused for certain, or both wait for the same stream.
  *
  * By CUDA's rules what a pool holds unused above its threshold, 0 at first, goes back at the next
  * synchronisation. A program that allocates, frees and synchronises in a loop would pay for it each
@@ -162,7 +162,8 @@ static struct segment *segment_create(struct rt_pool *p, enum size_class class, 
     struct rt_block *b = malloc(sizeof(*b));
     uint64_t address = 0;
     if (!s || !b || (p->max && size > p->max - GM_MIN(p->reserved, p->max)) ||
-        rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, p->device, &address) != CUDA_SUCCESS) {
+        rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, p->device, &address) !=
+            CUDA_SUCCESS) {
         free(s);
         free(b);
         return NULL;
@@ -499,8 +500,8 @@ enum reuse {
     REUSE_ANY, /* .. or after a wait */
 };
 
-static struct rt_block *find(struct rt_pool *p, enum size_class class, uint32_t number, uint64_t size,
-                             enum reuse reuse)
+static struct rt_block *find(struct rt_pool *p, enum size_class class, uint32_t number,
+                             uint64_t size, enum reuse reuse)
 {
     for (unsigned i = bin_of(size); i < BINS; i++) {
         struct rt_block *best = NULL;
@@ -531,7 +532,8 @@ static int wait_for(struct rt_block *b, struct rt_stream *st)
 }
 
 /* A free block for `size` bytes, by way of the server if need be; NULL if there is no room. */
-static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum size_class class, uint64_t size)
+static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum size_class class,
+                               uint64_t size)
 {
     struct rt_block *b = find(p, class, st->number, size, REUSE_NOW);
     if (b)
@@ -558,7 +560,8 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum siz
     return b;
 }
 
-int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address, struct rt_block **out)
+int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
+                  struct rt_block **out)
 {
     enum size_class class = size <= SMALL_MAX ? SMALL : LARGE;
     if (size == 0 || p->imported)

@@ -1,8 +1,8 @@
 /*
- * Memory pools: device memory that was asked of the server once and is handed out again and again, in the order of
- * streams. A pool has segments, each one allocation of the server's; a segment is cut into blocks. A block that was
- * freed in a stream may at once be used again by what follows in that stream, and by others once the stream has come
- * so far. Neither costs a word with anybody.
+ * Memory pools: device memory that was asked of the server once and is handed out again and again,
+ * in the order of streams. A pool has segments, each one allocation of the server's; a segment is
+ * cut into blocks. A block that was freed in a stream may at once be used again by what follows in
+ * that stream, and by others once the stream has come so far. Neither costs a word with anybody.
  *
  * Any thread. CUresult values as int.
  */
@@ -33,8 +33,9 @@ CUmemoryPool rt_block_pool(const struct rt_block *b);
 const struct rt_pool *rt_block_source(const struct rt_block *b);
 uint64_t rt_block_segment(const struct rt_block *b);
 
-/* An empty pool of a device's memory; `max` bytes at most, 0: no bound. `name`: what other processes know it by
- * (pool_ipc.h), 0: they do not. One that is imported has nothing to allocate. */
+/* An empty pool of a device's memory; `max` bytes at most, 0: no bound. `name`: what other
+ * processes know it by (pool_ipc.h), 0: they do not. One that is imported has nothing to allocate.
+ */
 int rt_pool_create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out);
 uint64_t rt_pool_name(const struct rt_pool *p);
 bool rt_pool_is_imported(const struct rt_pool *p);
@@ -47,13 +48,16 @@ int rt_pool_get(struct rt_pool *p, CUmemPool_attribute attribute, void *value);
 void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 
 /* Memory that operations of `st` from now on may use. */
-int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address, struct rt_block **out);
+int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
+                  struct rt_block **out);
 /* Others may have it when lane `number` has completed `seq`. */
 void rt_pool_free(struct rt_block *b, uint32_t number, uint64_t seq);
 
-/* A stream, event or context was waited for: what is above the pools' release thresholds goes back. */
+/* A stream, event or context was waited for: what is above the pools' release thresholds goes back.
+ */
 void rt_pools_synchronized(void);
-/* Gives back all that is not in use; with `all`, also what a threshold would keep. True if that was anything. */
+/* Gives back all that is not in use; with `all`, also what a threshold would keep. True if that was
+ * anything. */
 bool rt_pools_trim(bool all);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Stream-ordered allocation and the pools behind it: cuMemAllocAsync, cuMemPool*, cuDevice*MemPool, cuMem*MemPool. The
- * pools of a device hold device memory; there are none of host or managed memory. Between processes: pool_ipc.c.
+ * Stream-ordered allocation and the pools behind it: cuMemAllocAsync, cuMemPool*, cuDevice*MemPool,
+ * cuMem*MemPool. The pools of a device hold device memory; there are none of host or managed
+ * memory. Between processes: pool_ipc.c.
  */
 #include "client/memory/pool.h"
 
@@ -15,21 +16,25 @@
 
 /* --- allocation ------------------------------------------------------------------------------- */
 
-static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *st, size_t size, CUdeviceptr *out)
+static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *st, size_t size,
+                    CUdeviceptr *out)
 {
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct rt_range range = {
-        .size = size, .kind = RT_MEMORY_DEVICE, .context = rt_context_owner(c), .device = rt_pool_device(p)
-    };
-    if (GM_UNLIKELY(size == 0 && !rt_pool_is_imported(p))) { /* no error, unlike cuMemAlloc's; 0 can be freed */
+    struct rt_range range = { .size = size,
+                              .kind = RT_MEMORY_DEVICE,
+                              .context = rt_context_owner(c),
+                              .device = rt_pool_device(p) };
+    if (GM_UNLIKELY(size == 0 &&
+                    !rt_pool_is_imported(p))) { /* no error, unlike cuMemAlloc's; 0 can be freed */
         *out = 0;
         return CUDA_SUCCESS;
     }
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_hooks.capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true)) /* what others hold unused may be room enough */
+    if (r == CUDA_ERROR_OUT_OF_MEMORY &&
+        rt_memory_reap(true)) /* what others hold unused may be room enough */
         r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
     if (r)
         return r;
@@ -49,10 +54,12 @@ CUresult rt_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    return dptr ? (CUresult)allocate(c, rt_pool_current(c->device), st, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
+    return dptr ? (CUresult)allocate(c, rt_pool_current(c->device), st, bytesize, dptr)
+                : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                    CUstream hStream)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -67,8 +74,9 @@ CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 static int free_of_graph(struct rt_stream *st, CUdeviceptr dptr)
 {
     uint32_t number = st->number;
-    return number < TP_STREAMS ? rt_hooks.graph_memory_free(dptr, number, rt_lane_issued(rt_session, number))
-                               : CUDA_ERROR_NOT_FOUND;
+    return number < TP_STREAMS
+               ? rt_hooks.graph_memory_free(dptr, number, rt_lane_issued(rt_session, number))
+               : CUDA_ERROR_NOT_FOUND;
 }
 
 /* Also for what cuMemAlloc and graphs allocated. */
@@ -118,7 +126,8 @@ static int check_device(CUdevice dev)
     int r = rt_enter_any();
     if (r)
         return r;
-    return dev >= 0 && (unsigned)dev < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return dev >= 0 && (unsigned)dev < rt_session->device_count ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_DEVICE;
 }
 
 static int check_location(const CUmemLocation *location, CUmemAllocationType type)
@@ -130,9 +139,10 @@ static int check_location(const CUmemLocation *location, CUmemAllocationType typ
     if (!location)
         return CUDA_ERROR_INVALID_VALUE;
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
-        bool known = location->type >= CU_MEM_LOCATION_TYPE_DEVICE &&
-                     location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT &&
-                     (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED);
+        bool known =
+            location->type >= CU_MEM_LOCATION_TYPE_DEVICE &&
+            location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT &&
+            (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED);
         return known ? (int)rt_not_supported("a memory pool of host or managed memory", &said)
                      : CUDA_ERROR_INVALID_VALUE;
     }
@@ -183,7 +193,8 @@ CUresult rt_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
     return r ? r : set_pool(dev, pool);
 }
 
-CUresult rt_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+CUresult rt_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+                                   CUmemAllocationType type)
 {
     int r = check_location(location, type);
     return r ? r : give_pool(rt_pool_default(location->id), pool_out);
@@ -217,7 +228,8 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
         return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
     bool shared = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if ((!shared && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) || poolProps->usage)
-        return rt_not_supported("a memory pool for another kind of handle, or for decompression", &said);
+        return rt_not_supported("a memory pool for another kind of handle, or for decompression",
+                                &said);
     uint64_t name = shared ? rt_pool_new_name() : 0;
     if (shared && !name)
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -275,7 +287,8 @@ CUresult rt_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, v
     return value ? (CUresult)rt_pool_get(p, attr, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Its own device has access, and keeps it; another one gets it to all that this process has there. */
+/* Its own device has access, and keeps it; another one gets it to all that this process has there.
+ */
 CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
     struct rt_pool *p;
@@ -289,7 +302,8 @@ CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, si
             return CUDA_ERROR_INVALID_VALUE;
         if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
             return CUDA_ERROR_NOT_SUPPORTED;
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+            map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
             return CUDA_ERROR_INVALID_VALUE;
         if (check_device(map[i].location.id) != CUDA_SUCCESS ||
             (!map[i].flags && map[i].location.id == rt_pool_device(p)))
@@ -297,12 +311,14 @@ CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, si
     }
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
         r = map[i].flags ? CUDA_SUCCESS : rt_reach_wait(1u << map[i].location.id);
-        r = r ? r : rt_pool_let(p, map[i].location.id, map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        r = r ? r
+              : rt_pool_let(p, map[i].location.id, map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
     }
     return r == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED ? CUDA_ERROR_INVALID_DEVICE : (CUresult)r;
 }
 
-CUresult rt_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+CUresult rt_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
+                               CUmemLocation *location)
 {
     struct rt_pool *p;
     int r = enter(memPool, &p);
@@ -311,6 +327,7 @@ CUresult rt_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, C
     if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
         check_device(location->id) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = rt_pool_lets(p, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    *flags = rt_pool_lets(p, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }

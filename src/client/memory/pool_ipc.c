@@ -1,10 +1,12 @@
 /*
- * Memory pools between processes. A pool is its maker's alone: what another process imports is its name, a number in a sealed
- * memfd, and whose memory it has. An allocation of it is exported as the token of the segment that it was cut from (ipc.c does the same with what
- * cuMemAlloc made), and where in it it lies. The server, which knows tokens and who may use them, maps the segment into the
- * importer's window, once however many allocations in it are imported.
+ * Memory pools between processes. A pool is its maker's alone: what another process imports is its
+ * name, a number in a sealed memfd, and whose memory it has. An allocation of it is exported as the
+ * token of the segment that it was cut from (ipc.c does the same with what cuMemAlloc made), and
+ * where in it it lies. The server, which knows tokens and who may use them, maps the segment into
+ * the importer's window, once however many allocations in it are imported.
  *
- * So an importer has the segment with all that its maker allocates there: a pool that is made to be shared is shared as a whole.
+ * So an importer has the segment with all that its maker allocates there: a pool that is made to be
+ * shared is shared as a whole.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -78,7 +80,8 @@ uint64_t rt_pool_new_name(void)
 }
 
 CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-                                             CUmemAllocationHandleType handleType, unsigned long long flags)
+                                             CUmemAllocationHandleType handleType,
+                                             unsigned long long flags)
 {
     struct rt_pool *p;
     int r = enter(pool, &p);
@@ -91,7 +94,8 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
         rt_pool_is_imported(p))
         return CUDA_ERROR_INVALID_VALUE;
     int fd = tp_memfd_from_bytes("gmux-pool", &n, sizeof(n));
-    if (fd < 0 || fcntl(fd, F_SETFD, 0) < 0) { /* it is the program's now, whose children inherit it */
+    if (fd < 0 ||
+        fcntl(fd, F_SETFD, 0) < 0) { /* it is the program's now, whose children inherit it */
         gm_close(fd);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -102,14 +106,16 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
 /* Whatever somebody else has sent us as one. */
 static int read_name(int fd, struct pool_name *n)
 {
-    if (tp_memfd_check(fd, sizeof(*n), true) != 0 || pread(fd, n, sizeof(*n), 0) != (ssize_t)sizeof(*n) ||
-        n->magic != MAGIC || n->name == 0 || n->reserved)
+    if (tp_memfd_check(fd, sizeof(*n), true) != 0 ||
+        pread(fd, n, sizeof(*n), 0) != (ssize_t)sizeof(*n) || n->magic != MAGIC || n->name == 0 ||
+        n->reserved)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
 CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                               CUmemAllocationHandleType handleType, unsigned long long flags)
+                                               CUmemAllocationHandleType handleType,
+                                               unsigned long long flags)
 {
     struct pool_name n;
     struct rt_pool *p;
@@ -214,7 +220,8 @@ static int enter_imported(struct rt_pool *p, struct rt_pool_view *v, const struc
                               .size = d->size,
                               .window = address,
                               .kind = RT_MEMORY_IMPORTED_BLOCK,
-                              .context = rt_context_owner(rt_current.context), /* there may be none yet */
+                              .context =
+                                  rt_context_owner(rt_current.context), /* there may be none yet */
                               .device = v->device };
     i = malloc(sizeof(*i));
     int r = i ? rt_memory_insert(&range) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -234,7 +241,8 @@ static int import(struct rt_pool *p, const struct pointer_data *d, CUdeviceptr *
     if (r)
         return r;
     uint64_t address = v->address + d->offset;
-    if (v->device != rt_pool_device(p) || d->size == 0 || d->offset > v->size || d->size > v->size - d->offset)
+    if (v->device != rt_pool_device(p) || d->size == 0 || d->offset > v->size ||
+        d->size > v->size - d->offset)
         r = CUDA_ERROR_INVALID_VALUE;
     r = r ? r : enter_imported(p, v, d);
     if (r)
@@ -244,7 +252,8 @@ static int import(struct rt_pool *p, const struct pointer_data *d, CUdeviceptr *
     return r;
 }
 
-CUresult rt_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+CUresult rt_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
+                                   CUmemPoolPtrExportData *shareData)
 {
     struct rt_pool *p;
     struct pointer_data d;

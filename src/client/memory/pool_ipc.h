@@ -1,6 +1,7 @@
 /*
- * Allocations of other processes' memory pools: ranges of kind RT_MEMORY_IMPORTED_BLOCK in the address map. Each lies in a view of
- * the segment it is from, which stays mapped until nothing here uses it.
+ * Allocations of other processes' memory pools: ranges of kind RT_MEMORY_IMPORTED_BLOCK in the
+ * address map. Each lies in a view of the segment it is from, which stays mapped until nothing here
+ * uses it.
  *
  * Any thread. CUresult values as int.
  */
@@ -14,8 +15,9 @@ struct rt_pool_view;
 /* What processes know a pool by that is made to be shared; 0: no randomness to be had. */
 uint64_t rt_pool_new_name(void);
 
-/* The program frees an imported allocation, once for each import; NULL if there is none at the address. What is returned goes
- * to rt_pool_view_close() when nothing of this process uses the memory any more. */
+/* The program frees an imported allocation, once for each import; NULL if there is none at the
+ * address. What is returned goes to rt_pool_view_close() when nothing of this process uses the
+ * memory any more. */
 struct rt_pool_view *rt_pool_view_leave(uint64_t address);
 int rt_pool_view_close(struct rt_pool_view *v);
 /* Both, for a range that is no longer in the map, and however often it was imported. */

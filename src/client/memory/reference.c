@@ -22,7 +22,8 @@ struct reference {
 };
 
 static struct rt_table references = RT_TABLE(RT_KIND_REFERENCE, struct reference);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before all others: one look-up or end at a time */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* before all others: one look-up or end at a time */
 
 /* --- handles ---------------------------------------------------------------------------------- */
 
@@ -50,8 +51,9 @@ static struct reference *create(struct rt_context *c, uint64_t address, bool sur
     r->surface = surface;
     r->bound = false;
     r->memory = NULL;
-    r->texture = (CUDA_TEXTURE_DESC) { .addressMode = { CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
-                                                        CU_TR_ADDRESS_MODE_CLAMP } };
+    r->texture =
+        (CUDA_TEXTURE_DESC) { .addressMode = { CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
+                                               CU_TR_ADDRESS_MODE_CLAMP } };
     r->format = CU_AD_FORMAT_FLOAT;
     r->channels = 1;
     rt_object_publish(&r->object);
@@ -100,7 +102,8 @@ static void end_if(struct rt_object *o, void *arg)
 {
     struct reference *r = (struct reference *)(void *)o;
     const struct search *s = arg;
-    if (r->context == s->context && (s->size == UINT64_MAX || (r->address && r->address - s->address < s->size)))
+    if (r->context == s->context &&
+        (s->size == UINT64_MAX || (r->address && r->address - s->address < s->size)))
         end(r);
 }
 
@@ -196,7 +199,8 @@ CUresult rt_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flag
     return result;
 }
 
-CUresult rt_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags)
+CUresult rt_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
+                                      unsigned int Flags)
 {
     int result;
     struct rt_array a;
@@ -218,14 +222,15 @@ CUresult rt_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmap
 }
 
 /* Memory need not be aligned: the kernel is told by how much it is not. */
-CUresult rt_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
+CUresult rt_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
+                                  size_t bytes)
 {
     int result;
     struct reference *r = enter(hTexRef, false, &result);
     if (!r)
         return result;
-    size_t off =
-        dptr % (size_t)rt_session->devices[r->context->device].attributes[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT];
+    size_t off = dptr % (size_t)rt_session->devices[r->context->device]
+                            .attributes[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT];
     if (!dptr || !bytes)
         return unbind(r);
     if (off && !ByteOffset)
@@ -243,8 +248,8 @@ CUresult rt_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdevice
     return result;
 }
 
-CUresult rt_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
-                                    size_t Pitch)
+CUresult rt_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc,
+                                    CUdeviceptr dptr, size_t Pitch)
 {
     int result;
     struct reference *r = enter(hTexRef, false, &result);
@@ -267,8 +272,8 @@ CUresult rt_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTO
     return result;
 }
 
-CUresult rt_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
-                                    size_t Pitch)
+CUresult rt_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc,
+                                    CUdeviceptr dptr, size_t Pitch)
 {
     return rt_cuTexRefSetAddress2D_v3(hTexRef, desc, dptr, Pitch);
 }
@@ -299,20 +304,21 @@ static int change(struct reference *r, const CUDA_TEXTURE_DESC *to)
     return result;
 }
 
-#define SET(handle, field, value, valid)                                                                             \
-    int result;                                                                                                      \
-    struct reference *r = enter(handle, false, &result);                                                             \
-    if (!r)                                                                                                          \
-        return result;                                                                                               \
-    if (!(valid))                                                                                                    \
-        return CUDA_ERROR_INVALID_VALUE;                                                                             \
-    CUDA_TEXTURE_DESC to = r->texture;                                                                               \
-    to.field = (value);                                                                                              \
+#define SET(handle, field, value, valid)                                                           \
+    int result;                                                                                    \
+    struct reference *r = enter(handle, false, &result);                                           \
+    if (!r)                                                                                        \
+        return result;                                                                             \
+    if (!(valid))                                                                                  \
+        return CUDA_ERROR_INVALID_VALUE;                                                           \
+    CUDA_TEXTURE_DESC to = r->texture;                                                             \
+    to.field = (value);                                                                            \
     return change(r, &to)
 
 CUresult rt_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
-    SET(hTexRef, addressMode[dim], (unsigned)am > CU_TR_ADDRESS_MODE_BORDER ? CU_TR_ADDRESS_MODE_CLAMP : am,
+    SET(hTexRef, addressMode[dim],
+        (unsigned)am > CU_TR_ADDRESS_MODE_BORDER ? CU_TR_ADDRESS_MODE_CLAMP : am,
         dim >= 0 && dim < 3);
 }
 
@@ -331,7 +337,8 @@ CUresult rt_cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
     SET(hTexRef, mipmapLevelBias, bias, true);
 }
 
-CUresult rt_cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp)
+CUresult rt_cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
+                                        float maxMipmapLevelClamp)
 {
     int result;
     struct reference *r = enter(hTexRef, false, &result);
@@ -370,14 +377,14 @@ CUresult rt_cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-#define GET(handle, out, valid, value)                                                                               \
-    int result;                                                                                                      \
-    const struct reference *r = enter(handle, false, &result);                                                       \
-    if (!r)                                                                                                          \
-        return result;                                                                                               \
-    if (!(out) || !(valid))                                                                                          \
-        return CUDA_ERROR_INVALID_VALUE;                                                                             \
-    *(out) = (value);                                                                                                \
+#define GET(handle, out, valid, value)                                                             \
+    int result;                                                                                    \
+    const struct reference *r = enter(handle, false, &result);                                     \
+    if (!r)                                                                                        \
+        return result;                                                                             \
+    if (!(out) || !(valid))                                                                        \
+        return CUDA_ERROR_INVALID_VALUE;                                                           \
+    *(out) = (value);                                                                              \
     return CUDA_SUCCESS
 
 static bool binds(const struct reference *r, CUresourcetype type)
@@ -436,7 +443,8 @@ CUresult rt_cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
     GET(hTexRef, pbias, true, r->texture.mipmapLevelBias);
 }
 
-CUresult rt_cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef)
+CUresult rt_cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp,
+                                        CUtexref hTexRef)
 {
     int result;
     const struct reference *r = enter(hTexRef, false, &result);

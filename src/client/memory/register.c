@@ -1,15 +1,17 @@
 /*
- * cuMemHostRegister: makes pages that the program already has accessible to the device. The device sees only what lies
- * in the window's host area, so the program's pages are exchanged, in place, for pages of that area with the same
- * contents: all pages that the memory touches, also where it begins or ends within one. What else is in those pages is
- * the program's all the same, and other threads may be writing it, which an exchange would lose: so parts of pages are
- * exchanged only while there is one thread. Shared mappings, the main thread's stack and pages that another
- * registration has stay as they are: such memory counts as registered, its copies are made as those of pageable memory,
- * and it has no address for the device. Who says that he wants one gets CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's
- * driver on some systems, the device's address of the memory is not the host's.
+ * cuMemHostRegister: makes pages that the program already has accessible to the device. The device
+ * sees only what lies in the window's host area, so the program's pages are exchanged, in place,
+ * for pages of that area with the same contents: all pages that the memory touches, also where it
+ * begins or ends within one. What else is in those pages is the program's all the same, and other
+ * threads may be writing it, which an exchange would lose: so parts of pages are exchanged only
+ * while there is one thread. Shared mappings, the main thread's stack and pages that another
+ * registration has stay as they are: such memory counts as registered, its copies are made as those
+ * of pageable memory, and it has no address for the device. Who says that he wants one gets
+ * CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver on some systems, the device's address of the
+ * memory is not the host's.
  *
- * A store by another thread into registered memory while that is being exchanged may be lost; such a store is a race in the
- * program, too.
+ * A store by another thread into registered memory while that is being exchanged may be lost; such
+ * a store is a race in the program, too.
  */
 #include "client/memory/memory.h"
 
@@ -100,14 +102,14 @@ static int exchange(const struct span *s, bool writable)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* a handler may write there, too */
     memcpy((void *)(uintptr_t)s->window, pages, s->size);
-    void *p = mmap(pages, s->size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                   rt_session->host_fd, offset_of(s));
+    void *p = mmap(pages, s->size, PROT_READ | (writable ? PROT_WRITE : 0),
+                   MAP_SHARED | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd, offset_of(s));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* True if the host area's pages are still where a registration put them: a program may unmap memory that it has
- * registered, and something else may lie there by now. */
+/* True if the host area's pages are still where a registration put them: a program may unmap memory
+ * that it has registered, and something else may lie there by now. */
 static bool still_there(const struct rt_range *r)
 {
     GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
@@ -129,15 +131,15 @@ static bool still_there(const struct rt_range *r)
     return at >= s.start + s.size;
 }
 
-/* Private pages with the same contents; false without memory. No store of any thread is lost: what is mapped instead has the
- * same bytes, and the kernel copies a page when it is first written. */
+/* Private pages with the same contents; false without memory. No store of any thread is lost: what
+ * is mapped instead has the same bytes, and the kernel copies a page when it is first written. */
 static bool make_private(const struct rt_range *r)
 {
     const struct span s = pages_of(r);
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     char *pages = (char *)(uintptr_t)s.start;
-    if (mmap(pages, s.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, rt_session->host_fd, offset_of(&s)) ==
-        MAP_FAILED)
+    if (mmap(pages, s.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, rt_session->host_fd,
+             offset_of(&s)) == MAP_FAILED)
         return false;
     for (uint64_t at = 0; at < s.size; at += page)
         (void)__atomic_fetch_or(pages + at, 0, __ATOMIC_RELAXED);
@@ -153,8 +155,8 @@ int rt_register_undo(const struct rt_range *r)
 
 /* --- forks ------------------------------------------------------------------------------------ */
 
-/* A child gets its own pages, as they are at the fork, up to so many bytes. Beyond that it shares them until it writes: copies
- * would take too long, and more memory than there may be. */
+/* A child gets its own pages, as they are at the fork, up to so many bytes. Beyond that it shares
+ * them until it writes: copies would take too long, and more memory than there may be. */
 #define FORK_COPY_BYTES (64u << 20)
 
 /* Registered ranges during a fork; rt_memory_fork_prepare() holds the map's lock. */
@@ -188,13 +190,15 @@ static void see_what_is_there(void)
         return;
     while (i < kept_count && getline(&line, &size, f) > 0) {
         unsigned long long start, end, inode;
-        if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 || inode != st.st_ino)
+        if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 ||
+            inode != st.st_ino)
             continue;
         while (i < kept_count && kept[i].pages.start + kept[i].pages.size <= start)
             i++;
         for (size_t k = i; k < kept_count && kept[k].pages.start < end; k++) {
             const struct span *p = &kept[k].pages;
-            kept[k].there += GM_MIN(p->start + p->size, (uint64_t)end) - GM_MAX(p->start, (uint64_t)start);
+            kept[k].there +=
+                GM_MIN(p->start + p->size, (uint64_t)end) - GM_MAX(p->start, (uint64_t)start);
         }
     }
 }
@@ -228,9 +232,10 @@ static void give_child(const struct kept *k)
     void *at = (void *)(uintptr_t)p->start;
     if (k->there != p->size)
         return;
-    if (!k->copy || mremap(k->copy, p->size, p->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
-        (void)mmap(at, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd,
-                   offset_of(p));
+    if (!k->copy ||
+        mremap(k->copy, p->size, p->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+        (void)mmap(at, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                   rt_session->host_fd, offset_of(p));
 }
 
 static void end_fork(bool child)
@@ -263,8 +268,8 @@ static int register_pages(struct rt_range *range, bool writable)
 {
     struct span s = pages_of(range);
     range->kind = RT_MEMORY_REGISTERED;
-    int r =
-        rt_request_alloc(rt_session, s.size, (uint64_t)sysconf(_SC_PAGESIZE), WIRE_MEMORY_KIND_HOST, 0, &s.window);
+    int r = rt_request_alloc(rt_session, s.size, (uint64_t)sysconf(_SC_PAGESIZE),
+                             WIRE_MEMORY_KIND_HOST, 0, &s.window);
     if (r)
         return r;
     range->window = s.window + (range->base - s.start);
@@ -289,8 +294,8 @@ static int register_as_is(struct rt_range *range)
 
 CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-    const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-                           CU_MEMHOSTREGISTER_READ_ONLY;
+    const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                           CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     struct rt_context *c;
     uint64_t address = (uintptr_t)p, end;
     int r = rt_enter(&c);
@@ -301,14 +306,18 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     if (rt_memory_overlaps(address, bytesize))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     enum pages pages = what_is_there(address, end);
-    if (pages == PAGES_MISSING || (pages == PAGES_READABLE && !(Flags & CU_MEMHOSTREGISTER_READ_ONLY)))
+    if (pages == PAGES_MISSING ||
+        (pages == PAGES_READABLE && !(Flags & CU_MEMHOSTREGISTER_READ_ONLY)))
         return CUDA_ERROR_INVALID_VALUE;
-    struct rt_range range = {
-        .base = address, .size = bytesize, .flags = Flags, .context = rt_context_owner(c), .device = c->device
-    };
+    struct rt_range range = { .base = address,
+                              .size = bytesize,
+                              .flags = Flags,
+                              .context = rt_context_owner(c),
+                              .device = c->device };
     bool ours = pages != PAGES_OTHER && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
     bool whole = pages_of(&range).start == address && pages_of(&range).size == bytesize;
-    return ours && (whole || only_thread()) ? register_pages(&range, pages == PAGES_PRIVATE) : register_as_is(&range);
+    return ours && (whole || only_thread()) ? register_pages(&range, pages == PAGES_PRIVATE)
+                                            : register_as_is(&range);
 }
 
 CUresult rt_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)

@@ -1,10 +1,12 @@
 /*
- * A circle of slots. To the device: a slot is filled, its record written, and the next slot is filled while the device
- * copies. From the device: records for all slots are written first, and each slot is emptied when its copy is done.
+ * A circle of slots. To the device: a slot is filled, its record written, and the next slot is
+ * filled while the device copies. From the device: records for all slots are written first, and
+ * each slot is emptied when its copy is done.
  *
- * There are several circles, because a copy that waits for its stream must not hold up those of other threads and streams: what the
- * stream waits for may be one of them. A circle is one copy's at a time, and goes on to one of another stream only when what is in it
- * is done. The second is made when somebody would have to wait for the first.
+ * There are several circles, because a copy that waits for its stream must not hold up those of
+ * other threads and streams: what the stream waits for may be one of them. A circle is one copy's
+ * at a time, and goes on to one of another stream only when what is in it is done. The second is
+ * made when somebody would have to wait for the first.
  */
 #include "client/memory/staging.h"
 
@@ -13,8 +15,8 @@
 #include <emmintrin.h>
 #endif
 
-/* Together they fit the processor's cache, where the device's bytes arrive: from larger ones, copies from the device took
- * nearly twice as long (docs/measurements.md). */
+/* Together they fit the processor's cache, where the device's bytes arrive: from larger ones,
+ * copies from the device took nearly twice as long (docs/measurements.md). */
 #define SLOT_BYTES (512u << 10)
 #define SLOTS      4u
 #define CIRCLES    16u
@@ -67,7 +69,8 @@ static bool is_open(const struct circle *c, uint32_t number)
     return true;
 }
 
-/* One for a copy in the stream; lock held. NULL: all are busy. If there are no more, one that others' copies must leave first. */
+/* One for a copy in the stream; lock held. NULL: all are busy. If there are no more, one that
+ * others' copies must leave first. */
 static struct circle *choose(uint32_t number)
 {
     struct circle *spare = NULL;
@@ -94,7 +97,8 @@ static int circle_open(struct circle *c)
 {
     if (c->memory)
         return CUDA_SUCCESS;
-    int r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0, &c->memory);
+    int r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0,
+                             &c->memory);
     if (r == CUDA_SUCCESS || c == circles)
         return r;
     pthread_mutex_lock(&lock);
@@ -125,7 +129,8 @@ static int circle_take(const struct rt_stream *st, struct circle **out)
 /* --- copies ----------------------------------------------------------------------------------- */
 
 #ifdef __SSE2__
-/* memcpy() that writes past the cache: a large target is not read before it is written, and the slots stay cached. */
+/* memcpy() that writes past the cache: a large target is not read before it is written, and the
+ * slots stay cached. */
 static void copy_out(uint8_t *to, const uint8_t *from, size_t size)
 {
     size_t head = -(uintptr_t)to % sizeof(__m128i);
@@ -166,9 +171,12 @@ static void move(const struct circle *c, const struct slot *s, const struct piec
 }
 
 /* The record of a piece between an array and its slot. */
-static void array_record(const struct piece *p, uint64_t packed, bool to_device, struct wire_rec_copy_array *out)
+static void array_record(const struct piece *p, uint64_t packed, bool to_device,
+                         struct wire_rec_copy_array *out)
 {
-    const struct rt_side array = { .kind = RT_SIDE_ARRAY, .array = p->array, .x = p->x, .y = p->y, .z = p->z };
+    const struct rt_side array = {
+        .kind = RT_SIDE_ARRAY, .array = p->array, .x = p->x, .y = p->y, .z = p->z
+    };
     const struct rt_side memory_side = { .pitch = p->width, .slice = p->width * p->rows };
     const struct rt_box box = { .dst = to_device ? array : memory_side,
                                 .src = to_device ? memory_side : array,
@@ -178,7 +186,8 @@ static void array_record(const struct piece *p, uint64_t packed, bool to_device,
     rt_copy_array_record(&box, to_device ? 0 : packed, to_device ? packed : 0, out);
 }
 
-static int submit(struct rt_stream *st, const struct circle *c, struct slot *s, const struct piece *p, bool to_device)
+static int submit(struct rt_stream *st, const struct circle *c, struct slot *s,
+                  const struct piece *p, bool to_device)
 {
     uint64_t packed = (uintptr_t)slot_bytes(c, s);
     union {

@@ -1,6 +1,6 @@
 /*
- * Tensor maps, computed from numbers alone: the genuine driver does it in the executor, where a context is. The addresses in a
- * map are the window's, which are the device's.
+ * Tensor maps, computed from numbers alone: the genuine driver does it in the executor, where a
+ * context is. The addresses in a map are the window's, which are the device's.
  */
 #include <string.h>
 
@@ -13,8 +13,9 @@
 #define RANK_MAX 5u
 
 /* What the kinds have in common. CUDA_ERROR_INVALID_VALUE where there is nothing to read. */
-static int common(struct wire_call_tensor_map *w, CUtensorMapDataType type, cuuint32_t rank, void *address,
-                  const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *steps)
+static int common(struct wire_call_tensor_map *w, CUtensorMapDataType type, cuuint32_t rank,
+                  void *address, const cuuint64_t *dims, const cuuint64_t *strides,
+                  const cuuint32_t *steps)
 {
     if (rank == 0 || rank > RANK_MAX || !dims || (rank > 1 && !strides) || !steps)
         return CUDA_ERROR_INVALID_VALUE;
@@ -27,7 +28,8 @@ static int common(struct wire_call_tensor_map *w, CUtensorMapDataType type, cuui
     return CUDA_SUCCESS;
 }
 
-static int ask(const char *name, atomic_bool *said, const struct wire_call_tensor_map *w, CUtensorMap *out)
+static int ask(const char *name, atomic_bool *said, const struct wire_call_tensor_map *w,
+               CUtensorMap *out)
 {
     struct rt_call c;
     struct wire_call_tensor_map_is answer;
@@ -51,11 +53,13 @@ static int ask(const char *name, atomic_bool *said, const struct wire_call_tenso
     return rt_call_end(&c, r);
 }
 
-CUresult rt_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-                                   void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+CUresult rt_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+                                   cuuint32_t tensorRank, void *globalAddress,
+                                   const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
                                    const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
                                    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                                   CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+                                   CUtensorMapL2promotion l2Promotion,
+                                   CUtensorMapFloatOOBfill oobFill)
 {
     static atomic_bool said;
     struct wire_call_tensor_map w = { .kind = WIRE_TENSOR_MAP_KIND_TILED,
@@ -64,19 +68,19 @@ CUresult rt_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType t
                                       .swizzle = (uint32_t)swizzle,
                                       .promotion = (uint32_t)l2Promotion,
                                       .fill = (uint32_t)oobFill };
-    int r = common(&w, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+    int r = common(&w, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+                   elementStrides);
     if (r == CUDA_SUCCESS && !boxDim)
         r = CUDA_ERROR_INVALID_VALUE;
     return (CUresult)(r ? r : ask("cuTensorMapEncodeTiled", &said, &w, tensorMap));
 }
 
-CUresult rt_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-                                    void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-                                    const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
-                                    cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
-                                    const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
-                                    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
-                                    CUtensorMapFloatOOBfill oobFill)
+CUresult rt_cuTensorMapEncodeIm2col(
+    CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+    void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+    const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
+    cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
     static atomic_bool said;
     uint32_t corner = (tensorRank - 2) * (uint32_t)sizeof(int);
@@ -89,7 +93,8 @@ CUresult rt_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType 
                                       .swizzle = (uint32_t)swizzle,
                                       .promotion = (uint32_t)l2Promotion,
                                       .fill = (uint32_t)oobFill };
-    int r = common(&w, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+    int r = common(&w, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+                   elementStrides);
     if (r == CUDA_SUCCESS && (tensorRank < 3 || !pixelBoxLowerCorner || !pixelBoxUpperCorner))
         r = CUDA_ERROR_INVALID_VALUE;
     return (CUresult)(r ? r : ask("cuTensorMapEncodeIm2col", &said, &w, tensorMap));
@@ -98,9 +103,11 @@ CUresult rt_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType 
 CUresult rt_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
     static atomic_bool said;
-    const struct wire_call_tensor_map w = { .kind = WIRE_TENSOR_MAP_KIND_REPLACE,
-                                            .address = (uint64_t)(uintptr_t)globalAddress,
-                                            .map = { tensorMap, tensorMap ? (uint32_t)sizeof(*tensorMap) : 0 } };
+    const struct wire_call_tensor_map w = {
+        .kind = WIRE_TENSOR_MAP_KIND_REPLACE,
+        .address = (uint64_t)(uintptr_t)globalAddress,
+        .map = { tensorMap, tensorMap ? (uint32_t)sizeof(*tensorMap) : 0 }
+    };
     return (CUresult)ask("cuTensorMapReplaceAddress", &said, &w, tensorMap);
 }
 
@@ -108,7 +115,8 @@ static CUresult linear_width(size_t *out, CUarray_format format, unsigned channe
 {
     if (!out || !dev_array_element((uint32_t)format, channels))
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (size_t)rt_session->devices[dev].attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    *out = (size_t)rt_session->devices[dev]
+               .attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
     return CUDA_SUCCESS;
 }
 

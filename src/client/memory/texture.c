@@ -48,12 +48,14 @@ static int read_array(CUarray handle, struct wire_call_object_create *w)
     return CUDA_SUCCESS;
 }
 
-/* Memory that begins in an allocation, as the device sees it. That it ends there the genuine library does not ask, and programs
- * rely on it; the device asks whether it ends in the window. */
+/* Memory that begins in an allocation, as the device sees it. That it ends there the genuine
+ * library does not ask, and programs rely on it; the device asks whether it ends in the window. */
 static int read_memory(CUdeviceptr address, uint64_t size, struct wire_call_object_create *w)
 {
     struct rt_range range;
-    return size && rt_memory_device_range(address, 1, &range, &w->address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return size && rt_memory_device_range(address, 1, &range, &w->address)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int read_resource(const CUDA_RESOURCE_DESC *d, struct wire_call_object_create *w)
@@ -83,7 +85,8 @@ static int read_resource(const CUDA_RESOURCE_DESC *d, struct wire_call_object_cr
         w->height = d->res.pitch2D.height;
         w->pitch = d->res.pitch2D.pitchInBytes;
         if (!w->height ||
-            __builtin_mul_overflow(w->width, (uint64_t)dev_array_element(w->format, w->channels), &row) ||
+            __builtin_mul_overflow(w->width, (uint64_t)dev_array_element(w->format, w->channels),
+                                   &row) ||
             row > w->pitch || __builtin_mul_overflow(w->pitch, w->height - 1, &size) ||
             __builtin_add_overflow(size, row, &size))
             return CUDA_ERROR_INVALID_VALUE;
@@ -134,7 +137,8 @@ static int make_apart(struct object *o)
 static int make_descriptor(struct object *o)
 {
     struct dev_texture t;
-    int r = rt_descriptor_resource(&o->resource, o->has_view ? &o->view : NULL, o->surface, &t, &o->memory);
+    int r = rt_descriptor_resource(&o->resource, o->has_view ? &o->view : NULL, o->surface, &t,
+                                   &o->memory);
     if (r == CUDA_SUCCESS && !o->surface)
         r = rt_descriptor_sampler(&o->texture, &t);
     r = r ? r : rt_descriptor_take(o->context->device, &o->handle);
@@ -164,7 +168,8 @@ static int create(struct object *o, unsigned long long *out)
 }
 
 CUresult rt_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
-                              const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+                              const CUDA_TEXTURE_DESC *pTexDesc,
+                              const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
@@ -298,7 +303,8 @@ CUresult rt_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject t
     return r;
 }
 
-CUresult rt_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
+CUresult rt_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+                                           CUtexObject texObject)
 {
     struct object o;
     int r = look(texObject, false, pResViewDesc, &o);

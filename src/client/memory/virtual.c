@@ -1,8 +1,9 @@
 /*
- * Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and what goes with them. The
- * server makes memory and reserves addresses; what is mapped where is known here, and the server is told when memory
- * becomes accessible: a mapping that nothing may touch needs no word with anybody. An object of the server's has its
- * name as long as the program has a handle or a mapping of it.
+ * Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and what
+ * goes with them. The server makes memory and reserves addresses; what is mapped where is known
+ * here, and the server is told when memory becomes accessible: a mapping that nothing may touch
+ * needs no word with anybody. An object of the server's has its name as long as the program has a
+ * handle or a mapping of it.
  *
  * Handles for other processes are descriptors that name the object and hold nothing of it.
  */
@@ -42,18 +43,20 @@ static int check_location(const CUmemLocation *l)
     static atomic_bool said;
     switch (l->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-        return l->id >= 0 && (unsigned)l->id < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        return l->id >= 0 && (unsigned)l->id < rt_session->device_count ? CUDA_SUCCESS
+                                                                        : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-        return (int)rt_not_supported("cuMemCreate of host memory", &said); /* the device's attributes say so, too */
+        return (int)rt_not_supported("cuMemCreate of host memory",
+                                     &said); /* the device's attributes say so, too */
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-/* `made`: not only asked about. NCCL asks for the granularity of a NUMA node's memory on any driver that is new enough, and
- * lives with being told that there is none when it makes some. */
+/* `made`: not only asked about. NCCL asks for the granularity of a NUMA node's memory on any driver
+ * that is new enough, and lives with being told that there is none when it makes some. */
 static int check_prop(const CUmemAllocationProp *prop, bool made)
 {
     static atomic_bool said;
@@ -63,19 +66,22 @@ static int check_prop(const CUmemAllocationProp *prop, bool made)
         return r;
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    r = made || prop->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA ? check_location(&prop->location)
-                                                                      : CUDA_SUCCESS;
+    r = made || prop->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA
+            ? check_location(&prop->location)
+            : CUDA_SUCCESS;
     if (r)
         return r;
     if (prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE &&
         prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((unsigned)prop->requestedHandleTypes & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
+    if ((unsigned)prop->requestedHandleTypes &
+        (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
         return CUDA_ERROR_INVALID_VALUE; /* of another operating system */
     if (((unsigned)prop->requestedHandleTypes & ~known) || prop->allocFlags.gpuDirectRDMACapable ||
         prop->allocFlags.usage)
-        return (int)rt_not_supported("cuMemCreate for another kind of handle, for other devices or for decompression",
-                                     &said);
+        return (int)rt_not_supported(
+            "cuMemCreate for another kind of handle, for other devices or for decompression",
+            &said);
     return CUDA_SUCCESS;
 }
 
@@ -108,7 +114,8 @@ CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloca
     if (r)
         return r;
     if (!granularity || !prop ||
-        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
         return CUDA_ERROR_INVALID_VALUE;
     *granularity = GRANULARITY;
     return CUDA_SUCCESS;
@@ -134,8 +141,8 @@ static int enter_physical(const struct rt_made *made, const CUmemAllocationProp 
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                        unsigned long long flags)
+CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                        const CUmemAllocationProp *prop, unsigned long long flags)
 {
     struct rt_made made;
     int r = check_prop(prop, true);
@@ -146,9 +153,11 @@ CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const
     bool compressible = prop->allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
     (void)rt_memory_reap(false);
     int device = prop->location.id;
-    r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, device, compressible, &made);
+    r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, device, compressible,
+                                 &made);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, device, compressible, &made);
+        r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, device,
+                                     compressible, &made);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -172,7 +181,8 @@ CUresult rt_cuMemRelease(CUmemGenericAllocationHandle handle)
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+CUresult rt_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                   CUmemGenericAllocationHandle handle)
 {
     int r = rt_enter_any();
     if (r)
@@ -206,7 +216,8 @@ CUresult rt_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, vo
 /* --- for other processes ---------------------------------------------------------------------- */
 
 CUresult rt_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-                                         CUmemAllocationHandleType handleType, unsigned long long flags)
+                                         CUmemAllocationHandleType handleType,
+                                         unsigned long long flags)
 {
     int fd = -1;
     int r = rt_enter_any();
@@ -257,14 +268,15 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 static struct reservation *find_reservation(uint64_t address, uint64_t size)
 {
     gm_list_for_each (v, &reservations, struct reservation, link)
-        if (address >= v->address && address - v->address <= v->size && size <= v->size - (address - v->address))
+        if (address >= v->address && address - v->address <= v->size &&
+            size <= v->size - (address - v->address))
             return v;
     return NULL;
 }
 
 /* Where the program would like to have it is a wish, and not granted. */
-CUresult rt_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr GM_UNUSED,
-                                unsigned long long flags)
+CUresult rt_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+                                CUdeviceptr addr GM_UNUSED, unsigned long long flags)
 {
     int r = rt_enter_any();
     if (r)
@@ -275,8 +287,8 @@ CUresult rt_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
     if (!v)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *v = (struct reservation) { .size = size };
-    r = rt_request_range_reserve(rt_session, size, GM_MAX(alignment, (size_t)GRANULARITY), WIRE_MEMORY_KIND_DEVICE,
-                                 &v->address);
+    r = rt_request_range_reserve(rt_session, size, GM_MAX(alignment, (size_t)GRANULARITY),
+                                 WIRE_MEMORY_KIND_DEVICE, &v->address);
     if (r) {
         free(v);
         return r;
@@ -340,8 +352,8 @@ static int map(uint64_t address, uint64_t size, CUmemGenericAllocationHandle han
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                     unsigned long long flags)
+CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+                     CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
     int r = rt_enter_any();
     if (r)
@@ -356,7 +368,8 @@ CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
     return r;
 }
 
-/* What of a reservation is next: a whole mapping, or a hole, which has no `physical`. False for part of a mapping. */
+/* What of a reservation is next: a whole mapping, or a hole, which has no `physical`. False for
+ * part of a mapping. */
 static bool next_piece(uint64_t at, uint64_t end, struct rt_range *piece)
 {
     if (!rt_memory_find(at, piece))
@@ -364,8 +377,8 @@ static bool next_piece(uint64_t at, uint64_t end, struct rt_range *piece)
     return piece->base == at && piece->size <= end - at;
 }
 
-/* Calls f() for each mapping of [address, address + size), which must lie in one reservation and consist of whole
- * mappings, with holes between them or not. */
+/* Calls f() for each mapping of [address, address + size), which must lie in one reservation and
+ * consist of whole mappings, with holes between them or not. */
 static int each_mapping(uint64_t address, uint64_t size, bool holes,
                         int (*f)(const struct rt_range *range, unsigned arg), unsigned arg)
 {
@@ -394,7 +407,8 @@ static int change_access(const struct rt_range *range, unsigned access)
     if (access == range->access)
         return CUDA_SUCCESS;
     if (access)
-        r = rt_request_object_map(rt_session, range->physical->name, access, range->base, range->size);
+        r = rt_request_object_map(rt_session, range->physical->name, access, range->base,
+                                  range->size);
     else
         r = rt_request_object_unmap(rt_session, range->base);
     if (r == CUDA_SUCCESS)
@@ -430,7 +444,8 @@ static uint32_t reach_of_all(uint64_t address, uint64_t size)
     uint32_t devices = 0;
     struct rt_range range;
     pthread_mutex_lock(&lock);
-    const struct reservation *v = size && address % GRANULARITY == 0 ? find_reservation(address, size) : NULL;
+    const struct reservation *v =
+        size && address % GRANULARITY == 0 ? find_reservation(address, size) : NULL;
     for (uint64_t at = address; v && at < address + size; at += range.size) {
         if (!rt_memory_find(at, &range))
             range.size = GRANULARITY;
@@ -467,7 +482,8 @@ CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
         r = check_location(&desc[i].location);
         if (r)
             return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
-        if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+        if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+            desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_VALUE;
         if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -480,12 +496,14 @@ CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
     }
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
-        r = each_mapping(ptr, size, false, set_access, (unsigned)desc[i].location.id << 2 | (unsigned)desc[i].flags);
+        r = each_mapping(ptr, size, false, set_access,
+                         (unsigned)desc[i].location.id << 2 | (unsigned)desc[i].flags);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-CUresult rt_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+CUresult rt_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                           CUdeviceptr ptr)
 {
     struct rt_range range;
     int r = rt_enter_any();
@@ -516,7 +534,8 @@ CUresult rt_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t
     int r = rt_enter_any();
     if (r)
         return r;
-    if (!handle || size == 0 || (dptr | size) % 4096 || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+    if (!handle || size == 0 || (dptr | size) % 4096 ||
+        handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
         (flags & ~(unsigned long long)CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE))
         return CUDA_ERROR_INVALID_VALUE;
     return rt_not_supported("cuMemGetHandleForAddressRange", &said);

@@ -22,21 +22,24 @@ static int enter_module(CUmodule handle, struct rt_module **m)
     return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* A variable of a library is another one on each device, unless it is managed: that of the current context is meant. */
+/* A variable of a library is another one on each device, unless it is managed: that of the current
+ * context is meant. */
 static int find_variable(struct rt_module *m, const char *name, const struct rt_variable **v)
 {
     int device = rt_current.context ? rt_current_device() : m->device;
     struct rt_entry *e;
     int r = CUDA_SUCCESS;
-    if (m->device != device && !m->context && !(rt_module_find_managed(m, name, v) == CUDA_SUCCESS && *v))
+    if (m->device != device && !m->context &&
+        !(rt_module_find_managed(m, name, v) == CUDA_SUCCESS && *v))
         r = rt_module_on(&m, device);
     r = r ? r : rt_module_find_variable(m, name, v);
-    return r == CUDA_ERROR_NOT_FOUND && rt_module_find_entry(m, name, &e) == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE
-                                                                                          : r;
+    return r == CUDA_ERROR_NOT_FOUND && rt_module_find_entry(m, name, &e) == CUDA_SUCCESS
+               ? CUDA_ERROR_INVALID_VALUE
+               : r;
 }
 
-CUresult rt_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
-                               void **optionValues)
+CUresult rt_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+                               CUjit_option *options, void **optionValues)
 {
     struct rt_context *c;
     struct rt_module *m;
@@ -100,8 +103,9 @@ CUresult rt_cuModuleUnload(CUmodule hmod)
     return r;
 }
 
-/* A GPU's functions are loaded when they are first asked for, unless the program's environment wants otherwise, as with
- * the genuine library: it is the program's own runtime that then asks early. Elsewhere images are loaded at once. */
+/* A GPU's functions are loaded when they are first asked for, unless the program's environment
+ * wants otherwise, as with the genuine library: it is the program's own runtime that then asks
+ * early. Elsewhere images are loaded at once. */
 CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
     int r = rt_ready();
@@ -110,7 +114,8 @@ CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
     const char *wanted = secure_getenv("CUDA_MODULE_LOADING");
-    *mode = wanted && strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    *mode =
+        wanted && strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
@@ -181,7 +186,8 @@ CUresult rt_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
     return get_count(m, count);
 }
 
-CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
+CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
+                                       CUmodule mod)
 {
     struct rt_module *m;
     int r = enter_module(mod, &m);
@@ -207,9 +213,10 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     return give_variable(r, v, dptr, bytes);
 }
 
-/* A reference that the module's text declares; on a GPU there is none, for no compiler makes them any more. */
-static int find_reference(CUmodule hmod, const void *out, const char *name, uint32_t kind, struct rt_module **m,
-                          uint64_t *address)
+/* A reference that the module's text declares; on a GPU there is none, for no compiler makes them
+ * any more. */
+static int find_reference(CUmodule hmod, const void *out, const char *name, uint32_t kind,
+                          struct rt_module **m, uint64_t *address)
 {
     const struct rt_variable *v = NULL;
     int r = enter_module(hmod, m);
@@ -236,7 +243,8 @@ CUresult rt_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *n
 {
     struct rt_module *m;
     uint64_t address;
-    int r = find_reference(hmod, (const void *)pSurfRef, name, WIRE_REFERENCE_SURFACE, &m, &address);
+    int r =
+        find_reference(hmod, (const void *)pSurfRef, name, WIRE_REFERENCE_SURFACE, &m, &address);
     return r ? r : rt_reference_find_surface(m->context, address, pSurfRef);
 }
 
@@ -284,9 +292,10 @@ static bool is_preserved(const CUlibraryOption *options, unsigned count)
     return false;
 }
 
-CUresult rt_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-                              unsigned int numJitOptions, CUlibraryOption *libraryOptions,
-                              void **libraryOptionValues GM_UNUSED, unsigned int numLibraryOptions)
+CUresult rt_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+                              void **jitOptionsValues, unsigned int numJitOptions,
+                              CUlibraryOption *libraryOptions, void **libraryOptionValues GM_UNUSED,
+                              unsigned int numLibraryOptions)
 {
     struct rt_module *m;
     struct rt_jit_log log;
@@ -297,12 +306,16 @@ CUresult rt_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_jit_log_options(&log, numJitOptions, jitOptions, jitOptionsValues);
     r = r ? r : rt_module_load(NULL, code, &log, &m);
-    return r ? r : make_library(m, is_preserved(libraryOptions, numLibraryOptions) ? code : NULL, library);
+    return r ? r
+             : make_library(m, is_preserved(libraryOptions, numLibraryOptions) ? code : NULL,
+                            library);
 }
 
-CUresult rt_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-                                  void **jitOptionsValues, unsigned int numJitOptions,
-                                  CUlibraryOption *libraryOptions GM_UNUSED, void **libraryOptionValues GM_UNUSED,
+CUresult rt_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+                                  CUjit_option *jitOptions, void **jitOptionsValues,
+                                  unsigned int numJitOptions,
+                                  CUlibraryOption *libraryOptions GM_UNUSED,
+                                  void **libraryOptionValues GM_UNUSED,
                                   unsigned int numLibraryOptions GM_UNUSED)
 {
     struct rt_module *m;
@@ -376,7 +389,8 @@ CUresult rt_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels
     return get_functions(l->module, (void **)kernels, numKernels);
 }
 
-CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+                               const char *name)
 {
     struct rt_library *l;
     int r = enter_library_here(library, &l);
@@ -389,7 +403,8 @@ CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     return give_variable(r, v, dptr, bytes);
 }
 
-CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+                                const char *name)
 {
     struct rt_library *l;
     int r = enter_library(library, &l);

@@ -1,7 +1,8 @@
 /*
- * Launches in clusters: what the genuine driver says at the call is said at the call here, too, so that a shape that
- * no GPU takes is not found out by the executor, for which it would be the program's last launch. What can be computed
- * is; which clusters fit on the GPU only its driver knows, and is asked once for each shape.
+ * Launches in clusters: what the genuine driver says at the call is said at the call here, too, so
+ * that a shape that no GPU takes is not found out by the executor, for which it would be the
+ * program's last launch. What can be computed is; which clusters fit on the GPU only its driver
+ * knows, and is asked once for each shape.
  */
 #include <string.h>
 
@@ -9,18 +10,21 @@
 #include "client/module/launch.h"
 #include "client/stream/call.h"
 
-/* What the driver has been asked, so far; packed so that equal means equal. 0: too large for that, and never kept. */
+/* What the driver has been asked, so far; packed so that equal means equal. 0: too large for that,
+ * and never kept. */
 static uint64_t question(const uint32_t cluster[3], const struct wire_rec_launch *l)
 {
     uint64_t threads = (uint64_t)l->block_x * l->block_y * l->block_z;
-    if (cluster[0] > 0xff || cluster[1] > 0xff || cluster[2] > 0xff || threads > 0xffff || l->shared_bytes > 0xffffff)
+    if (cluster[0] > 0xff || cluster[1] > 0xff || cluster[2] > 0xff || threads > 0xffff ||
+        l->shared_bytes > 0xffffff)
         return 0;
-    return (uint64_t)cluster[0] << 56 | (uint64_t)cluster[1] << 48 | (uint64_t)cluster[2] << 40 | threads << 24 |
-           l->shared_bytes;
+    return (uint64_t)cluster[0] << 56 | (uint64_t)cluster[1] << 48 | (uint64_t)cluster[2] << 40 |
+           threads << 24 | l->shared_bytes;
 }
 
 /* Those of the launch's attributes that are about clusters: how many bytes. */
-static uint32_t cluster_attributes(const struct rt_launch *l, CUlaunchAttribute *out, uint32_t cluster[3])
+static uint32_t cluster_attributes(const struct rt_launch *l, CUlaunchAttribute *out,
+                                   uint32_t cluster[3])
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < l->record.attributes; i++) {
@@ -68,8 +72,8 @@ int rt_launch_check_clusters(const struct rt_launch *l, struct rt_function *f)
         return CUDA_SUCCESS;
     if (own[0] && memcmp(own, cluster, sizeof(cluster)) != 0)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    if (!cluster[0] || !cluster[1] || !cluster[2] || r->grid_x % cluster[0] || r->grid_y % cluster[1] ||
-        r->grid_z % cluster[2])
+    if (!cluster[0] || !cluster[1] || !cluster[2] || r->grid_x % cluster[0] ||
+        r->grid_y % cluster[1] || r->grid_z % cluster[2])
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t asked = question(cluster, r);
     for (size_t i = 0; asked && i < GM_ARRAY_LEN(f->clusters); i++)
@@ -78,7 +82,8 @@ int rt_launch_check_clusters(const struct rt_launch *l, struct rt_function *f)
     int result = ask(r, f, (struct wire_bytes) { attributes, size });
     if (result == CUDA_SUCCESS && asked) {
         unsigned next = atomic_fetch_add_explicit(&f->clusters_next, 1, memory_order_relaxed);
-        atomic_store_explicit(&f->clusters[next % GM_ARRAY_LEN(f->clusters)], asked, memory_order_relaxed);
+        atomic_store_explicit(&f->clusters[next % GM_ARRAY_LEN(f->clusters)], asked,
+                              memory_order_relaxed);
     }
     return result;
 }

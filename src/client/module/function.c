@@ -71,9 +71,10 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         if (f->module->by_name)
             return rt_lookup_get_attribute(f, attribute, pi);
-        *pi = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED      ? f->large_clusters
-              : attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ? f->cluster_policy
-                                                                                    : 0;
+        *pi = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED ? f->large_clusters
+              : attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+                  ? f->cluster_policy
+                  : 0;
         break;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -81,7 +82,8 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
     return CUDA_SUCCESS;
 }
 
-/* Of a device without clusters: there is nothing to choose, and the program may ask what it said. */
+/* Of a device without clusters: there is nothing to choose, and the program may ask what it said.
+ */
 static int keep_preference(struct rt_function *f, CUfunction_attribute attribute, int value)
 {
     bool large = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
@@ -101,7 +103,8 @@ static int set_attribute(CUfunction_attribute attribute, int value, const void *
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
         const int32_t *a = rt_session->devices[f->module->device].attributes;
-        int most = a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] - (int)f->entry->shared_bytes;
+        int most =
+            a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] - (int)f->entry->shared_bytes;
         if (value < 0 || value > most)
             return CUDA_ERROR_INVALID_VALUE;
         atomic_store_explicit(&f->dynamic_limit, (uint32_t)value, memory_order_relaxed);
@@ -117,7 +120,8 @@ static int set_attribute(CUfunction_attribute attribute, int value, const void *
         return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value)
                                   : keep_preference(f, attribute, value);
     default:
-        return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+        return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value)
+                                  : CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -180,10 +184,12 @@ CUresult rt_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
     int r = enter(hfunc, &f);
     if (r)
         return r;
-    return (unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return (unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+CUresult rt_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset,
+                               size_t *paramSize)
 {
     return get_param_info(func, paramIndex, paramOffset, paramSize);
 }
@@ -227,8 +233,9 @@ CUresult rt_cuFuncLoad(CUfunction function)
 
 static int device_ok(CUdevice dev)
 {
-    return dev >= 0 && rt_session && (unsigned)dev < rt_session->device_count ? CUDA_SUCCESS
-                                                                              : CUDA_ERROR_INVALID_DEVICE;
+    return dev >= 0 && rt_session && (unsigned)dev < rt_session->device_count
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult rt_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
@@ -259,13 +266,15 @@ CUresult rt_cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
+CUresult rt_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel,
+                                 CUdevice dev)
 {
     int r = device_ok(dev);
     return r ? r : get_attribute(pi, attrib, kernel, dev);
 }
 
-CUresult rt_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
+CUresult rt_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
+                                 CUdevice dev)
 {
     int r = device_ok(dev);
     return r ? r : set_attribute(attrib, val, kernel, dev);
@@ -282,7 +291,8 @@ CUresult rt_cuKernelGetName(const char **name, CUkernel hfunc)
     return get_name(hfunc, name);
 }
 
-CUresult rt_cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+CUresult rt_cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset,
+                                 size_t *paramSize)
 {
     return get_param_info(kernel, paramIndex, paramOffset, paramSize);
 }

@@ -1,7 +1,8 @@
 /*
- * The heap that kernels' malloc takes memory from, on devices whose memory is the host's: device/soft/ptx/heap.c has the
- * functions and the heap's form. It is the context's: made, and charged, when the first module that calls malloc is loaded
- * there; CU_LIMIT_MALLOC_HEAP_SIZE counts until then. It is no memory of the program's: calls of the host refuse its addresses.
+ * The heap that kernels' malloc takes memory from, on devices whose memory is the host's:
+ * device/soft/ptx/heap.c has the functions and the heap's form. It is the context's: made, and
+ * charged, when the first module that calls malloc is loaded there; CU_LIMIT_MALLOC_HEAP_SIZE
+ * counts until then. It is no memory of the program's: calls of the host refuse its addresses.
  */
 #include <string.h>
 
@@ -18,7 +19,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before that of reque
 static uint64_t size_of(const struct rt_context *c)
 {
     const uint64_t own = c->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
-    return GM_MIN(own ? own : rt_session->devices[c->device].limits[CU_LIMIT_MALLOC_HEAP_SIZE], HEAP_MOST);
+    return GM_MIN(own ? own : rt_session->devices[c->device].limits[CU_LIMIT_MALLOC_HEAP_SIZE],
+                  HEAP_MOST);
 }
 
 static int make(struct rt_context *c)
@@ -48,7 +50,8 @@ int rt_heap_enter(struct rt_module *m)
     r = atomic_load(&c->heap) ? CUDA_SUCCESS : make(c);
     const uint64_t value[2] = { atomic_load(&c->heap), c->heap_size };
     if (r == CUDA_SUCCESS)
-        memcpy((void *)(uintptr_t)v->address, value, sizeof(value)); /* NOLINT: the host's address too */
+        memcpy((void *)(uintptr_t)v->address, value,
+               sizeof(value)); /* NOLINT: the host's address too */
     pthread_mutex_unlock(&lock);
     return r;
 }

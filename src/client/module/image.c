@@ -1,8 +1,8 @@
 /*
- * What kind of image a program hands over, and how long it is: programs pass a pointer and nothing else. It is read here, in
- * the program's own process and from its own memory; the parsers proper are on the other side. A device that runs PTX gets
- * that text alone, unpacked here, where a bomb harms nobody else. A real GPU's driver gets everything that it could use, and
- * chooses.
+ * What kind of image a program hands over, and how long it is: programs pass a pointer and nothing
+ * else. It is read here, in the program's own process and from its own memory; the parsers proper
+ * are on the other side. A device that runs PTX gets that text alone, unpacked here, where a bomb
+ * harms nobody else. A real GPU's driver gets everything that it could use, and chooses.
  */
 #include "client/module/module.h"
 
@@ -41,7 +41,8 @@ static bool is_ptx(const char *s)
 
 static int result_of(int error)
 {
-    return error == -ENOMEM || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+    return error == -ENOMEM || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY
+                                               : CUDA_ERROR_INVALID_IMAGE;
 }
 
 uint32_t rt_image_capability(void)
@@ -80,7 +81,8 @@ static void say_none(struct rt_image *out, const void *fatbin)
         for (; fb_next(&r, &e) > 0; count++)
             cubins += e.kind == FB_KIND_CUBIN;
     snprintf(out->why, sizeof(out->why),
-             "the fat binary has machine code for GPUs (%u of %u images) and no PTX that could be read; this device "
+             "the fat binary has machine code for GPUs (%u of %u images) and no PTX that could be "
+             "read; this device "
              "needs PTX "
              "(nvcc -gencode arch=compute_75,code=compute_75)",
              cubins, count);
@@ -96,8 +98,9 @@ static bool is_empty(const char *text)
     return true;
 }
 
-/* Relocatable device code: one text is whole as it is, several are linked when they are loaded. nvlink has seen to it
- * that nothing is missing or there twice, unless it is NVIDIA's own library, whose text is for later architectures. */
+/* Relocatable device code: one text is whole as it is, several are linked when they are loaded.
+ * nvlink has seen to it that nothing is missing or there twice, unless it is NVIDIA's own library,
+ * whose text is for later architectures. */
 static int text_of_list(const void *const *list, struct rt_image *out)
 {
     struct rt_units all = { 0 };
@@ -117,7 +120,9 @@ static int text_of_list(const void *const *list, struct rt_image *out)
         free(all.text);
         return r;
     }
-    *out = (struct rt_image) { .data = all.text, .owned = all.text, .size = all.size, .kind = WIRE_IMAGE_KIND_PTX };
+    *out = (struct rt_image) {
+        .data = all.text, .owned = all.text, .size = all.size, .kind = WIRE_IMAGE_KIND_PTX
+    };
     return CUDA_SUCCESS;
 }
 
@@ -148,7 +153,9 @@ static int gather(const void *linked, const void *const *list, struct rt_image *
     uint8_t *to = calloc(1, total);
     if (!to)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = (struct rt_image) { .data = to, .owned = to, .size = total, .kind = WIRE_IMAGE_KIND_FATBIN_LIST };
+    *out = (struct rt_image) {
+        .data = to, .owned = to, .size = total, .kind = WIRE_IMAGE_KIND_FATBIN_LIST
+    };
     count = 0;
     for (const void *one = linked; one; one = list[count++]) {
         memcpy(to, one, fb_size(one));
@@ -176,7 +183,8 @@ static int whole_look(const void *fatbin, const void *const *list, struct rt_ima
 
 static int fatbin_look(const void *fatbin, const void *const *list, struct rt_image *out)
 {
-    return rt_session && rt_session->memory_apart ? whole_look(fatbin, list, out) : text_look(fatbin, list, out);
+    return rt_session && rt_session->memory_apart ? whole_look(fatbin, list, out)
+                                                  : text_look(fatbin, list, out);
 }
 
 static int wrapper_look(const void *image, struct rt_image *out)

@@ -1,7 +1,7 @@
 /*
- * Launches. One ring record, no answer, no allocation, no system call: the parameters are packed on the stack by the
- * layout that came with the module. What CUDA checks at the call is checked here; what it finds out later arrives as
- * the session's error.
+ * Launches. One ring record, no answer, no allocation, no system call: the parameters are packed on
+ * the stack by the layout that came with the module. What CUDA checks at the call is checked here;
+ * what it finds out later arrives as the session's error.
  */
 #include "client/module/launch.h"
 
@@ -14,12 +14,13 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("launch");
 
-/* More than the kernel was compiled for is a wrong argument; more than there are registers for is not. Both may be the
- * same number: then it is the registers. */
+/* More than the kernel was compiled for is a wrong argument; more than there are registers for is
+ * not. Both may be the same number: then it is the registers. */
 static int too_many_threads(const struct rt_function *f)
 {
     uint32_t fit = rt_occupancy_register_threads(f);
-    return fit && f->entry->max_threads >= fit ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+    return fit && f->entry->max_threads >= fit ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+                                               : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool is_cooperative(const struct wire_rec_launch *r)
@@ -43,8 +44,8 @@ static int check_shape(const struct rt_function *f, const struct wire_rec_launch
 {
     const int32_t *limit = rt_session->devices[f->module->device].attributes;
     uint64_t threads = (uint64_t)l->block_x * l->block_y * l->block_z;
-    if (!l->grid_x || !l->grid_y || !l->grid_z || !threads || l->block_x > 1u << 20 || l->block_y > 1u << 20 ||
-        l->block_z > 1u << 20)
+    if (!l->grid_x || !l->grid_y || !l->grid_z || !threads || l->block_x > 1u << 20 ||
+        l->block_y > 1u << 20 || l->block_z > 1u << 20)
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(l->grid_x > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X] ||
                     l->grid_y > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y] ||
@@ -55,10 +56,11 @@ static int check_shape(const struct rt_function *f, const struct wire_rec_launch
                     threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
         return CUDA_ERROR_INVALID_VALUE;
     const uint32_t *required = f->entry->required;
-    if (GM_UNLIKELY(required[0] &&
-                    (l->block_x != required[0] || l->block_y != required[1] || l->block_z != required[2])))
+    if (GM_UNLIKELY(required[0] && (l->block_x != required[0] || l->block_y != required[1] ||
+                                    l->block_z != required[2])))
         return CUDA_ERROR_INVALID_VALUE;
-    if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
+    if (GM_UNLIKELY(l->shared_bytes >
+                    atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
         return too_much_shared(l);
     return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : too_many_threads(f);
 }
@@ -88,8 +90,8 @@ static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
     return CUDA_SUCCESS;
 }
 
-/* The program packed them itself: {POINTER, buffer, SIZE, &size, END} in any order. What is missing at the end is zero,
- * what is too much is refused with the genuine library's code. */
+/* The program packed them itself: {POINTER, buffer, SIZE, &size, END} in any order. What is missing
+ * at the end is zero, what is too much is refused with the genuine library's code. */
 static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
 {
     const void *buffer = NULL;
@@ -119,7 +121,8 @@ static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
     uint32_t each = 0;
     if (!is_cooperative(r))
         return CUDA_SUCCESS;
-    int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
+    int result =
+        rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
     uint32_t all = rt_multiprocessors(rt_session, f->module->device);
     uint64_t places = (uint64_t)each * (l->multiprocessors ? GM_MIN(l->multiprocessors, all) : all);
     bool fits = (uint64_t)r->grid_x * r->grid_y * r->grid_z <= places;
@@ -157,8 +160,8 @@ int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params,
 }
 
 /* `l->record` has dimensions and attributes, which stand in `config`, too, unless that is NULL. */
-static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params, void **extra,
-                  const CUlaunchConfig *config)
+static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params,
+                  void **extra, const CUlaunchConfig *config)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -171,7 +174,8 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     r = rt_stream_resolve(c, stream, &st);
     if (GM_UNLIKELY(r))
         return r;
-    if (GM_UNLIKELY(f->context && f->context != st->context && f->context != rt_context_owner(st->context)))
+    if (GM_UNLIKELY(f->context && f->context != st->context &&
+                    f->context != rt_context_owner(st->context)))
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_function_on(&f, st->context->device);
     if (GM_UNLIKELY(r))
@@ -181,13 +185,15 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     if (GM_UNLIKELY(r))
         return rt_capture_failed(st, r);
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_hooks.capture_launch(st, function, l, config ? config->attrs : NULL, config ? config->numAttrs : 0);
+        return rt_hooks.capture_launch(st, function, l, config ? config->attrs : NULL,
+                                       config ? config->numAttrs : 0);
     return rt_queue_submit(st, &l->record.head, l->record.head.size, NULL, 0);
 }
 
-CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                           unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                           unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                           unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                           unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                           void **kernelParams, void **extra)
 {
     struct rt_launch l;
     l.record.grid_x = gridDimX;
@@ -213,8 +219,9 @@ static enum attribute_use attribute_use(const CUlaunchAttribute *a)
 {
     switch (a->id) {
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        return a->value.clusterDim.x > 1 || a->value.clusterDim.y > 1 || a->value.clusterDim.z > 1 ? ATTRIBUTE_MATTERS
-                                                                                                   : ATTRIBUTE_HINT;
+        return a->value.clusterDim.x > 1 || a->value.clusterDim.y > 1 || a->value.clusterDim.z > 1
+                   ? ATTRIBUTE_MATTERS
+                   : ATTRIBUTE_HINT;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         return a->value.cooperative ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -222,23 +229,26 @@ static enum attribute_use attribute_use(const CUlaunchAttribute *a)
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         return rt_session->memory_apart ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-        return rt_session->memory_apart && a->value.programmaticStreamSerializationAllowed ? ATTRIBUTE_MATTERS
-                                                                                           : ATTRIBUTE_HINT;
+        return rt_session->memory_apart && a->value.programmaticStreamSerializationAllowed
+                   ? ATTRIBUTE_MATTERS
+                   : ATTRIBUTE_HINT;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
         return ATTRIBUTE_EVENT;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return ATTRIBUTE_REFUSED;
     default:
-        return (unsigned)a->id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? ATTRIBUTE_HINT
-                                                                                     : ATTRIBUTE_UNKNOWN;
+        return (unsigned)a->id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+                   ? ATTRIBUTE_HINT
+                   : ATTRIBUTE_UNKNOWN;
     }
 }
 
 static bool can_cooperate(const CUlaunchAttribute *a)
 {
     return a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
-           rt_session->devices[rt_current_device()].attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH];
+           rt_session->devices[rt_current_device()]
+               .attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH];
 }
 
 bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
@@ -246,7 +256,8 @@ bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
     return attribute_use(a) == ATTRIBUTE_MATTERS;
 }
 
-int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count)
+int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes,
+                              unsigned count)
 {
     static atomic_bool said;
     l->record.attributes = 0;
@@ -285,13 +296,14 @@ static CUevent event_of(const CUlaunchAttribute *a)
 static int check_events(const CUlaunchConfig *config)
 {
     for (unsigned i = 0; i < config->numAttrs; i++)
-        if (attribute_use(&config->attrs[i]) == ATTRIBUTE_EVENT && !rt_event_is_plain(event_of(&config->attrs[i])))
+        if (attribute_use(&config->attrs[i]) == ATTRIBUTE_EVENT &&
+            !rt_event_is_plain(event_of(&config->attrs[i])))
             return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
-/* When all blocks have begun, or said that they may be followed, is a time that CUDA leaves to the driver: here it is the
- * end of the kernel. */
+/* When all blocks have begun, or said that they may be followed, is a time that CUDA leaves to the
+ * driver: here it is the end of the kernel. */
 static int record_events(const CUlaunchConfig *config)
 {
     int r = CUDA_SUCCESS;
@@ -323,17 +335,21 @@ static int launch_config(const CUlaunchConfig *config, const void *f, void **par
     return r ? r : record_events(config);
 }
 
-CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+                             void **extra)
 {
-    return config ? (CUresult)launch_config(config, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+    return config ? (CUresult)launch_config(config, f, kernelParams, extra)
+                  : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult rt_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                      unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                                      unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                      unsigned int gridDimZ, unsigned int blockDimX,
+                                      unsigned int blockDimY, unsigned int blockDimZ,
+                                      unsigned int sharedMemBytes, CUstream hStream,
                                       void **kernelParams)
 {
-    CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1 };
+    CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+                                      .value.cooperative = 1 };
     const CUlaunchConfig config = { .gridDimX = gridDimX,
                                     .gridDimY = gridDimY,
                                     .gridDimZ = gridDimZ,

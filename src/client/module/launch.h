@@ -1,6 +1,6 @@
 /*
- * Launches, made in two steps: the record is prepared from what the program says, then goes into the ring, or into a
- * graph, which keeps it.
+ * Launches, made in two steps: the record is prepared from what the program says, then goes into
+ * the ring, or into a graph, which keeps it.
  */
 #ifndef GMUX_CLIENT_MODULE_LAUNCH_H
 #define GMUX_CLIENT_MODULE_LAUNCH_H
@@ -16,19 +16,23 @@ struct rt_launch {
 _Static_assert(offsetof(struct rt_launch, params) ==
                    offsetof(struct rt_launch, record) + sizeof(struct wire_rec_launch),
                "parameters follow the record");
-_Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX <= WIRE_REC_LAUNCH_PARAMS_MAX,
+_Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX <=
+                   WIRE_REC_LAUNCH_PARAMS_MAX,
                "both fit");
 
-/* The first step of the first: puts those that matter into the record. CUDA_ERROR_NOT_SUPPORTED for what changes what a
- * kernel computes and cannot be honoured. CUresult. */
-int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count);
+/* The first step of the first: puts those that matter into the record. CUDA_ERROR_NOT_SUPPORTED for
+ * what changes what a kernel computes and cannot be honoured. CUresult. */
+int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes,
+                              unsigned count);
 
-/* A launch in clusters, by its attributes or as the kernel was compiled: whether the device takes that shape. CUresult. */
+/* A launch in clusters, by its attributes or as the kernel was compiled: whether the device takes
+ * that shape. CUresult. */
 int rt_launch_check_clusters(const struct rt_launch *l, struct rt_function *f);
 
-/* Makes the record of a launch whose dimensions and attributes stand in it already (record.attributes may be 0), as do
- * the multiprocessors: checks them, packs the parameters (`params` or `extra`, as cuLaunchKernel has them), fills in
- * head.op and head.size. No lock, nothing kept. CUresult. */
+/* Makes the record of a launch whose dimensions and attributes stand in it already
+ * (record.attributes may be 0), as do the multiprocessors: checks them, packs the parameters
+ * (`params` or `extra`, as cuLaunchKernel has them), fills in head.op and head.size. No lock,
+ * nothing kept. CUresult. */
 int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params, void **extra);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * Launches as CUDA 3 had them: block size, shared memory and parameters are set on the function, call by call, and stay
- * there for further launches. Programs written then call these, and PyCUDA for kernels that are not prepared.
+ * Launches as CUDA 3 had them: block size, shared memory and parameters are set on the function,
+ * call by call, and stay there for further launches. Programs written then call these, and PyCUDA
+ * for kernels that are not prepared.
  *
- * What is set belongs to the function and to all threads of the program, which were told not to share it.
+ * What is set belongs to the function and to all threads of the program, which were told not to
+ * share it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +89,8 @@ static CUresult set(CUfunction hfunc, int offset, const void *value, unsigned by
     int r = begin(hfunc, &o);
     if (r)
         return (CUresult)r;
-    if (offset < 0 || bytes > RT_PARAMS_MAX || (unsigned)offset > RT_PARAMS_MAX - bytes || (bytes && !value))
+    if (offset < 0 || bytes > RT_PARAMS_MAX || (unsigned)offset > RT_PARAMS_MAX - bytes ||
+        (bytes && !value))
         return end(CUDA_ERROR_INVALID_VALUE);
     if (bytes)
         memcpy(o->params + offset, value, bytes);
@@ -122,8 +125,8 @@ static CUresult launch(CUfunction f, int width, int height, CUstream stream)
     size_t size = o.size;
     void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, o.params, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                       CU_LAUNCH_PARAM_END };
-    return rt_cuLaunchKernel(f, (unsigned)width, (unsigned)height, 1, o.block[0], o.block[1], o.block[2],
-                             o.shared_bytes, stream, NULL, extra);
+    return rt_cuLaunchKernel(f, (unsigned)width, (unsigned)height, 1, o.block[0], o.block[1],
+                             o.block[2], o.shared_bytes, stream, NULL, extra);
 }
 
 CUresult rt_cuLaunch(CUfunction f)

@@ -1,8 +1,8 @@
 /*
- * Libraries on several devices. A library belongs to no context; it is loaded at once where the program is (the device of
- * the current context, or the first), and elsewhere when something of it is first needed there. A handle that the program has
- * of one of its functions means that function on every device; which one is decided by the stream of a launch, or by the
- * current context.
+ * Libraries on several devices. A library belongs to no context; it is loaded at once where the
+ * program is (the device of the current context, or the first), and elsewhere when something of it
+ * is first needed there. A handle that the program has of one of its functions means that function
+ * on every device; which one is decided by the stream of a launch, or by the current context.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "client/module/module.h"
 #include "client/stream/reach.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requests, functions and look-ups */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* before those of requests, functions and look-ups */
 
 void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind)
 {
@@ -32,7 +33,8 @@ static int load_on(struct rt_module *m, int device, struct rt_module **out)
         return CUDA_ERROR_OUT_OF_MEMORY;
     int r = CUDA_SUCCESS;
     if (!m->elsewhere[device]) {
-        r = rt_module_load_fd(device, m->image_fd, m->image_size, m->image_kind, &m->elsewhere[device]);
+        r = rt_module_load_fd(device, m->image_fd, m->image_size, m->image_kind,
+                              &m->elsewhere[device]);
         if (r == CUDA_SUCCESS)
             m->elsewhere[device]->library = m->library;
     }
@@ -68,8 +70,10 @@ static int find_on(const struct rt_function *f, int device, struct rt_function *
 
 int rt_function_elsewhere(struct rt_function **f, int device)
 {
-    _Atomic(struct rt_function *) *known = atomic_load_explicit(&(*f)->elsewhere, memory_order_acquire);
-    struct rt_function *there = known ? atomic_load_explicit(&known[device], memory_order_acquire) : NULL;
+    _Atomic(struct rt_function *) *known =
+        atomic_load_explicit(&(*f)->elsewhere, memory_order_acquire);
+    struct rt_function *there =
+        known ? atomic_load_explicit(&known[device], memory_order_acquire) : NULL;
     if (GM_LIKELY(there != NULL)) {
         *f = there;
         return CUDA_SUCCESS;

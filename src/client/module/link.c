@@ -1,7 +1,7 @@
 /*
- * cuLink*: several images made into one, which a program then loads. Inputs are kept here until the link is completed. A
- * GPU's driver links them in the executor, and a cubin comes back. A device that runs PTX links when it loads: the
- * program gets the inputs' texts as one (units.h).
+ * cuLink*: several images made into one, which a program then loads. Inputs are kept here until the
+ * link is completed. A GPU's driver links them in the executor, and a cubin comes back. A device
+ * that runs PTX links when it loads: the program gets the inputs' texts as one (units.h).
  *
  * What is wrong with an input is found at the end, not when it is added.
  */
@@ -52,12 +52,14 @@ struct rt_link {
 };
 
 static struct rt_table links = RT_TABLE(RT_KIND_LINK, struct rt_link);
-static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* the device makes one link at a time */
+static pthread_mutex_t device_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* the device makes one link at a time */
 
 /* --- what the program hands over -------------------------------------------------------------- */
 
 /* Those that are numbers and steer the linker. */
-static void take_options(struct options *o, unsigned count, const CUjit_option *options, void *const *values)
+static void take_options(struct options *o, unsigned count, const CUjit_option *options,
+                         void *const *values)
 {
     o->count = 0;
     for (unsigned i = 0; i < count && o->count < OPTIONS_MAX; i++) {
@@ -138,21 +140,23 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
         return fb_elf_fits(data, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     case CU_JIT_INPUT_FATBINARY:
         *kind = WIRE_IMAGE_KIND_FATBIN;
-        return size >= FB_HEADER_SIZE && fb_size(data) && fb_size(data) <= size ? CUDA_SUCCESS
-                                                                                : CUDA_ERROR_INVALID_IMAGE;
+        return size >= FB_HEADER_SIZE && fb_size(data) && fb_size(data) <= size
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_INVALID_IMAGE;
     case CU_JIT_INPUT_OBJECT:
     case CU_JIT_INPUT_LIBRARY:
         *kind = WIRE_IMAGE_KIND_FATBIN;
         if (!rt_session->memory_apart)
-            return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+            return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_IMAGE;
         return rt_not_supported("linking of a host compiler's objects and libraries", &said);
     default:
         return rt_not_supported("linking of this kind of input", &said);
     }
 }
 
-static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size, const char *name,
-               const struct options *options)
+static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
+               const char *name, const struct options *options)
 {
     struct input i = { .type = type, .options = *options };
     int r = input_kind(type, data, size, &i.kind);
@@ -177,8 +181,9 @@ static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t 
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
-                             unsigned int numOptions, CUjit_option *options, void **optionValues)
+CUresult rt_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+                             const char *name, unsigned int numOptions, CUjit_option *options,
+                             void **optionValues)
 {
     struct rt_link *l;
     struct rt_jit_log log;
@@ -195,8 +200,8 @@ CUresult rt_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
     return add(l, type, data, size, name, &o);
 }
 
-CUresult rt_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-                             CUjit_option *options, void **optionValues)
+CUresult rt_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+                             unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
     struct rt_link *l;
     int r = enter(state, &l);
@@ -232,7 +237,8 @@ static int send_input(const struct input *i)
     wire_put_call_link_input(&c.args, &w);
     int r = rt_call_end(&c, rt_call_run(&c));
     for (size_t at = 0; at < i->size && r == CUDA_SUCCESS; at += PIECE) {
-        const struct wire_bytes piece = { i->data + at, (uint32_t)GM_MIN(i->size - at, (size_t)PIECE) };
+        const struct wire_bytes piece = { i->data + at,
+                                          (uint32_t)GM_MIN(i->size - at, (size_t)PIECE) };
         rt_call_begin(&c, WIRE_CALL_LINK_DATA, 0);
         wire_put_call_link_data(&c.args, &(struct wire_call_link_data) { piece });
         r = rt_call_end(&c, rt_call_run(&c));
@@ -299,7 +305,9 @@ static int link_on_device(struct rt_link *l)
 
 int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_size)
 {
-    struct input input = { .data = (char *)(uintptr_t)text, .size = size, .kind = WIRE_IMAGE_KIND_PTX };
+    struct input input = { .data = (char *)(uintptr_t)text,
+                           .size = size,
+                           .kind = WIRE_IMAGE_KIND_PTX };
     struct rt_link l = { .inputs = &input, .count = 1 };
     int r = link_on_device(&l);
     *cubin = l.cubin;
@@ -339,7 +347,8 @@ static int add_registers(struct rt_units *u, const struct options *o)
     return CUDA_SUCCESS;
 }
 
-/* The inputs' texts as one, which is linked whenever it is loaded; once now, to know that it can be. */
+/* The inputs' texts as one, which is linked whenever it is loaded; once now, to know that it can
+ * be. */
 static int link_texts(struct rt_link *l)
 {
     struct rt_units u = { 0 };
@@ -411,19 +420,21 @@ CUresult rt_cuLinkDestroy(CUlinkState state)
 
 /* --- the same under their first names, which NVIDIA's runtime asks for ------------------------ */
 
-CUresult rt_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+CUresult rt_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
+                         CUlinkState *stateOut)
 {
     return rt_cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 
-CUresult rt_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
-                          unsigned int numOptions, CUjit_option *options, void **optionValues)
+CUresult rt_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
+                          const char *name, unsigned int numOptions, CUjit_option *options,
+                          void **optionValues)
 {
     return rt_cuLinkAddData_v2(state, type, data, size, name, numOptions, options, optionValues);
 }
 
-CUresult rt_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-                          CUjit_option *options, void **optionValues)
+CUresult rt_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
+                          unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
     return rt_cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
 }

@@ -1,10 +1,11 @@
 /*
- * Modules whose functions and variables are found one by one, by name: the device loads a function when it is first
- * asked for, and a program that uses ten of a library's thousand pays for ten.
+ * Modules whose functions and variables are found one by one, by name: the device loads a function
+ * when it is first asked for, and a program that uses ten of a library's thousand pays for ten.
  *
- * The client numbers what it found, module by module, and launches name a function by that number. An executor that
- * takes over knows the modules from the server, and from session memory which function has which number (transport/names.h).
- * A variable that the device's own driver has memory for, not the server, is lost with the executor (mortal.h).
+ * The client numbers what it found, module by module, and launches name a function by that number.
+ * An executor that takes over knows the modules from the server, and from session memory which
+ * function has which number (transport/names.h). A variable that the device's own driver has memory
+ * for, not the server, is lost with the executor (mortal.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before the lock of c
 /* --- functions -------------------------------------------------------------------------------- */
 
 /* An entry with its parameters and its name behind it. */
-static struct rt_entry *entry_create(const struct wire_function_info *f, const char *name, uint32_t index)
+static struct rt_entry *entry_create(const struct wire_function_info *f, const char *name,
+                                     uint32_t index)
 {
     size_t length = strlen(name) + 1;
     uint32_t count = f->params.size / (uint32_t)sizeof(struct rt_param);
@@ -47,7 +49,8 @@ static int find(const struct rt_module *m, uint32_t index, const char *name, str
     struct rt_call c;
     struct wire_function_info f;
     rt_call_begin(&c, WIRE_CALL_FUNCTION_FIND, m->number);
-    wire_put_call_function_find(&c.args, &(struct wire_call_function_find) { .index = index, .name = name });
+    wire_put_call_function_find(&c.args,
+                                &(struct wire_call_function_find) { .index = index, .name = name });
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS) {
         wire_get_function_info(&c.reply, &f);
@@ -68,7 +71,8 @@ static int lookup_locked(struct rt_module *m, const char *name, struct rt_entry 
         return CUDA_ERROR_OUT_OF_MEMORY;
     int r = find(m, m->found_count, name, out);
     if (r == CUDA_SUCCESS) {
-        (void)tp_names_add(&rt_session->shared, m->number, m->found_count, name); /* full: lost with the executor */
+        (void)tp_names_add(&rt_session->shared, m->number, m->found_count,
+                           name); /* full: lost with the executor */
         m->found[m->found_count++] = *out;
     }
     return r;
@@ -82,8 +86,10 @@ int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out
     return r;
 }
 
-/* One page of names: adds those that there is room for. *seen: how many have been looked at so far. */
-static int list_page(struct rt_module *m, char **names, uint32_t capacity, uint32_t *seen, uint32_t *total)
+/* One page of names: adds those that there is room for. *seen: how many have been looked at so far.
+ */
+static int list_page(struct rt_module *m, char **names, uint32_t capacity, uint32_t *seen,
+                     uint32_t *total)
 {
     struct rt_call c;
     struct wire_call_names_are answer;
@@ -113,7 +119,8 @@ int rt_lookup_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity
 {
     uint32_t seen = 0;
     char **names = capacity ? calloc(capacity, sizeof(*names)) : NULL;
-    int r = capacity && !names ? CUDA_ERROR_OUT_OF_MEMORY : list_page(m, names, capacity, &seen, count);
+    int r =
+        capacity && !names ? CUDA_ERROR_OUT_OF_MEMORY : list_page(m, names, capacity, &seen, count);
     while (r == CUDA_SUCCESS && seen < GM_MIN(capacity, *count))
         r = list_page(m, names, capacity, &seen, count);
     for (uint32_t i = 0; i < seen; i++) {
@@ -130,7 +137,8 @@ int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute at
     struct rt_call c;
     struct wire_call_value v;
     rt_call_begin(&c, WIRE_CALL_ATTRIBUTE_GET, f->module->number);
-    wire_put_call_attribute(&c.args, &(struct wire_call_attribute) { f->entry->index, (uint32_t)attribute });
+    wire_put_call_attribute(&c.args,
+                            &(struct wire_call_attribute) { f->entry->index, (uint32_t)attribute });
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS) {
         wire_get_call_value(&c.reply, &v);
@@ -143,19 +151,21 @@ int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute at
 {
     struct rt_call c;
     rt_call_begin(&c, WIRE_CALL_ATTRIBUTE_SET, f->module->number);
-    wire_put_call_attribute_set(&c.args,
-                                &(struct wire_call_attribute_set) { f->entry->index, (uint32_t)attribute, value });
+    wire_put_call_attribute_set(
+        &c.args, &(struct wire_call_attribute_set) { f->entry->index, (uint32_t)attribute, value });
     return rt_call_end(&c, rt_call_run(&c));
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
 
-static int ask_variable(const struct rt_module *m, const char *name, bool managed, struct rt_variable *out)
+static int ask_variable(const struct rt_module *m, const char *name, bool managed,
+                        struct rt_variable *out)
 {
     struct rt_call c;
     struct wire_call_variable_found v = { 0 };
     rt_call_begin(&c, WIRE_CALL_VARIABLE_FIND, m->number);
-    wire_put_call_variable_find(&c.args, &(struct wire_call_variable_find) { .managed = managed, .name = name });
+    wire_put_call_variable_find(
+        &c.args, &(struct wire_call_variable_find) { .managed = managed, .name = name });
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS)
         wire_get_call_variable_found(&c.reply, &v);
@@ -176,7 +186,8 @@ static int keep_variable(struct rt_module *m, const char *name, const struct rt_
 {
     size_t length = strlen(name) + 1;
     struct rt_variable *v = malloc(sizeof(*v) + length);
-    int r = v && gm_array_room(&m->found_variables, sizeof(*m->found_variables), m->found_variables_count, UINT32_MAX)
+    int r = v && gm_array_room(&m->found_variables, sizeof(*m->found_variables),
+                               m->found_variables_count, UINT32_MAX)
                 ? CUDA_SUCCESS
                 : CUDA_ERROR_OUT_OF_MEMORY;
     if (r == CUDA_SUCCESS && found->size)
@@ -201,7 +212,8 @@ int rt_lookup_add_managed(struct rt_module *m, const char *name, uint64_t addres
     return r;
 }
 
-static int variable_locked(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out)
+static int variable_locked(struct rt_module *m, const char *name, bool managed,
+                           const struct rt_variable **out)
 {
     struct rt_variable found = { 0 };
     for (uint32_t i = 0; i < m->found_variables_count; i++)
@@ -218,7 +230,8 @@ static int variable_locked(struct rt_module *m, const char *name, bool managed, 
     return r;
 }
 
-int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out)
+int rt_lookup_variable(struct rt_module *m, const char *name, bool managed,
+                       const struct rt_variable **out)
 {
     pthread_mutex_lock(&lock);
     int r = variable_locked(m, name, managed, out);
@@ -228,7 +241,8 @@ int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, cons
 
 /* --- anew (renew.c) --------------------------------------------------------------------------- */
 
-/* Lock held. The device is told the numbers again, in their order; what was set of its own attributes is the old one's. */
+/* Lock held. The device is told the numbers again, in their order; what was set of its own
+ * attributes is the old one's. */
 static int function_again(struct rt_module *m, uint32_t index)
 {
     struct rt_entry *same = NULL;

@@ -1,9 +1,11 @@
 /*
- * __managed__ variables on a GPU. Its driver would give them memory that only the executor can touch. So the image is
- * loaded in another form: its machine code, in which the variables' addresses are those of pinned host memory in this program's window
- * (fatbin/move.h). That is what all managed memory is here (managed.c). PTX is compiled by the driver first.
+ * __managed__ variables on a GPU. Its driver would give them memory that only the executor can
+ * touch. So the image is loaded in another form: its machine code, in which the variables'
+ * addresses are those of pinned host memory in this program's window (fatbin/move.h). That is what
+ * all managed memory is here (managed.c). PTX is compiled by the driver first.
  *
- * The device finds out whether an image has such variables, so that images without any are not unpacked here.
+ * The device finds out whether an image has such variables, so that images without any are not
+ * unpacked here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +22,8 @@ static int result_of(int error)
 {
     static atomic_bool said;
     if (error == -ENOTSUP)
-        return rt_not_supported("a managed variable whose address stands in an unusual place", &said);
+        return rt_not_supported("a managed variable whose address stands in an unusual place",
+                                &said);
     return error == -ENOMEM || error == -E2BIG || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY
                                                                   : CUDA_ERROR_INVALID_IMAGE;
 }
@@ -78,14 +81,17 @@ static int allocate(struct rt_module *m, uint64_t size)
     return r;
 }
 
-static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, const struct fb_move_list *l)
+static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin,
+                const struct fb_move_list *l)
 {
     const bool again = m->managed != 0; /* renew.c: the same image as before */
     int r = again ? CUDA_SUCCESS : allocate(m, l->size);
     if (r)
         return r;
-    memset((void *)(uintptr_t)m->managed, 0, l->size); /* others may have had it; not all variables have values */
-    r = fb_move(c, cubin, l, m->managed, (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
+    memset((void *)(uintptr_t)m->managed, 0,
+           l->size); /* others may have had it; not all variables have values */
+    r = fb_move(c, cubin, l, m->managed,
+                (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
     if (r < 0)
         return result_of(r);
     for (uint32_t i = 0; i < l->count && r == CUDA_SUCCESS && !again; i++)

@@ -1,6 +1,7 @@
 /*
- * Loading: the image goes to the server in a sealed memfd; back comes a memfd with the encoded module_info, which stays
- * mapped as long as the module because names are used where they lie. It is checked once, here.
+ * Loading: the image goes to the server in a sealed memfd; back comes a memfd with the encoded
+ * module_info, which stays mapped as long as the module because names are used where they lie. It
+ * is checked once, here.
  */
 #include "client/module/module.h"
 
@@ -229,7 +230,8 @@ struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e)
 
 /* --- logs ------------------------------------------------------------------------------------- */
 
-int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values)
+int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options,
+                       void **values)
 {
     *log = (struct rt_jit_log) { 0 };
     if (count && (!options || !values))
@@ -300,7 +302,8 @@ int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v)
 void rt_variable_leave(const struct rt_variable *v)
 {
     struct rt_range gone;
-    bool was = rt_memory_remove(v->address, 1u << RT_MEMORY_GLOBAL | 1u << RT_MEMORY_GLOBAL_MANAGED, &gone);
+    bool was = rt_memory_remove(v->address, 1u << RT_MEMORY_GLOBAL | 1u << RT_MEMORY_GLOBAL_MANAGED,
+                                &gone);
     if (was && v->managed)
         rt_managed_forget(gone.base, gone.size);
 }
@@ -400,7 +403,8 @@ static int load_image(struct rt_module *m, const struct rt_image *image, struct 
     return r;
 }
 
-/* The device would keep managed variables to itself: loads the image again, with those at addresses of this process. */
+/* The device would keep managed variables to itself: loads the image again, with those at addresses
+ * of this process. */
 static int load_again(struct rt_module *m, const struct rt_image *image, struct rt_jit_log *log)
 {
     struct rt_image moved;
@@ -452,16 +456,20 @@ int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_
     return m ? finish_load(m, load_fd(m, fd, size, kind, NULL), out) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What a library has for other GPUs only is not found before something of it is wanted; a module is loaded as a whole. */
+/* What a library has for other GPUs only is not found before something of it is wanted; a module is
+ * loaded as a whole. */
 static bool is_for_others(const struct rt_image *image)
 {
     if (!rt_session || !rt_session->memory_apart)
         return false;
-    return (image->kind == WIRE_IMAGE_KIND_FATBIN && !fb_serves(image->data, image->size, rt_image_capability())) ||
-           (image->kind == WIRE_IMAGE_KIND_CUBIN && !fb_cubin_serves(image->data, rt_image_capability()));
+    return (image->kind == WIRE_IMAGE_KIND_FATBIN &&
+            !fb_serves(image->data, image->size, rt_image_capability())) ||
+           (image->kind == WIRE_IMAGE_KIND_CUBIN &&
+            !fb_cubin_serves(image->data, rt_image_capability()));
 }
 
-int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *log, struct rt_module **out)
+int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *log,
+                   struct rt_module **out)
 {
     struct rt_image image;
     give_logs(log, "", false);
@@ -488,7 +496,8 @@ int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *lo
     return finish_load(m, r, out);
 }
 
-int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out)
+int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log,
+                        struct rt_module **out)
 {
     GM_AUTO_FREE char *data = NULL;
     size_t size;

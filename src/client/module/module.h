@@ -1,14 +1,15 @@
 /*
- * module/: programs for the device. It owns images, modules, libraries, functions, linking, and launches of kernels. It
- * calls memory and what is below that.
+ * module/: programs for the device. It owns images, modules, libraries, functions, linking, and
+ * launches of kernels. It calls memory and what is below that.
  *
- * Modules, libraries and their functions. A module is loaded by the executor; what it holds is told once, at the load,
- * and all later questions (names, parameter layouts, attributes, globals) are answered from that here. A device may load
- * functions as late as they are needed: of such a module nothing is told at the load, and each function or variable is
- * asked for once, by its name (lookup.c).
+ * Modules, libraries and their functions. A module is loaded by the executor; what it holds is told
+ * once, at the load, and all later questions (names, parameter layouts, attributes, globals) are
+ * answered from that here. A device may load functions as late as they are needed: of such a module
+ * nothing is told at the load, and each function or variable is asked for once, by its name
+ * (lookup.c).
  *
- * A library is a module without a context; a kernel is a function of one. Both kinds of handle are accepted wherever
- * a function is.
+ * A library is a module without a context; a kernel is a function of one. Both kinds of handle are
+ * accepted wherever a function is.
  */
 #ifndef GMUX_CLIENT_MODULE_MODULE_H
 #define GMUX_CLIENT_MODULE_MODULE_H
@@ -44,18 +45,20 @@ struct rt_entry {
     _Atomic(struct rt_function *) function; /* made when somebody asks for it */
 };
 
-/* Fills in all but the index from what the device said; `params` has room for all its parameters and lives as long as
- * the entry, as does f->name. False if it contradicts itself. */
+/* Fills in all but the index from what the device said; `params` has room for all its parameters
+ * and lives as long as the entry, as does f->name. False if it contradicts itself. */
 struct wire_function_info;
 bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params);
 
 /* How many blocks of a function a multiprocessor holds (occupancy.c). CUresult. */
-int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out);
+int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes,
+                        uint32_t *out);
 
 /* The largest block that a multiprocessor has registers for; 0: it does not matter. */
 uint32_t rt_occupancy_register_threads(const struct rt_function *f);
 
-/* Asks the device's driver about clusters (w->largest: which question). CUDA_ERROR_NOT_SUPPORTED: there are none. */
+/* Asks the device's driver about clusters (w->largest: which question). CUDA_ERROR_NOT_SUPPORTED:
+ * there are none. */
 struct wire_call_clusters;
 int rt_occupancy_clusters(struct rt_function *f, const struct wire_call_clusters *w, int *out);
 
@@ -82,9 +85,10 @@ struct rt_module {
     struct rt_variable *variables; /* sorted by name */
     uint32_t variables_count;
     struct rt_param *params; /* of all entries */
-    bool managed_apart;      /* the device would keep managed variables where this process cannot reach them */
-    uint64_t managed;        /* .. so they are here, memory of the server's (module/managed.c); 0: none */
-    bool by_name;            /* not listed above but found, one by one: lookup.c's lock */
+    bool managed_apart; /* the device would keep managed variables where this process cannot reach
+                           them */
+    uint64_t managed; /* .. so they are here, memory of the server's (module/managed.c); 0: none */
+    bool by_name;     /* not listed above but found, one by one: lookup.c's lock */
     struct rt_entry **found; /* at their index */
     uint32_t found_count;
     struct rt_variable **found_variables;
@@ -92,8 +96,8 @@ struct rt_module {
     void *info; /* the mapped module_info, where names lie */
     size_t info_size;
     void *library; /* library: its handle; module: NULL */
-    /* Of a library that the program may use on other devices, too (library.c's lock): the image as it was loaded, and what
-     * it is there. */
+    /* Of a library that the program may use on other devices, too (library.c's lock): the image as
+     * it was loaded, and what it is there. */
     int image_fd; /* -1: none */
     size_t image_size;
     uint32_t image_kind;
@@ -112,8 +116,9 @@ struct rt_function {
     int carveout;
     int large_clusters, cluster_policy; /* on a device without clusters: what the program said */
     CUfunc_cache cache_config;
-    struct rt_old_launch *old_launch;                   /* launch_old.c's lock; NULL: never used */
-    _Atomic(_Atomic(struct rt_function *) *) elsewhere; /* by device: the same on others; NULL: nowhere yet */
+    struct rt_old_launch *old_launch; /* launch_old.c's lock; NULL: never used */
+    _Atomic(_Atomic(struct rt_function *) *)
+        elsewhere; /* by device: the same on others; NULL: nowhere yet */
 };
 
 extern struct rt_table rt_modules;   /* CUmodule */
@@ -134,18 +139,22 @@ struct rt_jit_log {
     void **info_used, **error_used; /* where the sizes come back, as the options' values */
 };
 /* CUresult. */
-int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values);
+int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options,
+                       void **values);
 void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error);
 
-/* heap.c. If the module's kernels call malloc: its context has a heap now, and the module knows where. CUresult. */
+/* heap.c. If the module's kernels call malloc: its context has a heap now, and the module knows
+ * where. CUresult. */
 int rt_heap_enter(struct rt_module *m);
 /* With the context: nothing runs in it. */
 void rt_heap_end(struct rt_context *c);
 
 /* Loads an image (PTX text, cubin, fatbin or its wrapper). CUresult. */
-int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);
+int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log,
+                   struct rt_module **out);
 /* As above, from a file. */
-int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out);
+int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log,
+                        struct rt_module **out);
 /* A function's handle ends; NULL is fine. */
 void rt_function_end(struct rt_function *f);
 /* Nothing of it may be running. Handles of the module and its functions end. */
@@ -156,7 +165,8 @@ static inline CUmodule rt_module_handle(const struct rt_module *m)
     return (CUmodule)rt_object_handle(&rt_modules, &m->object);
 }
 
-/* CUresult: CUDA_ERROR_NOT_FOUND, or what the device has to say about a function that it only now looks at. */
+/* CUresult: CUDA_ERROR_NOT_FOUND, or what the device has to say about a function that it only now
+ * looks at. */
 int rt_module_find_entry(struct rt_module *m, const char *name, struct rt_entry **out);
 int rt_module_find_variable(struct rt_module *m, const char *name, const struct rt_variable **out);
 /* As above, for a library's managed variables. */
@@ -177,8 +187,9 @@ int rt_function_elsewhere(struct rt_function **f, int device);
 /* As above, of a function of it. */
 static inline int rt_function_on(struct rt_function **f, int device)
 {
-    return GM_LIKELY((*f)->module->device == device || (*f)->context) ? CUDA_SUCCESS
-                                                                      : rt_function_elsewhere(f, device);
+    return GM_LIKELY((*f)->module->device == device || (*f)->context)
+               ? CUDA_SUCCESS
+               : rt_function_elsewhere(f, device);
 }
 /* Keeps what another device would need: the image. */
 void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind);
@@ -197,14 +208,17 @@ int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_
 /* --- modules that are found by name (lookup.c) ------------------------------------------------ */
 
 int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out);
-int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out);
+int rt_lookup_variable(struct rt_module *m, const char *name, bool managed,
+                       const struct rt_variable **out);
 int rt_lookup_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count);
 /* The device's own attributes of a function. CUresult. */
-int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute attribute, int *value);
+int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute attribute,
+                            int *value);
 int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
 /* A managed variable that has its place already: it is found from now on. CUresult. */
 int rt_lookup_add_managed(struct rt_module *m, const char *name, uint64_t address, uint64_t size);
-/* The module has been loaded anew, under another number: all that was found is found there. CUresult. */
+/* The module has been loaded anew, under another number: all that was found is found there.
+ * CUresult. */
 int rt_lookup_again(struct rt_module *m);
 /* The module ends: functions, variables, memory. */
 void rt_lookup_finish(struct rt_module *m);
@@ -223,13 +237,13 @@ struct rt_image {
     void *owned;   /* the data, if it is not the program's own */
     char why[256]; /* of a failure, for the program's log; may be empty */
 };
-/* What the program's pointer points to; images have no length of their own. CUDA_ERROR_INVALID_IMAGE if it is nothing
- * known, CUDA_ERROR_NO_BINARY_FOR_GPU if there is no PTX in a fat binary that could be used. Dropped by the caller after
- * success. */
+/* What the program's pointer points to; images have no length of their own.
+ * CUDA_ERROR_INVALID_IMAGE if it is nothing known, CUDA_ERROR_NO_BINARY_FOR_GPU if there is no PTX
+ * in a fat binary that could be used. Dropped by the caller after success. */
 int rt_image_look(const void *image, struct rt_image *out);
 void rt_image_drop(struct rt_image *image);
-/* The PTX of a fat binary that is best for this device; `wanted`: enum fb_wanted. CUDA_ERROR_NO_BINARY_FOR_GPU if there is
- * none. */
+/* The PTX of a fat binary that is best for this device; `wanted`: enum fb_wanted.
+ * CUDA_ERROR_NO_BINARY_FOR_GPU if there is none. */
 int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out);
 
 /* The architecture of the GPU that images are for: 90 .. */
@@ -237,14 +251,15 @@ uint32_t rt_image_capability(void);
 
 /* --- images in files (image_file.c) ----------------------------------------------------------- */
 
-/* A file's bytes, with zeros behind them that are not counted: a text gets its end, a short file what is read of it. *data is the
- * caller's to free. CUresult: CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_OUT_OF_MEMORY if it is longer than `limit`. */
+/* A file's bytes, with zeros behind them that are not counted: a text gets its end, a short file
+ * what is read of it. *data is the caller's to free. CUresult: CUDA_ERROR_FILE_NOT_FOUND,
+ * CUDA_ERROR_OUT_OF_MEMORY if it is longer than `limit`. */
 int rt_image_read(const char *path, size_t limit, char **data, size_t *size);
 
 /* --- managed variables on a GPU (module/managed.c) -------------------------------------------- */
 
-/* Gives those of the image memory that host and device reach, and their first values; *out is the machine code that has them there. They
- * are found in `m` from now on. CUresult. */
+/* Gives those of the image memory that host and device reach, and their first values; *out is the
+ * machine code that has them there. They are found in `m` from now on. CUresult. */
 int rt_module_managed_move(struct rt_module *m, const struct rt_image *image, struct rt_image *out);
 /* The module has ended. */
 void rt_module_managed_finish(struct rt_module *m);

@@ -1,6 +1,7 @@
 /*
- * Occupancy: how many blocks of a function fit on a multiprocessor, from the device's attributes and what the load said
- * about the function. NVIDIA's published rules: registers are given out by warp, shared memory by block, in units.
+ * Occupancy: how many blocks of a function fit on a multiprocessor, from the device's attributes
+ * and what the load said about the function. NVIDIA's published rules: registers are given out by
+ * warp, shared memory by block, in units.
  */
 #include <string.h>
 
@@ -60,7 +61,8 @@ static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uin
     const struct limits l = device_limits(f);
     const struct rt_entry *e = f->entry;
     if (threads == 0 ||
-        threads > l.block_threads || /* not what the kernel was compiled for: NVIDIA's driver counts so */
+        threads >
+            l.block_threads || /* not what the kernel was compiled for: NVIDIA's driver counts so */
         dynamic_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed))
         return 0;
     uint32_t warps = (threads + l.warp - 1) / l.warp;
@@ -78,7 +80,8 @@ static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uin
 }
 
 /* The genuine driver's word where there is one. CUresult. */
-static int device_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out)
+static int device_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes,
+                         uint32_t *out)
 {
     struct rt_call c;
     struct wire_call_value v = { 0 };
@@ -92,7 +95,8 @@ static int device_blocks(struct rt_function *f, uint32_t threads, uint64_t dynam
         return CUDA_SUCCESS;
     }
     rt_call_begin(&c, WIRE_CALL_BLOCKS, f->module->number);
-    wire_put_call_blocks(&c.args, &(struct wire_call_blocks) { f->entry->index, threads, (uint32_t)dynamic_bytes });
+    wire_put_call_blocks(
+        &c.args, &(struct wire_call_blocks) { f->entry->index, threads, (uint32_t)dynamic_bytes });
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS) {
         wire_get_call_value(&c.reply, &v);
@@ -102,10 +106,12 @@ static int device_blocks(struct rt_function *f, uint32_t threads, uint64_t dynam
     return rt_call_end(&c, r);
 }
 
-int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out)
+int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes,
+                        uint32_t *out)
 {
     *out = active_blocks(f, threads, dynamic_bytes);
-    return f->module->by_name && *out ? device_blocks(f, threads, dynamic_bytes, out) : CUDA_SUCCESS;
+    return f->module->by_name && *out ? device_blocks(f, threads, dynamic_bytes, out)
+                                      : CUDA_SUCCESS;
 }
 
 static int enter(CUfunction func, struct rt_function **f)
@@ -118,8 +124,10 @@ static int enter(CUfunction func, struct rt_function **f)
     return *f ? rt_function_on(f, c->device) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
-                                                                 size_t dynamicSMemSize, unsigned int flags)
+CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func,
+                                                                 int blockSize,
+                                                                 size_t dynamicSMemSize,
+                                                                 unsigned int flags)
 {
     struct rt_function *f;
     int r = enter(func, &f);
@@ -134,16 +142,19 @@ CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
     return r;
 }
 
-CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-                                                        size_t dynamicSMemSize)
+CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func,
+                                                        int blockSize, size_t dynamicSMemSize)
 {
-    return rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+    return rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
+                                                                   dynamicSMemSize, 0);
 }
 
 /* The block size with most threads on a multiprocessor; of equals, the largest. */
-CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
+                                                      CUfunction func,
                                                       CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                      size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+                                                      size_t dynamicSMemSize, int blockSizeLimit,
+                                                      unsigned int flags)
 {
     struct rt_function *f;
     int r = enter(func, &f);
@@ -159,7 +170,8 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     uint32_t best_size = 0, best_blocks = 0;
     for (uint32_t size = (uint32_t)round_up(most, l.warp); size > 0; size -= l.warp) {
         uint32_t threads = GM_MIN(size, most);
-        size_t dynamic = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
+        size_t dynamic =
+            blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
         uint32_t n;
         r = rt_occupancy_blocks(f, threads, dynamic, &n);
         if (r)
@@ -172,20 +184,22 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     if (best_blocks == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *blockSize = (int)best_size;
-    *minGridSize = (int)(best_blocks * GM_MAX(rt_multiprocessors(rt_session, f->module->device), 1u));
+    *minGridSize =
+        (int)(best_blocks * GM_MAX(rt_multiprocessors(rt_session, f->module->device), 1u));
     return CUDA_SUCCESS;
 }
 
 CUresult rt_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
-                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-                                             int blockSizeLimit)
+                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                             size_t dynamicSMemSize, int blockSizeLimit)
 {
-    return rt_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
-                                                        dynamicSMemSize, blockSizeLimit, 0);
+    return rt_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
+                                                        blockSizeToDynamicSMemSize, dynamicSMemSize,
+                                                        blockSizeLimit, 0);
 }
 
-CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
-                                                    int blockSize)
+CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func,
+                                                    int numBlocks, int blockSize)
 {
     struct rt_function *f;
     int r = enter(func, &f);
@@ -229,7 +243,8 @@ static int ask_clusters(int *out, CUfunction func, const CUlaunchConfig *config,
     int r = enter(func, &f);
     if (r)
         return r;
-    if (!out || !config || config->numAttrs > RT_LAUNCH_ATTRIBUTES || (config->numAttrs && !config->attrs))
+    if (!out || !config || config->numAttrs > RT_LAUNCH_ATTRIBUTES ||
+        (config->numAttrs && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t count = 0;
     for (unsigned i = 0; i < config->numAttrs; i++)
@@ -250,12 +265,14 @@ static int ask_clusters(int *out, CUfunction func, const CUlaunchConfig *config,
     return rt_occupancy_clusters(f, &w, out);
 }
 
-CUresult rt_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+CUresult rt_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
+                                         const CUlaunchConfig *config)
 {
     return ask_clusters(numClusters, func, config, false);
 }
 
-CUresult rt_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+CUresult rt_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
+                                               const CUlaunchConfig *config)
 {
     return ask_clusters(clusterSize, func, config, true);
 }

@@ -1,11 +1,13 @@
 /*
- * Libraries and the end of a primary context. A library belongs to no context and keeps its handles, but what it is on a
- * device ends with that device's primary context: in the next one (cudaDeviceReset) its variables have their first
- * values. So it is loaded anew there when the context begins again, in place: handles stay, its number and the addresses
- * of its variables are others.
+ * Libraries and the end of a primary context. A library belongs to no context and keeps its
+ * handles, but what it is on a device ends with that device's primary context: in the next one
+ * (cudaDeviceReset) its variables have their first values. So it is loaded anew there when the
+ * context begins again, in place: handles stay, its number and the addresses of its variables are
+ * others.
  *
- * That takes the image, which the program has promised to keep (CU_LIBRARY_BINARY_IS_PRESERVED; NVIDIA's runtime does).
- * A library without that promise stays as it is, and so does one on another device than its own that has managed variables.
+ * That takes the image, which the program has promised to keep (CU_LIBRARY_BINARY_IS_PRESERVED;
+ * NVIDIA's runtime does). A library without that promise stays as it is, and so does one on another
+ * device than its own that has managed variables.
  */
 #include <stdlib.h>
 
@@ -15,8 +17,9 @@
 #include "transport/memfd.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("module");
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one thread at a time loads anew; before all others */
-static _Atomic bool some_ended;                          /* since the program began */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER;  /* one thread at a time loads anew; before all others */
+static _Atomic bool some_ended; /* since the program began */
 
 /* What the library is there; NULL: nothing, or nothing that could be loaded anew. */
 static struct rt_module *instance_on(const struct rt_library *l, int device)
@@ -48,8 +51,9 @@ void rt_library_context_ends(struct rt_context *c)
 static int load(const struct rt_module *m, const struct rt_image *image, struct rt_loaded *out)
 {
     GM_AUTO_FD int fd = tp_memfd_from_bytes("gmux-image", image->data, image->size);
-    int r = fd < 0 ? (int)CUDA_ERROR_OUT_OF_MEMORY
-                   : rt_request_module_load(rt_session, fd, image->size, image->kind, m->device, out);
+    int r = fd < 0
+                ? (int)CUDA_ERROR_OUT_OF_MEMORY
+                : rt_request_module_load(rt_session, fd, image->size, image->kind, m->device, out);
     if (r == CUDA_SUCCESS)
         gm_close(out->info_fd); /* it says what is known */
     free(out->log);

@@ -1,5 +1,6 @@
 /*
- * Each text stands behind a line that begins a unit of that name. A first line makes PTX of the whole.
+ * Each text stands behind a line that begins a unit of that name. A first line makes PTX of the
+ * whole.
  */
 #include "client/module/units.h"
 
@@ -39,7 +40,8 @@ int rt_units_append(struct rt_units *u, const char *text, size_t size)
     return CUDA_SUCCESS;
 }
 
-int rt_units_add(struct rt_units *u, enum rt_unit kind, const char *name, const char *text, size_t size)
+int rt_units_add(struct rt_units *u, enum rt_unit kind, const char *name, const char *text,
+                 size_t size)
 {
     char line[NAME_BYTES + sizeof(head) + 16], said[NAME_BYTES];
     u->count++;
@@ -56,7 +58,8 @@ int rt_units_add(struct rt_units *u, enum rt_unit kind, const char *name, const 
     return r ? r : rt_units_append(u, text, strnlen(text, size));
 }
 
-int rt_units_add_objects(struct rt_units *u, enum rt_unit kind, const char *name, const void *data, size_t size)
+int rt_units_add_objects(struct rt_units *u, enum rt_unit kind, const char *name, const void *data,
+                         size_t size)
 {
     struct fb_objects o;
     const void *fatbin;

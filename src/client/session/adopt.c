@@ -18,7 +18,8 @@ int rt_adopt_fetch(const struct rt_session *s, const uint8_t token[RT_TOKEN_BYTE
         return -1;
     GM_AUTO_FD int fd = tp_door_connect(token);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_object_fetch(&e, 1, &(struct wire_object_fetch) { .token = { token, RT_TOKEN_BYTES } });
+    wire_pack_object_fetch(&e, 1,
+                           &(struct wire_object_fetch) { .token = { token, RT_TOKEN_BYTES } });
     struct pollfd answer = { .fd = fd, .events = POLLIN };
     if (fd < 0 || tp_send(fd, &e, NULL, 0) < 0 || poll(&answer, 1, ANSWER_MS) != 1)
         return -1;

@@ -1,7 +1,8 @@
 /*
- * The decision of how to run, and the state that comes of it. The daemon is asked first, by connecting: the person who set up a
- * daemon wants it used. A connection that stands and then fails is an error (805 or what the daemon says), never a
- * reason to run without limits. Nobody listening is an error only where GMUX_REQUIRE asks for one (connect.c).
+ * The decision of how to run, and the state that comes of it. The daemon is asked first, by
+ * connecting: the person who set up a daemon wants it used. A connection that stands and then fails
+ * is an error (805 or what the daemon says), never a reason to run without limits. Nobody listening
+ * is an error only where GMUX_REQUIRE asks for one (connect.c).
  */
 #include "client/session/attach.h"
 
@@ -33,7 +34,8 @@ static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 _Atomic int rt_state = RT_DETACHED;
 static struct rt_api genuine_api; /* attach_lock, until it is activated */
 
-/* What an attach that is under way has so far; attach_lock, but in the child of a fork. One of the two. */
+/* What an attach that is under way has so far; attach_lock, but in the child of a fork. One of the
+ * two. */
 static struct {
     _Atomic int fd; /* the connection + 1 */
     struct rt_session *session;
@@ -96,7 +98,8 @@ int rt_say_hello(int fd, bool has_daemon)
     const char *limits = secure_getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 
     if (share_text && !gm_parse_percentage(share_text, &share))
-        gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", share_text);
+        gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored",
+                share_text);
     bool has_priority = priority_text && gm_parse_u64(priority_text, 1, &priority);
     if (priority_text && !has_priority)
         gm_warn(&topic, "CUDA_MPS_CLIENT_PRIORITY=%s is neither 0 nor 1; ignored", priority_text);
@@ -147,7 +150,8 @@ static void forget_attaching(void)
     (void)pthread_mutex_init(&attach_lock, NULL);
 }
 
-/* After a fork only the forking thread lives on; it must not find a current context, and nobody a session. */
+/* After a fork only the forking thread lives on; it must not find a current context, and nobody a
+ * session. */
 static void after_fork_in_child(void)
 {
     rt_hooks.fork_child();
@@ -211,8 +215,9 @@ static int open_session(int fd, bool is_private)
     atomic_store(&rt_state, RT_SESSION);
     rt_api_activate(&rt_api_session);
     gm_info(&topic, "%s, server %u, device \"%s\", window %#llx + %#llx",
-            is_private ? "private server" : "session with the daemon", s->server_pid, s->devices[0].name,
-            (unsigned long long)s->window_base, (unsigned long long)s->window_half * 2);
+            is_private ? "private server" : "session with the daemon", s->server_pid,
+            s->devices[0].name, (unsigned long long)s->window_base,
+            (unsigned long long)s->window_half * 2);
     return CUDA_SUCCESS;
 }
 
@@ -249,7 +254,8 @@ static int attach_private(char *why, size_t why_size)
     return open_session(fd, true);
 }
 
-/* Checked programs have the software device to themselves, whatever else there is: nobody else pays for it. */
+/* Checked programs have the software device to themselves, whatever else there is: nobody else pays
+ * for it. */
 static int attach_checked(char *why, size_t why_size)
 {
     if (rt_sharing_required()) {
@@ -259,7 +265,8 @@ static int attach_checked(char *why, size_t why_size)
     int r = attach_private(why, why_size);
     r = r ? r : rt_hooks.check_begin();
     if (r && rt_session) {
-        rt_attach_say("this device has no checker (error %d): GMUX_CHECK needs the software device", r);
+        rt_attach_say("this device has no checker (error %d): GMUX_CHECK needs the software device",
+                      r);
         tp_session_fail(&rt_session->shared, (uint32_t)r, 0);
     }
     return r;
@@ -292,8 +299,8 @@ static int attach_locked(unsigned flags)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-/* attach_lock held. The genuine library is the companion: it was initialised for the session's devices, and not for a
- * daemon of NVIDIA's. */
+/* attach_lock held. The genuine library is the companion: it was initialised for the session's
+ * devices, and not for a daemon of NVIDIA's. */
 static int leave_locked(void)
 {
     char why[256];
@@ -339,7 +346,8 @@ static void *find_ended(void *arg, const char *symbol)
     return texts ? texts : (void *)(uintptr_t)ended;
 }
 
-/* The driver has such a handler, too, from cuInit on: destructors of static objects that call it afterwards learn that it is over. */
+/* The driver has such a handler, too, from cuInit on: destructors of static objects that call it
+ * afterwards learn that it is over. */
 static void end_calls(void)
 {
     if (atomic_load(&rt_state) != RT_SESSION)
@@ -368,7 +376,8 @@ int rt_attach(unsigned flags)
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&rt_state) == RT_DETACHED)
         r = attach_locked(flags);
-    /* Now the program has used nothing yet; when its runtime comes to ask (export_table.c) it may have. */
+    /* Now the program has used nothing yet; when its runtime comes to ask (export_table.c) it may
+     * have. */
     if (atomic_load(&rt_state) == RT_SESSION && rt_session->memory_apart && rt_older_loaded() &&
         !rt_sharing_required())
         (void)leave_locked();
@@ -389,6 +398,7 @@ int rt_attach_driver_version(int *version)
     }
     *version = CUDA_VERSION;
     void *library = dev_genuine_library(why, sizeof(why));
-    CUresult (*genuine)(int *) = library ? (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion") : NULL;
+    CUresult (*genuine)(int *) =
+        library ? (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion") : NULL;
     return genuine ? (int)genuine(version) : CUDA_SUCCESS;
 }

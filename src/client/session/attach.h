@@ -5,8 +5,9 @@
  *   genuine    no daemon, but NVIDIA's driver is installed: every call goes straight to it
  *   private    neither: a server of our own, on the soft device, that lives as long as this process
  *
- * The state is the process's. A child made by fork starts in RT_FORKED if its parent was attached: CUDA does not
- * survive a fork, and the parent's session must not feel one. One made while another thread was attaching starts detached.
+ * The state is the process's. A child made by fork starts in RT_FORKED if its parent was attached:
+ * CUDA does not survive a fork, and the parent's session must not feel one. One made while another
+ * thread was attaching starts detached.
  */
 #ifndef GMUX_CLIENT_SESSION_ATTACH_H
 #define GMUX_CLIENT_SESSION_ATTACH_H
@@ -28,9 +29,9 @@ extern _Atomic int rt_state;
 int rt_attach(unsigned flags);
 
 /*
- * For a program that turns out to have a runtime older than 12.0 (older.h): out of the session and onto the genuine
- * driver. CUDA_ERROR_NOT_SUPPORTED if something was asked of the session before, or something else of the program's lives
- * by it (`used`). Any thread.
+ * For a program that turns out to have a runtime older than 12.0 (older.h): out of the session and
+ * onto the genuine driver. CUDA_ERROR_NOT_SUPPORTED if something was asked of the session before,
+ * or something else of the program's lives by it (`used`). Any thread.
  */
 int rt_attach_leave(bool used);
 

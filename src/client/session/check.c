@@ -1,5 +1,6 @@
 /*
- * What the environment asks the checker for, and where its report goes. What it does: client/stream/check.c.
+ * What the environment asks the checker for, and where its report goes. What it does:
+ * client/stream/check.c.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,7 +40,8 @@ bool rt_check_read(char *why, size_t why_size)
         size_t length = strcspn(at, ",");
         uint32_t bit = word_bit(at, length);
         if (!bit) {
-            (void)snprintf(why, why_size, "GMUX_CHECK=%.100s: \"%.*s\" is none of memory, race, uninit", text,
+            (void)snprintf(why, why_size,
+                           "GMUX_CHECK=%.100s: \"%.*s\" is none of memory, race, uninit", text,
                            (int)GM_MIN(length, (size_t)40), at);
             return false;
         }

@@ -11,18 +11,22 @@
 #include "client/session/attach.h"
 #include "device/genuine/genuine.h"
 
-/* Of the runtime interface's table: the handle of a device's primary context, which is not made by asking. */
+/* Of the runtime interface's table: the handle of a device's primary context, which is not made by
+ * asking. */
 #define SLOT_PRIMARY_CONTEXT 2
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("companion");
 
-static CUresult (*get_table)(const void **, const CUuuid *); /* set before the session's table is active */
-static void *companion;                                      /* set with it */
+static CUresult (*get_table)(const void **,
+                             const CUuuid *); /* set before the session's table is active */
+static void *companion;                       /* set with it */
 static CUcontext primaries[16];
 static unsigned primaries_count;
 
-static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER; /* it is not the program's, or a fork */
-static _Thread_local bool initialising; /* who may fork all the same, as the driver does for its helpers */
+static pthread_mutex_t environment_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* it is not the program's, or a fork */
+static _Thread_local bool
+    initialising; /* who may fork all the same, as the driver does for its helpers */
 
 /* Sets a variable of the environment and remembers what it was. */
 struct saved {
@@ -58,8 +62,8 @@ static void device_list(const struct rt_session *s, char *out, size_t size)
     }
 }
 
-/* It reads its environment now and not again: it must neither find our daemon (or NVIDIA's) nor see other devices than
- * the session has. The program's children inherit what the program had set. */
+/* It reads its environment now and not again: it must neither find our daemon (or NVIDIA's) nor see
+ * other devices than the session has. The program's children inherit what the program had set. */
 static CUresult initialise(void *library, const struct rt_session *s)
 {
     CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(library, "cuInit");
@@ -98,7 +102,8 @@ static void learn_primaries(const struct rt_session *s)
     CUuuid id;
     if (id_parse(RT_TABLE_RUNTIME, &id))
         table = rt_companion_table(&id);
-    if (!table || (uintptr_t)table[0] <= SLOT_PRIMARY_CONTEXT * sizeof(void *) || !table[SLOT_PRIMARY_CONTEXT])
+    if (!table || (uintptr_t)table[0] <= SLOT_PRIMARY_CONTEXT * sizeof(void *) ||
+        !table[SLOT_PRIMARY_CONTEXT])
         return;
     CUresult (*primary)(CUcontext *, CUdevice);
     memcpy(&primary, &table[SLOT_PRIMARY_CONTEXT], sizeof(primary));
@@ -112,13 +117,17 @@ void rt_companion_open(const struct rt_session *s)
     char why[256];
     void *library = dev_genuine_library(why, sizeof(why));
     if (!library) {
-        gm_warn(&topic, "no genuine driver library (%s): programs of NVIDIA's runtime library will not start", why);
+        gm_warn(
+            &topic,
+            "no genuine driver library (%s): programs of NVIDIA's runtime library will not start",
+            why);
         return;
     }
     CUresult r = initialise(library, s);
     if (r != CUDA_SUCCESS) {
         gm_warn(&topic,
-                "the genuine driver library does not start (error %d): nor will programs of NVIDIA's runtime "
+                "the genuine driver library does not start (error %d): nor will programs of "
+                "NVIDIA's runtime "
                 "library",
                 (int)r);
         return;

@@ -1,5 +1,6 @@
 /*
- * Who listens in the pipe directory. One who is not believed (transport/trust.h) gets nothing from this program.
+ * Who listens in the pipe directory. One who is not believed (transport/trust.h) gets nothing from
+ * this program.
  */
 #include "client/session/connect.h"
 
@@ -81,14 +82,16 @@ static uint64_t patience_ns(void)
     return text && gm_parse_u64(text, ANSWER_MAX_S, &seconds) ? seconds * GM_NS_PER_S : 0;
 }
 
-/* Looks again as long as the program's patience lasts: a directory that may itself not be there cannot be watched. */
+/* Looks again as long as the program's patience lasts: a directory that may itself not be there
+ * cannot be watched. */
 static int connect_in_time(const char *path)
 {
     const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * GM_NS_PER_MS };
     const uint64_t patience = patience_ns();
     const uint64_t begin = gm_now_ns();
     int fd = tp_connect(path);
-    while ((fd == -ENOENT || fd == -ENOTDIR || fd == -ECONNREFUSED) && gm_now_ns() - begin < patience) {
+    while ((fd == -ENOENT || fd == -ENOTDIR || fd == -ECONNREFUSED) &&
+           gm_now_ns() - begin < patience) {
         (void)nanosleep(&pause, NULL);
         fd = tp_connect(path);
     }
@@ -101,13 +104,15 @@ int rt_daemon_connect(void)
     struct tp_peer peer;
     const char *named = secure_getenv("CUDA_MPS_PIPE_DIRECTORY");
     const char *directory = named && *named ? named : DEFAULT_PIPE_DIRECTORY;
-    const char *without = rt_sharing_required() ? "refused, since GMUX_REQUIRE is set" : "running without a daemon";
+    const char *without =
+        rt_sharing_required() ? "refused, since GMUX_REQUIRE is set" : "running without a daemon";
     int n = snprintf(path, sizeof(path), "%s/control", directory);
     GM_AUTO_FD int fd = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : connect_in_time(path);
     if (fd < 0) {
         /* Nothing at the place that nobody named is how most machines are. */
         if (directory == named || rt_sharing_required() || (fd != -ENOENT && fd != -ENOTDIR))
-            rt_attach_say("%.300s: %s: %s", path, why_not(fd), fd == -EAGAIN ? "error 805" : without);
+            rt_attach_say("%.300s: %s: %s", path, why_not(fd),
+                          fd == -EAGAIN ? "error 805" : without);
         return fd;
     }
     int r = tp_peer(fd, &peer);
@@ -115,7 +120,8 @@ int rt_daemon_connect(void)
         return r;
     if (tp_daemon_is_trusted(peer.uid))
         return gm_take_fd(&fd);
-    rt_attach_say("%.300s: user %u listens there, who is neither root nor you (GMUX_DAEMON_USER=%u would believe "
+    rt_attach_say("%.300s: user %u listens there, who is neither root nor you (GMUX_DAEMON_USER=%u "
+                  "would believe "
                   "this user): %s",
                   path, (unsigned)peer.uid, (unsigned)peer.uid, without);
     return -EPERM;

@@ -1,6 +1,7 @@
 /*
- * Slots come in chunks that are allocated once and kept. Generations count up by one when an object becomes visible
- * (odd) and when it is released (even), so a handle of an earlier life never matches.
+ * Slots come in chunks that are allocated once and kept. Generations count up by one when an object
+ * becomes visible (odd) and when it is released (even), so a handle of an earlier life never
+ * matches.
  */
 #include "client/session/handle.h"
 

@@ -1,7 +1,8 @@
 /*
- * Handles. What a program holds as CUstream, CUevent, CUmodule .. is never a pointer to our memory: it names a kind,
- * a slot and the slot's generation, and is looked up at every use. A stale, foreign or invented handle is found out
- * instead of followed. Slots are never given back to the system, so even a race with a destroy reads valid memory.
+ * Handles. What a program holds as CUstream, CUevent, CUmodule .. is never a pointer to our memory:
+ * it names a kind, a slot and the slot's generation, and is looked up at every use. A stale,
+ * foreign or invented handle is found out instead of followed. Slots are never given back to the
+ * system, so even a race with a destroy reads valid memory.
  *
  * Lookup takes no lock. Creation and release take the table's own lock. Any thread.
  */
@@ -54,16 +55,18 @@ struct rt_table {
     _Atomic(uint8_t *) chunks[RT_CHUNKS];
 };
 
-#define RT_TABLE(kind_, type)                                                                                        \
-    {                                                                                                                \
-        .kind = (kind_), .object_size = sizeof(type), .lock = PTHREAD_MUTEX_INITIALIZER                              \
+#define RT_TABLE(kind_, type)                                                                      \
+    {                                                                                              \
+        .kind = (kind_), .object_size = sizeof(type), .lock = PTHREAD_MUTEX_INITIALIZER            \
     }
 
-/* A zeroed object that no handle finds yet; NULL when out of memory. Make it visible with rt_object_publish(). */
+/* A zeroed object that no handle finds yet; NULL when out of memory. Make it visible with
+ * rt_object_publish(). */
 void *rt_object_take(struct rt_table *t);
 /* From now on its handle is good. */
 void rt_object_publish(struct rt_object *o);
-/* Its handle is good no longer; the slot will be used again. Also for objects that were never published. */
+/* Its handle is good no longer; the slot will be used again. Also for objects that were never
+ * published. */
 void rt_object_release(struct rt_table *t, struct rt_object *o);
 
 static inline uint32_t rt_object_generation(const struct rt_object *o)
@@ -73,15 +76,18 @@ static inline uint32_t rt_object_generation(const struct rt_object *o)
 
 static inline void *rt_object_handle(const struct rt_table *t, const struct rt_object *o)
 {
-    uint64_t h = (uint64_t)t->kind << 56 | (uint64_t)(rt_object_generation(o) & 0xffffffu) << 32 | o->index;
+    uint64_t h =
+        (uint64_t)t->kind << 56 | (uint64_t)(rt_object_generation(o) & 0xffffffu) << 32 | o->index;
     return (void *)(uintptr_t)h; /* NOLINT: a number in a pointer's clothes, never followed */
 }
 
 /* The object's slot, alive or not. `index` < count. */
 static inline struct rt_object *rt_table_slot(struct rt_table *t, uint32_t index)
 {
-    uint8_t *chunk = atomic_load_explicit(&t->chunks[index >> RT_CHUNK_SHIFT], memory_order_acquire);
-    return (struct rt_object *)(void *)(chunk + (size_t)(index & (RT_CHUNK_SLOTS - 1)) * t->object_size);
+    uint8_t *chunk =
+        atomic_load_explicit(&t->chunks[index >> RT_CHUNK_SHIFT], memory_order_acquire);
+    return (struct rt_object *)(void *)(chunk +
+                                        (size_t)(index & (RT_CHUNK_SLOTS - 1)) * t->object_size);
 }
 
 /* NULL if the handle is not one of this table's living objects. */
@@ -89,11 +95,13 @@ static inline void *rt_object_find(struct rt_table *t, const void *handle)
 {
     uint64_t h = (uintptr_t)handle;
     uint32_t index = (uint32_t)h;
-    if (h >> 56 != (uint64_t)t->kind || index >= atomic_load_explicit(&t->count, memory_order_acquire))
+    if (h >> 56 != (uint64_t)t->kind ||
+        index >= atomic_load_explicit(&t->count, memory_order_acquire))
         return NULL;
     struct rt_object *o = rt_table_slot(t, index);
     uint32_t generation = rt_object_generation(o);
-    return (generation & 1) && (generation & 0xffffffu) == (uint32_t)(h >> 32 & 0xffffffu) ? o : NULL;
+    return (generation & 1) && (generation & 0xffffffu) == (uint32_t)(h >> 32 & 0xffffffu) ? o
+                                                                                           : NULL;
 }
 
 /* Calls `f` for each living object; `f` may release it. Others may come and go meanwhile. */

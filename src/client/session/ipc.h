@@ -1,6 +1,6 @@
 /*
- * What programs share with each other: allocations and events. A handle of 64 bytes, which the program carries to the
- * other process by itself, holds a token that the server knows.
+ * What programs share with each other: allocations and events. A handle of 64 bytes, which the
+ * program carries to the other process by itself, holds a token that the server knows.
  */
 #ifndef GMUX_CLIENT_SESSION_IPC_H
 #define GMUX_CLIENT_SESSION_IPC_H

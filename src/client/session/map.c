@@ -1,6 +1,7 @@
 /*
- * The address map: ranges sorted by address in one array. Insertion moves the tail, which for some ten thousand
- * allocations is a few microseconds beside a round trip to the server; lookups are a binary search in dense memory.
+ * The address map: ranges sorted by address in one array. Insertion moves the tail, which for some
+ * ten thousand allocations is a few microseconds beside a round trip to the server; lookups are a
+ * binary search in dense memory.
  */
 #include "client/session/map.h"
 

@@ -29,14 +29,16 @@ bool rt_older_loaded(void)
 void rt_older_say(enum rt_older what)
 {
     static const char *const words[] = {
-        [RT_OLDER_LEFT] = "it runs on the driver itself, is not shared, and limits do not apply to it",
-        [RT_OLDER_TOO_LATE] =
-            ("it is refused, since it has used the GPU by other means before (it runs on the driver "
-             "itself where CUDA_MPS_PIPE_DIRECTORY names no daemon)"),
+        [RT_OLDER_LEFT] =
+            "it runs on the driver itself, is not shared, and limits do not apply to it",
+        [RT_OLDER_TOO_LATE] = ("it is refused, since it has used the GPU by other means before (it "
+                               "runs on the driver "
+                               "itself where CUDA_MPS_PIPE_DIRECTORY names no daemon)"),
         [RT_OLDER_REFUSED] = "it is refused, since GMUX_REQUIRE is set",
     };
     static atomic_bool said;
     if (!atomic_exchange(&said, true))
-        (void)dprintf(STDERR_FILENO, "gmux: %s uses a CUDA runtime older than 12.0, which cannot be served: %s\n",
+        (void)dprintf(STDERR_FILENO,
+                      "gmux: %s uses a CUDA runtime older than 12.0, which cannot be served: %s\n",
                       program_invocation_short_name, words[what]);
 }

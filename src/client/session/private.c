@@ -1,11 +1,12 @@
 /*
- * A server of our own for a process without daemon and driver. It hangs on a socket pair and ends when our end
- * closes, however we end.
+ * A server of our own for a process without daemon and driver. It hangs on a socket pair and ends
+ * when our end closes, however we end.
  *
- * The program we live in must not notice that we have a child: no SIGCHLD in a handler that reaps what it does not
- * know, no zombie, nothing for its waitpid(-1). So the server is nobody's child but init's: a short-lived helper that
- * shares our memory and sends no signal when it exits (clone without an exit signal) spawns it and is waited for by
- * its id with __WCLONE, which ordinary waits do not match.
+ * The program we live in must not notice that we have a child: no SIGCHLD in a handler that reaps
+ * what it does not know, no zombie, nothing for its waitpid(-1). So the server is nobody's child
+ * but init's: a short-lived helper that shares our memory and sends no signal when it exits (clone
+ * without an exit signal) spawns it and is waited for by its id with __WCLONE, which ordinary waits
+ * do not match.
  */
 #include "client/session/attach.h"
 
@@ -52,7 +53,8 @@ static int helper_main(void *arg)
 static int spawn_detached(struct spawn_order *o)
 {
     sigset_t all, before;
-    uint8_t *stack = mmap(NULL, HELPER_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    uint8_t *stack = mmap(NULL, HELPER_STACK, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED)
         return -errno;
     /* No handler of the program may run in the helper, on memory that both share. */
@@ -76,7 +78,8 @@ static bool try_server(char *out, size_t size, const char *directory, const char
     return n > 0 && (size_t)n < size && access(out, X_OK) == 0;
 }
 
-/* The server that belongs to this library: named by the environment, beside us in a build tree, or installed. */
+/* The server that belongs to this library: named by the environment, beside us in a build tree, or
+ * installed. */
 static bool find_server(char *out, size_t size)
 {
     const char *named = secure_getenv("GMUX_LIBEXECDIR");
@@ -88,7 +91,8 @@ static bool find_server(char *out, size_t size)
         char *slash = strrchr(own, '/');
         if (slash) {
             *slash = '\0';
-            if (try_server(out, size, own, "../server/") || try_server(out, size, own, "../libexec/gmux/") ||
+            if (try_server(out, size, own, "../server/") ||
+                try_server(out, size, own, "../libexec/gmux/") ||
                 try_server(out, size, own, "../../libexec/gmux/") ||
                 try_server(out, size, own, "../../../libexec/gmux/"))
                 return true;
@@ -102,15 +106,18 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
-    int r = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    int r = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                     POSIX_SPAWN_SETSID);
     r = r ? r : posix_spawnattr_setsigmask(attributes, &none);
     r = r ? r : posix_spawnattr_setsigdefault(attributes, &all);
-    /* The socket first: descriptor 3 may be it, or the program's. Nothing else of the program's stays open there. */
+    /* The socket first: descriptor 3 may be it, or the program's. Nothing else of the program's
+     * stays open there. */
     r = r ? r : posix_spawn_file_actions_adddup2(actions, fd, SERVER_FD);
     r = r ? r : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     r = r ? r : posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     if (!secure_getenv("GMUX_LOG"))
-        r = r ? r : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        r = r ? r
+              : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     r = r ? r : posix_spawn_file_actions_addclosefrom_np(actions, SERVER_FD + 1);
     return -r;
 }
@@ -118,7 +125,8 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
 int rt_private_start(char *why, size_t why_size)
 {
     char path[PATH_MAX];
-    char name[] = "gmux-server", option[] = "--private", number[] = "3", device_option[] = "--device";
+    char name[] = "gmux-server", option[] = "--private", number[] = "3",
+         device_option[] = "--device";
     const char *wanted = secure_getenv("GMUX_DEVICE");
     GM_AUTO_FREE char *device = strdup(wanted && *wanted ? wanted : "soft");
     char *const argv[] = { name, option, number, device_option, device, NULL };
@@ -129,7 +137,8 @@ int rt_private_start(char *why, size_t why_size)
     if (!device)
         return -ENOMEM;
     if (!find_server(path, sizeof(path))) {
-        (void)snprintf(why, why_size, "gmux-server is not installed (looked in %s, and beside the library)",
+        (void)snprintf(why, why_size,
+                       "gmux-server is not installed (looked in %s, and beside the library)",
                        GMUX_LIBEXECDIR);
         return -ENOENT;
     }
@@ -138,8 +147,8 @@ int rt_private_start(char *why, size_t why_size)
         (void)snprintf(why, why_size, "socketpair: %s", strerror(-r));
         return r;
     }
-    /* A program that closed its standard descriptors may have got one of their numbers for the server's end, which
-     * the redirections below would overwrite: move it out of their way. */
+    /* A program that closed its standard descriptors may have got one of their numbers for the
+     * server's end, which the redirections below would overwrite: move it out of their way. */
     int theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, SERVER_FD + 1);
     gm_close(fds[1]);
     r = theirs < 0 ? -errno : 0;
@@ -147,7 +156,9 @@ int rt_private_start(char *why, size_t why_size)
         posix_spawn_file_actions_init(&actions);
         posix_spawnattr_init(&attributes);
         r = prepare(&actions, &attributes, theirs);
-        struct spawn_order order = { .path = path, .argv = argv, .actions = &actions, .attributes = &attributes };
+        struct spawn_order order = {
+            .path = path, .argv = argv, .actions = &actions, .attributes = &attributes
+        };
         r = r ? r : spawn_detached(&order);
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);

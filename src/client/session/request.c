@@ -1,9 +1,10 @@
 /*
- * Requests on the session socket: one at a time, answered by a packet with the same serial. What is sent and what comes
- * back is packed and unpacked by ask.c, which the generator writes; here is the socket, and what answers mean.
+ * Requests on the session socket: one at a time, answered by a packet with the same serial. What is
+ * sent and what comes back is packed and unpacked by ask.c, which the generator writes; here is the
+ * socket, and what answers mean.
  *
- * Frees alone are not waited for; their answers are counted as they come by, and waited for where it matters that they
- * were carried out.
+ * Frees alone are not waited for; their answers are counted as they come by, and waited for where
+ * it matters that they were carried out.
  */
 #include "client/session/ask.h"
 
@@ -183,7 +184,9 @@ int rt_request_memory_info(struct rt_session *s, int device, struct rt_memory_in
     begin(s);
     int r = settle_frees(s);
     r = r ? r : rt_ask_memory_info(s, &m, &answer);
-    *out = (struct rt_memory_info) { .free = answer.free, .ready = answer.ready, .total = answer.total };
+    *out = (struct rt_memory_info) { .free = answer.free,
+                                     .ready = answer.ready,
+                                     .total = answer.total };
     return end(s, r);
 }
 
@@ -211,7 +214,8 @@ int rt_request_module_unload(struct rt_session *s, uint32_t module)
 
 /* --- memory objects --------------------------------------------------------------------------- */
 
-static struct rt_made made(const struct rt_session *s, const struct wire_object_made *answer, int fd)
+static struct rt_made made(const struct rt_session *s, const struct wire_object_made *answer,
+                           int fd)
 {
     return (struct rt_made) { .object = answer->object,
                               .size = answer->size,
@@ -220,12 +224,13 @@ static struct rt_made made(const struct rt_session *s, const struct wire_object_
                               .fd = fd };
 }
 
-int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, bool compressible,
-                             struct rt_made *out)
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device,
+                             bool compressible, struct rt_made *out)
 {
-    const struct wire_object_create m = {
-        .size = size, .kind = kind, .device = index_of(s, kind, device), .compressible = compressible
-    };
+    const struct wire_object_create m = { .size = size,
+                                          .kind = kind,
+                                          .device = index_of(s, kind, device),
+                                          .compressible = compressible };
     struct wire_object_made answer = { 0 };
     int fd = -1;
     begin(s);
@@ -249,8 +254,8 @@ int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
 }
 
 /* Request lock held. What another program's server has for the token becomes an object of ours. */
-static int adopt(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], struct wire_object_made *answer,
-                 int *host_fd)
+static int adopt(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES],
+                 struct wire_object_made *answer, int *host_fd)
 {
     GM_AUTO_FD int fd = rt_adopt_fetch(s, token);
     const struct wire_object_adopt m = { .token = { token, RT_TOKEN_BYTES } };
@@ -274,7 +279,8 @@ int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out)
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
+int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind,
+                             uint64_t *address)
 {
     const struct wire_range_reserve m = { .size = size, .align = align, .kind = kind };
     struct wire_memory_allocated answer = { 0 };
@@ -302,7 +308,8 @@ static uint32_t access_by_index(const struct rt_session *s, uint32_t access)
     return out;
 }
 
-int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size)
+int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address,
+                          uint64_t size)
 {
     const struct wire_object_map m = {
         .object = object, .access = access_by_index(s, access), .address = address, .size = size
@@ -317,7 +324,8 @@ int rt_request_object_unmap(struct rt_session *s, uint64_t address)
     return end(s, rt_ask_object_unmap(s, &(struct wire_object_unmap) { .address = address }));
 }
 
-int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES])
+int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object,
+                            uint8_t token[RT_TOKEN_BYTES])
 {
     const struct wire_memory_share m = { .address = address, .object = object };
     struct wire_memory_shared answer;
@@ -331,8 +339,8 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
 }
 
 /* Once it is open it needs no name. Request lock held. */
-static int open_adopted(struct rt_session *s, const struct wire_memory_open *m, struct wire_memory_opened *answer,
-                        int *fd)
+static int open_adopted(struct rt_session *s, const struct wire_memory_open *m,
+                        struct wire_memory_opened *answer, int *fd)
 {
     struct wire_object_made made;
     GM_AUTO_FD int host_fd = -1;
@@ -345,8 +353,8 @@ static int open_adopted(struct rt_session *s, const struct wire_memory_open *m, 
     return r;
 }
 
-int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
-                           uint64_t *size, int *device, int *fd)
+int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES],
+                           uint64_t *address, uint64_t *size, int *device, int *fd)
 {
     const struct wire_memory_open m = { .token = { token, RT_TOKEN_BYTES } };
     struct wire_memory_opened answer;

@@ -1,7 +1,7 @@
 /*
- * Opening a session: take the server's word for the geometry only after checking it, map the three memories, answer.
- * The window is taken with MAP_FIXED_NOREPLACE: should something of the program already live there, the server is
- * asked for another one.
+ * Opening a session: take the server's word for the geometry only after checking it, map the three
+ * memories, answer. The window is taken with MAP_FIXED_NOREPLACE: should something of the program
+ * already live there, the server is asked for another one.
  */
 #include "client/session/session.h"
 
@@ -22,8 +22,9 @@
 #define WINDOW_TRIES 8
 #define READY_SERIAL 1 /* of the first request, rt_request_ready() */
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
-/* On a GPU, whose completion nobody can wake us for at once: who sleeps hears of it some 35 us later. There are as many threads that wait
- * in the executor as here, so that the processor is given to others early. */
+/* On a GPU, whose completion nobody can wake us for at once: who sleeps hears of it some 35 us
+ * later. There are as many threads that wait in the executor as here, so that the processor is
+ * given to others early. */
 #define SPIN_GPU_NS (5 * (uint32_t)GM_NS_PER_US)
 #define YIELD_NS    (20 * (uint32_t)GM_NS_PER_MS)
 #define SLICE_MS    50u
@@ -32,7 +33,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("session");
 
 struct rt_session *rt_session;
 
-/* Ends a wait when the session has an error, or when the server has hung up: its end of the socket is its life. */
+/* Ends a wait when the session has an error, or when the server has hung up: its end of the socket
+ * is its life. */
 static int watchdog(void *arg)
 {
     struct rt_session *s = arg;
@@ -56,7 +58,8 @@ int rt_session_look(struct rt_session *s)
     return watchdog(s);
 }
 
-int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy)
+int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
+                    const struct tp_wait_policy *policy)
 {
     int r = tp_word_wait(&s->shared.streams[number].completed, seq, policy ? policy : &s->patient);
     if (GM_UNLIKELY(tp_input_pending(&s->output)))
@@ -77,7 +80,8 @@ static int map_area(int fd, uint64_t address, uint64_t size, int protection)
         munmap(p, size);
         return -EEXIST;
     }
-    /* Not the child's after a fork, and not in core files: it is sparse and may be terabytes wide. */
+    /* Not the child's after a fork, and not in core files: it is sparse and may be terabytes wide.
+     */
     (void)madvise(p, size, MADV_DONTFORK);
     (void)madvise(p, size, MADV_DONTDUMP);
     return 0;
@@ -87,7 +91,8 @@ static int map_area(int fd, uint64_t address, uint64_t size, int protection)
 static int map_window(struct rt_session *s)
 {
     const int both = PROT_READ | PROT_WRITE;
-    int r = map_area(s->device_fd, s->window_base, s->window_half, s->memory_apart ? PROT_NONE : both);
+    int r =
+        map_area(s->device_fd, s->window_base, s->window_half, s->memory_apart ? PROT_NONE : both);
     if (r < 0)
         return r;
     r = map_area(s->host_fd, s->window_base + s->window_half, s->window_half, both);
@@ -112,7 +117,8 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
         out->index = s->device_count++;
         strncpy(out->name, w.name, sizeof(out->name) - 1);
         memcpy(out->uuid, w.uuid.data, GM_MIN((size_t)w.uuid.size, sizeof(out->uuid)));
-        memcpy(out->attributes, w.attributes.data, GM_MIN((size_t)w.attributes.size, sizeof(out->attributes)));
+        memcpy(out->attributes, w.attributes.data,
+               GM_MIN((size_t)w.attributes.size, sizeof(out->attributes)));
         memcpy(out->limits, w.limits.data, GM_MIN((size_t)w.limits.size, sizeof(out->limits)));
         out->pci_domain = w.pci_domain;
         out->pci_bus = w.pci_bus;
@@ -138,7 +144,8 @@ int rt_device_by_index(const struct rt_session *s, uint32_t index)
 static bool window_is_sane(const struct wire_session_open *m)
 {
     return gm_is_pow2(m->window_size) && m->window_size >= (1u << 20) && m->window_base != 0 &&
-           m->window_base % m->window_size == 0 && m->window_base < 1ull << 47 && m->window_size < 1ull << 47;
+           m->window_base % m->window_size == 0 && m->window_base < 1ull << 47 &&
+           m->window_size < 1ull << 47;
 }
 
 static int take_descriptors(struct rt_session *s, int *session_fd)
@@ -175,7 +182,8 @@ static int say_window_busy(struct rt_session *s, uint64_t base)
 {
     struct wire_enc e;
     wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
-    wire_pack_session_window_busy(&e, 0, &(struct wire_session_window_busy) { .window_base = base });
+    wire_pack_session_window_busy(&e, 0,
+                                  &(struct wire_session_window_busy) { .window_base = base });
     return tp_send(s->fd, &e, NULL, 0);
 }
 
@@ -192,9 +200,11 @@ static int negotiate(struct rt_session *s, char *why, size_t why_size)
         struct tp_packet *p = s->packet;
         int r = tp_recv(s->fd, p);
         if (r == -EAGAIN)
-            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, "neither it nor a server answers");
+            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED,
+                          "neither it nor a server answers");
         if (r <= 0)
-            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, "the connection was closed");
+            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED,
+                          "the connection was closed");
         if (p->header.type == WIRE_REFUSED) {
             struct wire_refused m;
             wire_get_refused(&p->body, &m);
@@ -222,7 +232,8 @@ static int negotiate(struct rt_session *s, char *why, size_t why_size)
         tries++;
         gm_debug(&topic, "window at %#llx is taken", (unsigned long long)m.window_base);
         if (say_window_busy(s, m.window_base) < 0)
-            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, "the connection was closed");
+            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED,
+                          "the connection was closed");
     }
     return failed(why, why_size, CUDA_ERROR_OUT_OF_MEMORY, "no free range of addresses");
 }
@@ -271,10 +282,11 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
     pthread_mutex_init(&s->request_lock, NULL);
     pthread_mutex_init(&s->ring_lock, NULL);
     pthread_mutex_init(&s->output_lock, NULL);
-    s->patient = (struct tp_wait_policy) { .spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0,
-                                           .slice_ms = SLICE_MS,
-                                           .watchdog = watchdog,
-                                           .arg = s };
+    s->patient =
+        (struct tp_wait_policy) { .spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0,
+                                  .slice_ms = SLICE_MS,
+                                  .watchdog = watchdog,
+                                  .arg = s };
     rt_answers_within(fd, true);
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
@@ -283,7 +295,8 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
             s->patient.spin_ns = GM_MIN(s->patient.spin_ns, SPIN_GPU_NS);
             s->patient.yield_ns = YIELD_NS;
         }
-        tp_ring_init_producer(&s->ring, &s->shared.control->ring, s->shared.ring_data, s->shared.ring_size);
+        tp_ring_init_producer(&s->ring, &s->shared.control->ring, s->shared.ring_data,
+                              s->shared.ring_size);
         result = rt_request_ready(s);
         if (result != CUDA_SUCCESS)
             (void)snprintf(why, why_size, "the server could not attach it to the device");
@@ -298,7 +311,8 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
 
 void rt_session_abandon(struct rt_session *s)
 {
-    /* The mappings did not come along (MADV_DONTFORK); the socket must not outlive the parent in us. */
+    /* The mappings did not come along (MADV_DONTFORK); the socket must not outlive the parent in
+     * us. */
     s->fd = gm_close(s->fd);
     s->device_fd = gm_close(s->device_fd);
     s->host_fd = gm_close(s->host_fd);

@@ -1,10 +1,11 @@
 /*
- * session/: what this process shares with its server. It owns the decision at cuInit, the connection, requests, tables of
- * handles, the map of memory, and the genuine library beside us. It calls entry.
+ * session/: what this process shares with its server. It owns the decision at cuInit, the
+ * connection, requests, tables of handles, the map of memory, and the genuine library beside us. It
+ * calls entry.
  *
- * The client's end of a session: the socket to the server (requests and answers), the session memory, and the window,
- * mapped whole at the addresses that the device uses. One per process; made by rt_attach(), never unmade while the
- * process lives; left, perhaps, before it was used.
+ * The client's end of a session: the socket to the server (requests and answers), the session
+ * memory, and the window, mapped whole at the addresses that the device uses. One per process; made
+ * by rt_attach(), never unmade while the process lives; left, perhaps, before it was used.
  *
  * Any thread. Functions that return CUresult values return them as int.
  */
@@ -20,7 +21,8 @@
 #define RT_ATTRIBUTES 160u /* CUdevice_attribute values below this are known */
 #define RT_LIMITS     16u  /* CUlimit values below this are kept */
 
-/* What a device is, as the server said at session_open. Programs know it by its place among those that they see. */
+/* What a device is, as the server said at session_open. Programs know it by its place among those
+ * that they see. */
 struct rt_device {
     uint32_t index; /* the server's number of it */
     char name[256];
@@ -35,13 +37,15 @@ struct rt_device {
     uint64_t limits[RT_LIMITS]; /* of a new context */
 };
 
-/* A stream number's private side. Sequences go on when a number is used again, which is on the same device. */
+/* A stream number's private side. Sequences go on when a number is used again, which is on the same
+ * device. */
 struct rt_lane {
-    uint32_t device;          /* the server's number; constant from the first use on */
-    uint16_t next;            /* ring lock: in a list of retired numbers */
-    _Atomic uint64_t issued;  /* last sequence number written; ring lock to write */
-    uint64_t point;           /* ring lock: the last of them at which an event was recorded */
-    _Atomic uint64_t abroad;  /* the last of them that used another device's memory; ring lock to write */
+    uint32_t device;         /* the server's number; constant from the first use on */
+    uint16_t next;           /* ring lock: in a list of retired numbers */
+    _Atomic uint64_t issued; /* last sequence number written; ring lock to write */
+    uint64_t point;          /* ring lock: the last of them at which an event was recorded */
+    _Atomic uint64_t
+        abroad; /* the last of them that used another device's memory; ring lock to write */
     _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
 };
 
@@ -59,7 +63,8 @@ struct rt_session {
     unsigned device_count;
     struct rt_device *devices;
     struct tp_session shared;
-    struct tp_wait_policy patient; /* spin a little, then sleep; the watchdog knows when to give up */
+    struct tp_wait_policy
+        patient; /* spin a little, then sleep; the watchdog knows when to give up */
 
     pthread_mutex_t request_lock;
     uint64_t serial;          /* request_lock */
@@ -81,7 +86,8 @@ struct rt_session {
     } lanes_free[RT_DEVICES]; /* ring_lock: retired numbers of each device */
 };
 
-/* check.c. What is looked for in this process' kernels, bits of enum wire_check; 0: nothing. Set by the first attach. */
+/* check.c. What is looked for in this process' kernels, bits of enum wire_check; 0: nothing. Set by
+ * the first attach. */
 extern uint32_t rt_checks;
 /* Reads GMUX_CHECK; false with one line in `why` if it makes no sense. */
 bool rt_check_read(char *why, size_t why_size);
@@ -94,14 +100,15 @@ void rt_write_out(int fd, const char *text, size_t size);
 /* The session of this process, NULL before cuInit found one and in pass-through. */
 extern struct rt_session *rt_session;
 
-/* Takes over the connected socket `fd` whose hello has been sent: waits for session_open (or a refusal), maps
- * everything, says session_ready. *out is there meanwhile, for a fork. CUresult; on failure *out is NULL, the socket is closed and `why`
- * has one line. */
+/* Takes over the connected socket `fd` whose hello has been sent: waits for session_open (or a
+ * refusal), maps everything, says session_ready. *out is there meanwhile, for a fork. CUresult; on
+ * failure *out is NULL, the socket is closed and `why` has one line. */
 int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size);
 /* Undoes a session that nobody uses yet. NULL is allowed. */
 void rt_session_close(struct rt_session *s);
-/* Hangs up, if the server has been asked for nothing yet; whether it did. Calls of other threads that come too late end
- * with an error: the session stays where it is, and its socket, shut down. */
+/* Hangs up, if the server has been asked for nothing yet; whether it did. Calls of other threads
+ * that come too late end with an error: the session stays where it is, and its socket, shut down.
+ */
 bool rt_session_leave(struct rt_session *s);
 /* In the child of a fork: lets go of everything that is the parent's. Async-signal-safe. */
 void rt_session_abandon(struct rt_session *s);
@@ -116,44 +123,52 @@ static inline int rt_session_error(const struct rt_session *s)
 static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device)
 {
     const struct rt_device *d = &s->devices[device];
-    uint32_t live = atomic_load_explicit(&s->shared.control->multiprocessors[d->index], memory_order_relaxed);
+    uint32_t live =
+        atomic_load_explicit(&s->shared.control->multiprocessors[d->index], memory_order_relaxed);
     return live ? live : d->multiprocessors_granted;
 }
 
-/* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
-int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy);
+/* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL
+ * for s->patient. */
+int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
+                    const struct tp_wait_policy *policy);
 
-/* For a thread that asks again and again instead: the sticky error. From time to time it looks whether the server is still there. */
+/* For a thread that asks again and again instead: the sticky error. From time to time it looks
+ * whether the server is still there. */
 int rt_session_look(struct rt_session *s);
 
 static inline bool rt_lane_done(const struct rt_session *s, uint32_t number, uint64_t seq)
 {
-    return atomic_load_explicit(&s->shared.streams[number].completed.value, memory_order_acquire) >= seq;
+    return atomic_load_explicit(&s->shared.streams[number].completed.value, memory_order_acquire) >=
+           seq;
 }
 static inline uint64_t rt_lane_issued(const struct rt_session *s, uint32_t number)
 {
     return atomic_load_explicit(&s->lanes[number].issued, memory_order_acquire);
 }
 
-/* Writes out what the device has printed so far; after a wait, whatever its end. Any thread; no other lock is needed
- * meanwhile. */
+/* Writes out what the device has printed so far; after a wait, whatever its end. Any thread; no
+ * other lock is needed meanwhile. */
 GM_COLD void rt_output_show(struct rt_session *s);
 
-/* What a call answers that finds the session in error: `error`; what a failed assertion said is shown before. */
+/* What a call answers that finds the session in error: `error`; what a failed assertion said is
+ * shown before. */
 GM_COLD int rt_session_failed(struct rt_session *s, int error);
 
 /* The device with this number of the server's; -1: the program does not see it. */
 int rt_device_by_index(const struct rt_session *s, uint32_t index);
 
-/* For ask.c, which the generator writes: a new serial, where to encode the packet, sending it, and waiting for an answer of
- * type `want`, or for a status, which is a failure. The answer is s->packet. Request lock held. CUresult. */
+/* For ask.c, which the generator writes: a new serial, where to encode the packet, sending it, and
+ * waiting for an answer of type `want`, or for a status, which is a failure. The answer is
+ * s->packet. Request lock held. CUresult. */
 uint64_t rt_request_serial(struct rt_session *s);
 void rt_request_encode(struct rt_session *s, struct wire_enc *e);
 int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd);
 int rt_request_wait(struct rt_session *s, uint64_t serial, unsigned want);
 
-/* Requests. A device is one of those that the program sees; with host memory it is not looked at. Each returns the
- * server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
+/* Requests. A device is one of those that the program sees; with host memory it is not looked at.
+ * Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is
+ * gone. */
 /* All is mapped; answered when the device knows the client. */
 int rt_request_ready(struct rt_session *s);
 int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, int device,
@@ -176,23 +191,27 @@ struct rt_made {
     int fd; /* a host object's, the caller's; -1 otherwise */
 };
 /* `compressible` is a wish. */
-int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, bool compressible,
-                             struct rt_made *out);
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device,
+                             bool compressible, struct rt_made *out);
 int rt_request_object_release(struct rt_session *s, uint32_t object); /* no answer */
 /* A descriptor that names the object; the caller's. */
 int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd);
-/* CUDA_ERROR_INVALID_DEVICE for memory of a device that the program does not see; so, too, for rt_request_memory_open(). */
+/* CUDA_ERROR_INVALID_DEVICE for memory of a device that the program does not see; so, too, for
+ * rt_request_memory_open(). */
 int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out);
-int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
+int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind,
+                             uint64_t *address);
 int rt_request_range_release(struct rt_session *s, uint64_t address);
 /* `access`: two bits of CUmemAccess_flags for each device. */
-int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size);
+int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address,
+                          uint64_t size);
 int rt_request_object_unmap(struct rt_session *s, uint64_t address);
 #define RT_TOKEN_BYTES 32u
 /* `address` 0: an object. */
-int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES]);
-int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
-                           uint64_t *size, int *device, int *fd);
+int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object,
+                            uint8_t token[RT_TOKEN_BYTES]);
+int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES],
+                           uint64_t *address, uint64_t *size, int *device, int *fd);
 /* How much all arrays of a device may take from now on. */
 int rt_request_array_memory(struct rt_session *s, int device, uint64_t bytes);
 /* Whether `device` may touch memory of `peer`. */

@@ -1,6 +1,6 @@
 /*
- * CUDA_VISIBLE_DEVICES: which of the session's devices the program sees, and in which order. The driver library
- * interprets it, and so does this one, with the rules of NVIDIA's.
+ * CUDA_VISIBLE_DEVICES: which of the session's devices the program sees, and in which order. The
+ * driver library interprets it, and so does this one, with the rules of NVIDIA's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT])
     gm_uuid_text(out + sprintf(out, "GPU-"), uuid);
 }
 
-/* The device that the first entry of a list names, by its number or the beginning of its UUID; `count` if there is none,
- * or more than one. */
+/* The device that the first entry of a list names, by its number or the beginning of its UUID;
+ * `count` if there is none, or more than one. */
 static unsigned device_named(const char *entry, const struct rt_device *devices, unsigned count)
 {
     char uuid[RT_UUID_TEXT], *end;
@@ -37,7 +37,8 @@ static unsigned device_named(const char *entry, const struct rt_device *devices,
     return found;
 }
 
-/* In the list's order; what names no device ends it. One that is named twice leaves none, as NVIDIA's library has it. */
+/* In the list's order; what names no device ends it. One that is named twice leaves none, as
+ * NVIDIA's library has it. */
 unsigned rt_device_visible(struct rt_device *devices, unsigned count)
 {
     const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");

@@ -1,6 +1,7 @@
 /*
- * Attributes of streams. Those about caches and about how far writes have to be seen are about speed: they are checked,
- * kept and answered, and the device is not told. The synchronization policy is how this process waits for the stream.
+ * Attributes of streams. Those about caches and about how far writes have to be seen are about
+ * speed: they are checked, kept and answered, and the device is not told. The synchronization
+ * policy is how this process waits for the stream.
  */
 #include "client/gen/api.h"
 #include "client/stream/context.h"
@@ -43,14 +44,16 @@ static void set_priority(struct rt_stream *st, int priority)
     pthread_mutex_lock(&rt_session->ring_lock);
     st->priority = rt_stream_priority(st->context, priority);
     if (st->number < TP_STREAMS)
-        atomic_store_explicit(&rt_session->shared.streams[st->number].priority, st->priority, memory_order_relaxed);
+        atomic_store_explicit(&rt_session->shared.streams[st->number].priority, st->priority,
+                              memory_order_relaxed);
     pthread_mutex_unlock(&rt_session->ring_lock);
 }
 
 static CUlaunchMemSyncDomainMap domains(const struct rt_stream_hints *h)
 {
     bool one = attribute(CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT) <= 1;
-    return h->domains_set ? h->domains : (CUlaunchMemSyncDomainMap) { .default_ = 0, .remote = one ? 0 : 1 };
+    return h->domains_set ? h->domains
+                          : (CUlaunchMemSyncDomainMap) { .default_ = 0, .remote = one ? 0 : 1 };
 }
 
 static bool domains_ok(CUlaunchMemSyncDomainMap map)
@@ -86,7 +89,8 @@ static int set_hint(struct rt_stream_hints *h, CUstreamAttrID attr, const CUstre
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult rt_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+CUresult rt_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+                                 const CUstreamAttrValue *param)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -100,7 +104,8 @@ CUresult rt_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CU
         return CUDA_SUCCESS;
     }
     if (attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
-        if (param->syncPolicy < CU_SYNC_POLICY_AUTO || param->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
+        if (param->syncPolicy < CU_SYNC_POLICY_AUTO ||
+            param->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
             return CUDA_ERROR_INVALID_VALUE;
         atomic_store_explicit(&st->sync_policy, (unsigned)param->syncPolicy, memory_order_relaxed);
         return CUDA_SUCCESS;
@@ -157,7 +162,8 @@ CUresult rt_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
     if (to->context != from->context)
         return CUDA_ERROR_INVALID_VALUE;
     set_priority(to, from->priority);
-    atomic_store_explicit(&to->sync_policy, atomic_load_explicit(&from->sync_policy, memory_order_relaxed),
+    atomic_store_explicit(&to->sync_policy,
+                          atomic_load_explicit(&from->sync_policy, memory_order_relaxed),
                           memory_order_relaxed);
     pthread_mutex_lock(&lock);
     to->hints = from->hints;

@@ -35,7 +35,8 @@ static int ask(struct rt_call *c)
                                                .function = c->function,
                                                .module = c->module,
                                                .device = c->device };
-    r = rt_queue_submit(stream, &question.record.head, sizeof(question.record) + c->args.size, NULL, 0);
+    r = rt_queue_submit(stream, &question.record.head, sizeof(question.record) + c->args.size, NULL,
+                        0);
     if (r)
         return r;
     number++;

@@ -1,12 +1,10 @@
 /*
- * Questions that only the device can answer: a record in the ring, an answer in session memory. One at a time per
- * process, in a stream of their own, so that no stream of the program is ever waited for.
+ * Questions that only the device can answer: a record in the ring, an answer in session memory. One
+ * at a time per process, in a stream of their own, so that no stream of the program is ever waited
+ * for.
  *
- *     struct rt_call c;
- *     rt_call_begin(&c, WIRE_CALL_FUNCTION_NAMES, module);
- *     wire_put_..(&c.args, ..);
- *     int r = rt_call_run(&c);
- *     if (r == CUDA_SUCCESS)
+ *     struct rt_call c; rt_call_begin(&c, WIRE_CALL_FUNCTION_NAMES, module); wire_put_..(&c.args,
+ *     ..); int r = rt_call_run(&c); if (r == CUDA_SUCCESS)
  *         wire_get_..(&c.reply, ..);
  *     r = rt_call_end(&c, r);
  */
@@ -16,7 +14,8 @@
 #include "client/session/session.h"
 
 struct rt_call {
-    uint32_t device; /* the server's number of the one that is asked; the first one unless the caller sets it */
+    uint32_t device; /* the server's number of the one that is asked; the first one unless the
+                        caller sets it */
     uint32_t function;
     uint32_t module;
     struct wire_enc args;
@@ -27,7 +26,8 @@ struct rt_call {
 void rt_call_begin(struct rt_call *c, uint32_t function, uint32_t module);
 /* Asks and waits. CUresult: the answer's, or the session's. */
 int rt_call_run(struct rt_call *c);
-/* Gives the lock back. `result`, or CUDA_ERROR_UNKNOWN if that is a success and the reply was not well formed. */
+/* Gives the lock back. `result`, or CUDA_ERROR_UNKNOWN if that is a success and the reply was not
+ * well formed. */
 int rt_call_end(struct rt_call *c, int result);
 
 #endif

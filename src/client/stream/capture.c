@@ -1,6 +1,7 @@
 /*
- * A capture spoilt by a call that has no place in it stays until it is ended, and refuses everything meanwhile. The
- * legacy stream, which would wait for every blocking stream that captures, has a part of its own that refuses.
+ * A capture spoilt by a call that has no place in it stays until it is ended, and refuses
+ * everything meanwhile. The legacy stream, which would wait for every blocking stream that
+ * captures, has a part of its own that refuses.
  */
 #include "client/stream/capture.h"
 
@@ -13,7 +14,8 @@ __thread CUstreamCaptureMode rt_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list captures = { &captures, &captures };
-static struct rt_stream_capture implicit; /* the legacy stream's, while a blocking stream of its context captures */
+static struct rt_stream_capture
+    implicit; /* the legacy stream's, while a blocking stream of its context captures */
 
 void rt_capture_lock(void)
 {
@@ -59,7 +61,8 @@ int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out)
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-/* Whether the legacy stream of a context may be used depends on whether a blocking stream of it captures. */
+/* Whether the legacy stream of a context may be used depends on whether a blocking stream of it
+ * captures. */
 static void mark_legacy(struct rt_context *context)
 {
     struct rt_stream *legacy = atomic_load_explicit(&context->legacy, memory_order_acquire);
@@ -74,8 +77,9 @@ static void mark_legacy(struct rt_context *context)
 int rt_capture_join(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out)
 {
     struct rt_stream *legacy;
-    int r =
-        st->role == RT_ROLE_BLOCKING ? rt_stream_resolve_slow(st->context, CU_STREAM_LEGACY, &legacy) : CUDA_SUCCESS;
+    int r = st->role == RT_ROLE_BLOCKING
+                ? rt_stream_resolve_slow(st->context, CU_STREAM_LEGACY, &legacy)
+                : CUDA_SUCCESS;
     if (r)
         return r;
     struct rt_stream_capture *sc = calloc(1, sizeof(*sc));
@@ -105,13 +109,16 @@ void rt_capture_leave(struct rt_stream_capture *sc)
 
 /* --- captures --------------------------------------------------------------------------------- */
 
-struct rt_capture *rt_capture_create(struct rt_stream *origin, struct rt_graph *graph, CUstreamCaptureMode mode)
+struct rt_capture *rt_capture_create(struct rt_stream *origin, struct rt_graph *graph,
+                                     CUstreamCaptureMode mode)
 {
     static uint64_t ids;
     struct rt_capture *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    *c = (struct rt_capture) { .id = ++ids, .graph = graph, .origin = origin, .mode = mode, .thread = this_thread() };
+    *c = (struct rt_capture) {
+        .id = ++ids, .graph = graph, .origin = origin, .mode = mode, .thread = this_thread()
+    };
     gm_list_init(&c->streams);
     gm_list_append(&captures, &c->link);
     atomic_fetch_add_explicit(&rt_captures, 1, memory_order_relaxed);
@@ -143,8 +150,8 @@ int rt_capture_unsafe_slow(void)
     rt_capture_lock();
     gm_list_for_each (c, &captures, struct rt_capture, link) {
         bool mine = c->thread == me && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        bool everybodys =
-            c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && rt_capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        bool everybodys = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                          rt_capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (mine || everybodys) {
             c->invalidated = true;
             r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -160,7 +167,8 @@ static bool spoil_context(struct rt_context *context, bool blocking_only)
     bool any = false;
     gm_list_for_each (c, &captures, struct rt_capture, link)
         gm_list_for_each (sc, &c->streams, struct rt_stream_capture, link)
-            if (sc->stream->context == context && (!blocking_only || sc->stream->role == RT_ROLE_BLOCKING))
+            if (sc->stream->context == context &&
+                (!blocking_only || sc->stream->role == RT_ROLE_BLOCKING))
                 any = c->invalidated = true;
     return any;
 }

@@ -1,11 +1,13 @@
 /*
- * Stream capture: while a stream captures, calls on it become nodes of a graph instead of records. Each stream's part in
- * a capture is the set of nodes that its next one will depend on; events carry such sets from stream to stream.
+ * Stream capture: while a stream captures, calls on it become nodes of a graph instead of records.
+ * Each stream's part in a capture is the set of nodes that its next one will depend on; events
+ * carry such sets from stream to stream.
  *
- * Here is who captures, and what a call that cannot be captured does to a capture. The nodes are made above
- * (graph/capture.h), by way of rt_hooks.
+ * Here is who captures, and what a call that cannot be captured does to a capture. The nodes are
+ * made above (graph/capture.h), by way of rt_hooks.
  *
- * What a call costs where nothing is captured: a look at its stream, or for calls without one, at a counter.
+ * What a call costs where nothing is captured: a look at its stream, or for calls without one, at a
+ * counter.
  */
 #ifndef GMUX_CLIENT_STREAM_CAPTURE_H
 #define GMUX_CLIENT_STREAM_CAPTURE_H
@@ -55,24 +57,26 @@ static inline bool rt_stream_captures(const struct rt_stream *st)
     return atomic_load_explicit(&st->capture, memory_order_relaxed) != NULL;
 }
 
-/* The graph lock: one for captures, graphs, nodes and executable graphs. It comes before the ring's lock. Who may drop
- * a graph in it unlocks with rt_graph_unlock(). */
+/* The graph lock: one for captures, graphs, nodes and executable graphs. It comes before the ring's
+ * lock. Who may drop a graph in it unlocks with rt_graph_unlock(). */
 void rt_capture_lock(void);
 void rt_capture_unlock(void);
 
 /* --- calls that are not captured. CUresult; all take the graph lock --------------------------- */
 
 GM_COLD int rt_capture_unsafe_slow(void);
-/* Calls that may wait for streams behind the program's back: refused while a capture goes on that this thread's mode
- * says they could disturb, and then that capture is spoilt. */
+/* Calls that may wait for streams behind the program's back: refused while a capture goes on that
+ * this thread's mode says they could disturb, and then that capture is spoilt. */
 static inline int rt_capture_unsafe(void)
 {
-    return GM_LIKELY(atomic_load_explicit(&rt_captures, memory_order_relaxed) == 0) ? CUDA_SUCCESS
-                                                                                    : rt_capture_unsafe_slow();
+    return GM_LIKELY(atomic_load_explicit(&rt_captures, memory_order_relaxed) == 0)
+               ? CUDA_SUCCESS
+               : rt_capture_unsafe_slow();
 }
 /* An operation that has no place in a graph meets a stream that captures: the capture is spoilt. */
 GM_COLD int rt_capture_refuse(struct rt_stream *st);
-/* An operation was refused with `result`: if the stream captures, that spoils the capture. The error to report. */
+/* An operation was refused with `result`: if the stream captures, that spoils the capture. The
+ * error to report. */
 GM_COLD int rt_capture_failed(struct rt_stream *st, int result);
 /* What a synchronous call on `st` begins with. */
 static inline int rt_capture_check(struct rt_stream *st, bool synchronous)
@@ -89,8 +93,10 @@ int rt_capture_event_used(CUevent event);
 
 /* --- with the graph lock held ----------------------------------------------------------------- */
 
-/* A new capture without streams, in the list of all; NULL: out of memory. The graph is the caller's. */
-struct rt_capture *rt_capture_create(struct rt_stream *origin, struct rt_graph *graph, CUstreamCaptureMode mode);
+/* A new capture without streams, in the list of all; NULL: out of memory. The graph is the
+ * caller's. */
+struct rt_capture *rt_capture_create(struct rt_stream *origin, struct rt_graph *graph,
+                                     CUstreamCaptureMode mode);
 /* All streams leave it. */
 void rt_capture_destroy(struct rt_capture *c);
 /* NULL if it has ended. */
@@ -98,8 +104,8 @@ struct rt_capture *rt_capture_find(uint64_t id);
 /* This thread began it. */
 bool rt_capture_is_own(const struct rt_capture *c);
 
-/* The stream's part, NULL if it does not capture; CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream beside a
- * capture that it would take part in. */
+/* The stream's part, NULL if it does not capture; CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy
+ * stream beside a capture that it would take part in. */
 int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out);
 /* The stream takes part from now on. CUresult. */
 int rt_capture_join(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out);

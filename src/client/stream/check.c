@@ -26,8 +26,10 @@ int rt_check_begin(void)
     if (r == CUDA_SUCCESS)
         say(text,
             snprintf(text, sizeof(text), "========= GMUX-CHECK of %.400s, process %d:%s%s%s\n",
-                     program_invocation_name, (int)getpid(), rt_checks & WIRE_CHECK_MEMORY ? " memory" : "",
-                     rt_checks & WIRE_CHECK_RACE ? " race" : "", rt_checks & WIRE_CHECK_UNINIT ? " uninit" : ""));
+                     program_invocation_name, (int)getpid(),
+                     rt_checks & WIRE_CHECK_MEMORY ? " memory" : "",
+                     rt_checks & WIRE_CHECK_RACE ? " race" : "",
+                     rt_checks & WIRE_CHECK_UNINIT ? " uninit" : ""));
     return r;
 }
 
@@ -36,8 +38,8 @@ static void note(uint32_t what, uint64_t address, uint64_t size)
 {
     struct rt_call call;
     rt_call_begin(&call, WIRE_CALL_CHECK_NOTE, 0);
-    wire_put_call_check_note(&call.args,
-                             &(struct wire_call_check_note) { .note = what, .address = address, .size = size });
+    wire_put_call_check_note(&call.args, &(struct wire_call_check_note) {
+                                             .note = what, .address = address, .size = size });
     (void)rt_call_end(&call, rt_call_run(&call));
 }
 
@@ -96,7 +98,9 @@ void rt_check_end(void)
     r = rt_call_end(&call, r);
     if (r) /* what ended the session may have left no more than what was told so far */
         found.places = found.times = rt_check_told;
-    say(text, snprintf(text, sizeof(text), "========= ERROR SUMMARY: %s%llu error%s (%llu times)%s\n",
-                       r ? "at least " : "", (unsigned long long)found.places, found.places == 1 ? "" : "s",
-                       (unsigned long long)found.times, r ? "; the session ended in an error of its own" : ""));
+    say(text,
+        snprintf(text, sizeof(text), "========= ERROR SUMMARY: %s%llu error%s (%llu times)%s\n",
+                 r ? "at least " : "", (unsigned long long)found.places,
+                 found.places == 1 ? "" : "s", (unsigned long long)found.times,
+                 r ? "; the session ended in an error of its own" : ""));
 }

@@ -1,6 +1,7 @@
 /*
- * Contexts: primary ones, counted per device, and created ones. What a context owns is found by looking through the
- * tables for objects that name it, at its end; nothing on the way there has to keep lists.
+ * Contexts: primary ones, counted per device, and created ones. What a context owns is found by
+ * looking through the tables for objects that name it, at its end; nothing on the way there has to
+ * keep lists.
  */
 #include "client/stream/context.h"
 
@@ -54,8 +55,9 @@ struct rt_context *rt_context_find(CUcontext handle, bool active)
 
 bool rt_context_flags_ok(unsigned flags)
 {
-    const unsigned known = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_COREDUMP_ENABLE |
-                           CU_CTX_USER_COREDUMP_ENABLE | CU_CTX_SYNC_MEMOPS;
+    const unsigned known = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
+                           CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE |
+                           CU_CTX_SYNC_MEMOPS;
     unsigned schedule = flags & CU_CTX_SCHED_MASK;
     return !(flags & ~known) && (schedule & (schedule - 1)) == 0;
 }
@@ -96,8 +98,8 @@ static int activate(struct rt_context *c)
     return r;
 }
 
-static int create(CUdevice device, unsigned flags, bool primary, uint32_t part, uint32_t multiprocessors,
-                  struct rt_context **out)
+static int create(CUdevice device, unsigned flags, bool primary, uint32_t part,
+                  uint32_t multiprocessors, struct rt_context **out)
 {
     struct rt_context *c = rt_object_take(&rt_contexts);
     if (!c)
@@ -123,8 +125,8 @@ int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_c
     return create(device, flags, primary, 0, 0, out);
 }
 
-int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part, uint32_t multiprocessors,
-                              struct rt_context **out)
+int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
+                              uint32_t multiprocessors, struct rt_context **out)
 {
     return create(device, flags, false, part, multiprocessors, out);
 }
@@ -308,7 +310,8 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
 /* --- green contexts --------------------------------------------------------------------------- */
 
 /* The server knows of its root alone. rt_context_lock held. */
-static int make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors, struct rt_context **out)
+static int make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors,
+                      struct rt_context **out)
 {
     struct rt_context *c = rt_object_take(&rt_contexts);
     if (!c)
@@ -329,7 +332,8 @@ static int make_green(struct rt_context *root, uint32_t part, uint32_t multiproc
     return CUDA_SUCCESS;
 }
 
-int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors, struct rt_context **out)
+int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors,
+                            struct rt_context **out)
 {
     CUcontext primary;
     int r = rt_cuDevicePrimaryCtxRetain(&primary, device);

@@ -1,12 +1,15 @@
 /*
- * stream/: where work is put. It owns contexts, the current one of each thread, streams and the records that enter the
- * ring, events, calls of the device, host functions, devices and peers, and who captures. It calls session and entry.
+ * stream/: where work is put. It owns contexts, the current one of each thread, streams and the
+ * records that enter the ring, events, calls of the device, host functions, devices and peers, and
+ * who captures. It calls session and entry.
  *
- * Contexts and streams. A context is this process's object only: it owns streams, events, modules and allocations, all
- * within the one session; the server hears of it for `ps` and the logs. Which one is current is the thread's affair.
+ * Contexts and streams. A context is this process's object only: it owns streams, events, modules
+ * and allocations, all within the one session; the server hears of it for `ps` and the logs. Which
+ * one is current is the thread's affair.
  *
- * The stream half of the file is where work enters the ring (queue.c). Legacy stream semantics are made here, out of
- * `wait` records: work in the legacy stream waits for what the context's blocking streams hold, and theirs for it.
+ * The stream half of the file is where work enters the ring (queue.c). Legacy stream semantics are
+ * made here, out of `wait` records: work in the legacy stream waits for what the context's blocking
+ * streams hold, and theirs for it.
  */
 #ifndef GMUX_CLIENT_STREAM_CONTEXT_H
 #define GMUX_CLIENT_STREAM_CONTEXT_H
@@ -27,16 +30,19 @@ struct rt_context {
     uint64_t id;     /* never used twice in a process */
     uint32_t number; /* what the server calls it: 1, 2 .. */
     bool primary;
-    CUcontext alias;     /* primary, beside a genuine library: the name by which NVIDIA's runtime knows it; NULL */
+    CUcontext alias; /* primary, beside a genuine library: the name by which NVIDIA's runtime knows
+                        it; NULL */
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
-    struct rt_context *root;  /* a green one: the primary context of its device; NULL: none */
-    uint32_t part;            /* of the client's multiprocessors (struct tp_part); 0: all. Constant, as is the next */
+    struct rt_context *root; /* a green one: the primary context of its device; NULL: none */
+    uint32_t part; /* of the client's multiprocessors (struct tp_part); 0: all. Constant, as is the
+                      next */
     uint32_t multiprocessors; /* in that part; a green context's, also if it has all */
     _Atomic unsigned greens;  /* that have this one as their root */
     _Atomic unsigned flags;
-    unsigned wanted;     /* rt_context_lock; primary: the flags that it gets, or has got, with its resources */
-    uint32_t peers;      /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
+    unsigned wanted; /* rt_context_lock; primary: the flags that it gets, or has got, with its
+                        resources */
+    uint32_t peers;  /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
     unsigned references; /* rt_context_lock; of a created one: beyond the first */
     unsigned api_version;
     struct tp_wait_policy wait;         /* as CU_CTX_SCHED_* wants */
@@ -46,8 +52,10 @@ struct rt_context {
     uint64_t limits[RT_LIMITS];
     _Atomic uint64_t heap; /* of kernels (module/heap.c); 0: none yet. Its lock to make it */
     uint64_t heap_size;
-    CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
-    CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */
+    CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at
+                                   first use */
+    CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at
+                         first use */
     uint32_t barrier_number;      /* its number .. */
     _Atomic uint64_t barrier_seq; /* .. and what streams made from now on wait for; 0: nothing */
 
@@ -72,9 +80,9 @@ struct rt_stream {
     int priority;
     uint64_t id;
     _Atomic(struct rt_stream_capture *) capture; /* NULL: it does not capture; capture.h */
-    uint64_t legacy_seen;                        /* ring lock: how far into the legacy stream this one has waited */
-    _Atomic unsigned sync_policy;                /* enum CUsynchronizationPolicy; 0: never set */
-    struct rt_stream_hints {                     /* stream/attr.c's lock */
+    uint64_t legacy_seen; /* ring lock: how far into the legacy stream this one has waited */
+    _Atomic unsigned sync_policy; /* enum CUsynchronizationPolicy; 0: never set */
+    struct rt_stream_hints {      /* stream/attr.c's lock */
         CUaccessPolicyWindow window;
         CUlaunchMemSyncDomainMap domains;
         bool domains_set;
@@ -103,8 +111,8 @@ static inline int rt_current_device(void)
 
 GM_COLD int rt_current_missing(void);
 
-/* The current context in *out, or what every call reports first: not initialised, no context, destroyed context, the
- * session's sticky error. */
+/* The current context in *out, or what every call reports first: not initialised, no context,
+ * destroyed context, the session's sticky error. */
 static inline int rt_enter(struct rt_context **out)
 {
     struct rt_context *c = rt_current.context;
@@ -116,7 +124,8 @@ static inline int rt_enter(struct rt_context **out)
     return GM_LIKELY(!error) ? CUDA_SUCCESS : rt_session_failed(rt_session, error);
 }
 
-/* For calls that name what they mean by a handle: they need no current context. The same checks otherwise. */
+/* For calls that name what they mean by a handle: they need no current context. The same checks
+ * otherwise. */
 int rt_enter_any(void);
 
 /* In the child of a fork: its only thread has no context. Async-signal-safe. */
@@ -138,49 +147,58 @@ static inline struct rt_context *rt_context_owner(struct rt_context *c)
 /* A device's primary context, made as a handle when first named. CUresult. */
 int rt_context_primary(CUdevice device, struct rt_context **out);
 /* A green context on the device, published; it keeps the primary one. CUresult. */
-int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors, struct rt_context **out);
+int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors,
+                            struct rt_context **out);
 /* CUDA_ERROR_INVALID_CONTEXT if there is none. */
 int rt_context_destroy_green(CUcontext handle);
 
 /* A new context, published and announced to the server; not current anywhere. CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
-/* As above, for one whose streams run on a part of the client's multiprocessors, so many (0, 0: on all). */
-int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part, uint32_t multiprocessors,
-                              struct rt_context **out);
+/* As above, for one whose streams run on a part of the client's multiprocessors, so many (0, 0: on
+ * all). */
+int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
+                              uint32_t multiprocessors, struct rt_context **out);
 
-/* Whether contexts can have fewer multiprocessors than the client: under a daemon, as with NVIDIA's. */
+/* Whether contexts can have fewer multiprocessors than the client: under a daemon, as with
+ * NVIDIA's. */
 bool rt_part_possible(CUdevice device);
-/* A part with at least so many of the client's multiprocessors, another one than the last time if there are several:
- * its number, and how many those are; 0 and 0: that is all of them. CUresult. */
+/* A part with at least so many of the client's multiprocessors, another one than the last time if
+ * there are several: its number, and how many those are; 0 and 0: that is all of them. CUresult. */
 int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors);
-/* Waits for its work, then frees everything it owns; a primary context stays as an inactive handle, others go. */
+/* Waits for its work, then frees everything it owns; a primary context stays as an inactive handle,
+ * others go. */
 void rt_context_destroy(struct rt_context *c);
 bool rt_context_flags_ok(unsigned flags);
 void rt_context_set_flags(struct rt_context *c, unsigned flags);
 /* Waits for all streams of the context, destroyed ones included. CUresult. */
 int rt_context_wait(struct rt_context *c);
-/* The contexts this process has ever had open; cuDevicePrimaryCtx* and cuCtx* take this lock around changes. */
+/* The contexts this process has ever had open; cuDevicePrimaryCtx* and cuCtx* take this lock around
+ * changes. */
 extern pthread_mutex_t rt_context_lock;
 
-/* The thread's stack of contexts (thread.c). CUresult; a destroyed context on top is popped like any other. */
+/* The thread's stack of contexts (thread.c). CUresult; a destroyed context on top is popped like
+ * any other. */
 int rt_stack_push(struct rt_context *c);
 int rt_stack_pop(CUcontext *out);
 /* Replaces the top, or pushes on an empty stack. */
 int rt_stack_set(struct rt_context *c);
 /* The handle on top, NULL if there is none. */
 CUcontext rt_stack_top(void);
-/* This thread's per-thread default stream in `c`, made at first use, gone with the thread. CUresult. */
+/* This thread's per-thread default stream in `c`, made at first use, gone with the thread.
+ * CUresult. */
 int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
 /* CUresult. */
-int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out);
+int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority,
+                     struct rt_stream **out);
 /* One that no program has a handle of, without a context; never destroyed. CUresult. */
 int rt_stream_create_bare(struct rt_stream **out);
 /* No wait: its number is used again when its work is done. */
 void rt_stream_destroy(struct rt_stream *st);
-/* The stream behind a handle, the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one included. CUresult. */
+/* The stream behind a handle, the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one
+ * included. CUresult. */
 int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stream **out);
 
 static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struct rt_stream **out)
@@ -189,14 +207,15 @@ static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struc
         *out = atomic_load_explicit(&c->legacy, memory_order_acquire);
         if (GM_LIKELY(*out != NULL))
             return CUDA_SUCCESS;
-    } else if (GM_LIKELY((*out = (struct rt_stream *)rt_object_find(&rt_streams, handle)) != NULL)) {
+    } else if (GM_LIKELY((*out = (struct rt_stream *)rt_object_find(&rt_streams, handle)) !=
+                         NULL)) {
         return CUDA_SUCCESS;
     }
     return rt_stream_resolve_slow(c, handle, out);
 }
 
-/* What calls on a stream begin with: a stream of its own needs no current context, the default ones do. *c is the
- * stream's context. CUresult. */
+/* What calls on a stream begin with: a stream of its own needs no current context, the default ones
+ * do. *c is the stream's context. CUresult. */
 int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st);
 
 /* Waits until everything before now is done, as a stream of its role sees it. CUresult. */
@@ -213,24 +232,25 @@ int rt_context_hold(struct rt_stream *st);
 
 /* --- putting records into the ring ------------------------------------------------------------ */
 
-/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures: calls that can be captured have looked before.
- * Takes the ring lock and emits the waits that the stream's role asks for. On failure the lock is not held. CUresult.
- * Then any number of rt_queue_put(), then rt_queue_end(). */
+/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures: calls that can be captured have
+ * looked before. Takes the ring lock and emits the waits that the stream's role asks for. On
+ * failure the lock is not held. CUresult. Then any number of rt_queue_put(), then rt_queue_end().
+ */
 int rt_queue_begin(struct rt_stream *st);
-/* Appends one record: fills in size, stream and sequence number (also to *seq unless NULL). `head->op` is set by the
- * caller. CUresult. */
-int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail, size_t tail_size,
-                 uint64_t *seq);
+/* Appends one record: fills in size, stream and sequence number (also to *seq unless NULL).
+ * `head->op` is set by the caller. CUresult. */
+int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
+                 size_t tail_size, uint64_t *seq);
 void rt_queue_end(void);
-/* Records made beforehand, `bytes` long with each padded to 8 bytes: as so many rt_queue_put(), at the price of one.
- * head.op and head.size are set. */
+/* Records made beforehand, `bytes` long with each padded to 8 bytes: as so many rt_queue_put(), at
+ * the price of one. head.op and head.size are set. */
 int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes);
-/* Of a number in the context's `dirty`: how far the legacy stream has to wait for it. 0: not at all, as it is another
- * context's by now. Ring lock. */
+/* Of a number in the context's `dirty`: how far the legacy stream has to wait for it. 0: not at
+ * all, as it is another context's by now. Ring lock. */
 uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number);
 /* Begin, put, end. */
-int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
-                    size_t tail_size);
+int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size,
+                    const void *tail, size_t tail_size);
 /* Between begin and end: makes `st` go on when lane `other` has completed `seq`. */
 int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
 

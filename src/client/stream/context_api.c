@@ -48,8 +48,8 @@ CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 }
 
 /* Of several parameters of a kind the last one counts. */
-CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
-                           CUdevice dev)
+CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+                           unsigned int flags, CUdevice dev)
 {
     if (numParams < 0 || (numParams > 0 && !paramsArray))
         return CUDA_ERROR_INVALID_VALUE;
@@ -64,13 +64,15 @@ CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, in
     return (CUresult)create(pctx, limit, flags, dev);
 }
 
-CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                           CUdevice dev)
 {
     static atomic_bool said;
     if (ctxCreateParams && ctxCreateParams->cigParams)
         return rt_not_supported("a context that shares with a graphics queue", &said);
     return rt_cuCtxCreate_v3(pctx, ctxCreateParams ? ctxCreateParams->execAffinityParams : NULL,
-                             ctxCreateParams ? ctxCreateParams->numExecAffinityParams : 0, flags, dev);
+                             ctxCreateParams ? ctxCreateParams->numExecAffinityParams : 0, flags,
+                             dev);
 }
 
 CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
@@ -92,7 +94,8 @@ CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
     return r;
 }
 
-/* The counted life of CUDA 2: a created context begins with one, of which `references` has those beyond. */
+/* The counted life of CUDA 2: a created context begins with one, of which `references` has those
+ * beyond. */
 CUresult rt_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
     struct rt_context *c;
@@ -170,7 +173,8 @@ CUresult rt_cuCtxGetCurrent(CUcontext *pctx)
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-/* The context asked about: NULL means the current one. No sticky errors: these calls tell what is known anyway. */
+/* The context asked about: NULL means the current one. No sticky errors: these calls tell what is
+ * known anyway. */
 static int subject(CUcontext ctx, struct rt_context **out)
 {
     int r = ready();
@@ -179,10 +183,12 @@ static int subject(CUcontext ctx, struct rt_context **out)
     *out = rt_context_find(ctx ? ctx : rt_stack_top(), true);
     if (*out)
         return CUDA_SUCCESS;
-    return !ctx && rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+    return !ctx && rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                      : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A primary context that nobody retains has a device already: NVIDIA's runtime asks before it retains it. */
+/* A primary context that nobody retains has a device already: NVIDIA's runtime asks before it
+ * retains it. */
 CUresult rt_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
     struct rt_context *c;
@@ -224,7 +230,8 @@ CUresult rt_cuCtxSetFlags(unsigned int flags)
         return r;
     if (!rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    rt_context_set_flags(c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* what it has it keeps */
+    rt_context_set_flags(
+        c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* what it has it keeps */
     return CUDA_SUCCESS;
 }
 
@@ -306,7 +313,8 @@ CUresult rt_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
         return r;
     if (!pConfig)
         return CUDA_ERROR_INVALID_VALUE;
-    *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; /* no device since compute capability 5.0 has a choice */
+    *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; /* no device since compute capability 5.0
+                                                            has a choice */
     return CUDA_SUCCESS;
 }
 

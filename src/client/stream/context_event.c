@@ -1,7 +1,7 @@
 /*
- * Events of a whole context: all that was issued in it, and all that will be. A stream of our own gathers: it waits for
- * every stream of the context and is recorded; or it waits for the event, and every stream waits for it, those made
- * later too.
+ * Events of a whole context: all that was issued in it, and all that will be. A stream of our own
+ * gathers: it waits for every stream of the context and is recorded; or it waits for the event, and
+ * every stream waits for it, those made later too.
  */
 #include "client/gen/api.h"
 #include "client/stream/capture.h"
@@ -98,7 +98,9 @@ int rt_context_hold(struct rt_stream *st)
 {
     struct rt_context *c = st->context;
     uint64_t seq = atomic_load_explicit(&c->barrier_seq, memory_order_acquire);
-    return seq && !rt_lane_done(rt_session, c->barrier_number, seq) ? hold(st, c->barrier_number, seq) : CUDA_SUCCESS;
+    return seq && !rt_lane_done(rt_session, c->barrier_number, seq)
+               ? hold(st, c->barrier_number, seq)
+               : CUDA_SUCCESS;
 }
 
 CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)

@@ -1,6 +1,7 @@
 /*
- * cuDevice*: what session_open said about the device. The number of multiprocessors is the one granted to this client,
- * as under NVIDIA's MPS, so that programs size their grids by what they may use.
+ * cuDevice*: what session_open said about the device. The number of multiprocessors is the one
+ * granted to this client, as under NVIDIA's MPS, so that programs size their grids by what they may
+ * use.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +106,8 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     int r = find(dev, &d);
     if (r)
         return r;
-    if (!pi || (int)attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX || (unsigned)attrib >= RT_ATTRIBUTES)
+    if (!pi || (int)attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX ||
+        (unsigned)attrib >= RT_ATTRIBUTES)
         return CUDA_ERROR_INVALID_VALUE;
     switch (attrib) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
@@ -192,9 +194,11 @@ CUresult rt_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
     const int32_t *a = d->attributes;
     *prop = (CUdevprop) {
         .maxThreadsPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
-        .maxThreadsDim = { a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X], a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y],
+        .maxThreadsDim = { a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X],
+                           a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y],
                            a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] },
-        .maxGridSize = { a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X], a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y],
+        .maxGridSize = { a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X],
+                         a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y],
                          a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] },
         .sharedMemPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK],
         .totalConstantMemory = a[CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY],
@@ -215,8 +219,8 @@ CUresult rt_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
         return r;
     if (!pciBusId)
         return CUDA_ERROR_INVALID_VALUE;
-    int length = snprintf(pciBusId, (size_t)GM_MAX(len, 0), "%04X:%02X:%02X.0", d->pci_domain & 0xffffu,
-                          d->pci_bus & 0xffu, d->pci_device & 0xffu);
+    int length = snprintf(pciBusId, (size_t)GM_MAX(len, 0), "%04X:%02X:%02X.0",
+                          d->pci_domain & 0xffffu, d->pci_bus & 0xffu, d->pci_device & 0xffu);
     return length < len ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -257,7 +261,8 @@ CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
 
 /* --- links ------------------------------------------------------------------------------------ */
 
-bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations,
+                      unsigned count)
 {
     if (!capabilities || !operations || count == 0)
         return false;
@@ -267,8 +272,10 @@ bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *ope
     return true;
 }
 
-/* A link without native atomics has no operation; what one with them has, the genuine library knows. */
-CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+/* A link without native atomics has no operation; what one with them has, the genuine library
+ * knows. */
+CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+                                              const CUatomicOperation *operations,
                                               unsigned int count, CUdevice dev)
 {
     static atomic_bool said;
@@ -289,8 +296,10 @@ CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const 
     return rt_not_supported("cuDeviceGetHostAtomicCapabilities", &said);
 }
 
-/* Other devices are given no way to write to this one's memory (see the attributes above): there is nothing to flush. */
-CUresult rt_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+/* Other devices are given no way to write to this one's memory (see the attributes above): there is
+ * nothing to flush. */
+CUresult rt_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                       CUflushGPUDirectRDMAWritesScope scope)
 {
     struct rt_context *c;
     int r = rt_enter(&c);

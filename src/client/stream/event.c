@@ -1,7 +1,8 @@
 /*
- * An event is a record in its stream, whose number it remembers: with timing a `stamp`, which makes the device write the time to the
- * event's slot, else a `mark`. At both the device writes the stream's completion at once, whatever comes behind. No record
- * is needed where the last one was such a one, or where everything is done. A slot is used again only when the last stamp sent to it
+ * An event is a record in its stream, whose number it remembers: with timing a `stamp`, which makes
+ * the device write the time to the event's slot, else a `mark`. At both the device writes the
+ * stream's completion at once, whatever comes behind. No record is needed where the last one was
+ * such a one, or where everything is done. A slot is used again only when the last stamp sent to it
  * has been written, lest an old stamp land in a new event.
  */
 #include "client/stream/event.h"
@@ -138,7 +139,8 @@ static void event_destroy(struct rt_event *e)
     if (e->slot != NO_SLOT)
         slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
     if (e->signal.page) {
-        if (e->recorded && !rt_signal_is_own(&e->signal)) { /* the device may yet store into the page */
+        if (e->recorded &&
+            !rt_signal_is_own(&e->signal)) { /* the device may yet store into the page */
             (void)rt_session_wait(rt_session, e->number, e->seq, NULL);
             (void)rt_reach_wait(1u << e->context->device);
         }
@@ -223,7 +225,8 @@ CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
     int r = rt_enter(&c);
     if (r)
         return r;
-    if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
+    if (!phEvent || (Flags & ~known) ||
+        ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_event *e = rt_object_take(&events);
     if (!e)

@@ -1,23 +1,26 @@
 /*
- * Events: a point in a stream, kept as (stream number, sequence number), and for timing a slot in session memory that
- * the device writes the time to.
+ * Events: a point in a stream, kept as (stream number, sequence number), and for timing a slot in
+ * session memory that the device writes the time to.
  */
 #ifndef GMUX_CLIENT_STREAM_EVENT_H
 #define GMUX_CLIENT_STREAM_EVENT_H
 
 #include "client/stream/context.h"
 
-/* Where the event was last recorded; *seq 0: nowhere, or nothing was there to wait for. CUresult. */
+/* Where the event was last recorded; *seq 0: nowhere, or nothing was there to wait for. CUresult.
+ */
 int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq);
 
-/* Where the event was last recorded by another process, makes `st` wait for that and sets *foreign. CUresult. */
+/* Where the event was last recorded by another process, makes `st` wait for that and sets *foreign.
+ * CUresult. */
 int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign);
 bool rt_event_exists(CUevent handle);
 /* Other processes may use it, too. */
 /* Without times, and this process's alone. */
 bool rt_event_is_plain(CUevent handle);
 bool rt_event_shared(CUevent handle);
-/* Between rt_queue_begin() and rt_queue_end(), with the graph lock: what cuEventRecord does. CUresult. */
+/* Between rt_queue_begin() and rt_queue_end(), with the graph lock: what cuEventRecord does.
+ * CUresult. */
 int rt_event_put(CUevent handle, struct rt_stream *st);
 
 /* --- events recorded in a stream that captures (capture.c) ------------------------------------ */

@@ -1,15 +1,20 @@
 /*
- * The multiprocessors that are the program's, and its green contexts: parts of them. On a GPU a client with a share lives in a
- * green context of the executor's; what the program is told of is simply that. A green context of its own is a context here
- * which has nothing but streams, and says of each which part of the client's multiprocessors it is to run on: the executor makes
- * green contexts of the driver's of that (device/cuda/part.c). Everything else that is made in one is its root's, the primary context's.
+ * The multiprocessors that are the program's, and its green contexts: parts of them. On a GPU a
+ * client with a share lives in a green context of the executor's; what the program is told of is
+ * simply that. A green context of its own is a context here which has nothing but streams, and says
+ * of each which part of the client's multiprocessors it is to run on: the executor makes green
+ * contexts of the driver's of that (device/cuda/part.c). Everything else that is made in one is its
+ * root's, the primary context's.
  *
- * How many groups a split comes to the executor's driver is asked: that is a matter of how the GPU is built, not of numbers. Of 132
- * multiprocessors one GPU has 15 groups of 8, all the same two of 64.
+ * How many groups a split comes to the executor's driver is asked: that is a matter of how the GPU
+ * is built, not of numbers. Of 132 multiprocessors one GPU has 15 groups of 8, all the same two
+ * of 64.
  *
- * A context that was created with fewer multiprocessors is an ordinary one whose streams say the same.
+ * A context that was created with fewer multiprocessors is an ordinary one whose streams say the
+ * same.
  *
- * A device that does not hold anybody to a share cannot be split; the software device can, but runs all streams on all its workers.
+ * A device that does not hold anybody to a share cannot be split; the software device can, but runs
+ * all streams on all its workers.
  */
 #include <string.h>
 
@@ -64,7 +69,8 @@ static void show(const struct shape *s, struct tp_part *out)
     atomic_store_explicit(&out->of, s->of, memory_order_relaxed);
     atomic_store_explicit(&out->flags, s->flags, memory_order_relaxed);
     atomic_store_explicit(&out->minimum, s->minimum, memory_order_relaxed);
-    atomic_store_explicit(&out->wanted, s->wanted, memory_order_relaxed); /* the ring publishes it */
+    atomic_store_explicit(&out->wanted, s->wanted,
+                          memory_order_relaxed); /* the ring publishes it */
 }
 
 /* Numbers are given for good: green contexts, streams and resources name them. 0: too many. */
@@ -116,19 +122,22 @@ static int take(const CUdevResource *r, struct part *out)
     if (r->type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     memcpy(out, r->_internal_padding, sizeof(*out));
-    if (out->magic != MAGIC || out->device < 0 || (unsigned)out->device >= rt_session->device_count ||
-        !is_number(out->shape.of))
+    if (out->magic != MAGIC || out->device < 0 ||
+        (unsigned)out->device >= rt_session->device_count || !is_number(out->shape.of))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
-static int describe(const struct rt_context *c, int device, CUdevResource *resource, CUdevResourceType type)
+static int describe(const struct rt_context *c, int device, CUdevResource *resource,
+                    CUdevResourceType type)
 {
     if (!resource)
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    struct part p = { .magic = MAGIC, .device = device, .size = rt_multiprocessors(rt_session, device), .whole = 1 };
+    struct part p = {
+        .magic = MAGIC, .device = device, .size = rt_multiprocessors(rt_session, device), .whole = 1
+    };
     if (c && c->part) {
         p.shape.of = c->part;
         p.size = c->multiprocessors;
@@ -177,9 +186,10 @@ static int ask(int device, const struct wire_call_split *how, struct wire_call_s
     return r;
 }
 
-/* Where multiprocessors are numbers only: groups of whole steps, whatever the flags, which would make smaller ones, or such as
- * suit large clusters. */
-static int compute(const struct part *p, const struct wire_call_split *how, struct wire_call_split_is *out)
+/* Where multiprocessors are numbers only: groups of whole steps, whatever the flags, which would
+ * make smaller ones, or such as suit large clusters. */
+static int compute(const struct part *p, const struct wire_call_split *how,
+                   struct wire_call_split_is *out)
 {
     uint32_t step = step_of(p->device), steps = GM_MAX((how->minimum + step - 1) / step, 1u);
     out->size = steps * step;
@@ -188,7 +198,8 @@ static int compute(const struct part *p, const struct wire_call_split *how, stru
     return CUDA_SUCCESS;
 }
 
-static int plan(const struct part *p, const struct wire_call_split *how, struct wire_call_split_is *out)
+static int plan(const struct part *p, const struct wire_call_split *how,
+                struct wire_call_split_is *out)
 {
     int r = rt_session->memory_apart ? ask(p->device, how, out) : compute(p, how, out);
     if (r)
@@ -199,20 +210,23 @@ static int plan(const struct part *p, const struct wire_call_split *how, struct 
 }
 
 static void give_piece(const struct part *from, const struct wire_call_split *how,
-                       const struct wire_call_split_is *is, uint32_t number, uint32_t size, CUdevResource *out)
+                       const struct wire_call_split_is *is, uint32_t number, uint32_t size,
+                       CUdevResource *out)
 {
     struct part p = { .magic = MAGIC, .device = from->device, .size = size };
-    p.shape =
-        (struct shape) { .of = from->shape.of, .flags = how->flags, .minimum = how->minimum, .wanted = is->groups };
+    p.shape = (struct shape) {
+        .of = from->shape.of, .flags = how->flags, .minimum = how->minimum, .wanted = is->groups
+    };
     p.shape.groups[number / 64] = 1ull << number % 64;
     give(&p, out);
 }
 
-CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
-                                        CUdevResource *remaining, unsigned int useFlags, unsigned int minCount)
+CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
+                                        const CUdevResource *input, CUdevResource *remaining,
+                                        unsigned int useFlags, unsigned int minCount)
 {
-    const unsigned known =
-        CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+    const unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
+                           CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
     struct part p;
     int r = ready();
     if (r)
@@ -229,7 +243,8 @@ CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
     const struct wire_call_split how = { .of = p.shape.of,
                                          .flags = useFlags,
                                          .minimum = minCount,
-                                         .wanted = result ? GM_MIN(*nbGroups, TP_PART_GROUPS) : TP_PART_GROUPS };
+                                         .wanted = result ? GM_MIN(*nbGroups, TP_PART_GROUPS)
+                                                          : TP_PART_GROUPS };
     struct wire_call_split_is is;
     r = plan(&p, &how, &is);
     if (r)
@@ -244,13 +259,14 @@ CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
     return CUDA_SUCCESS;
 }
 
-/* Adds what another resource has. Only a driver could say whether pieces of unlike splits overlap, and CUDA lets nobody join them. */
+/* Adds what another resource has. Only a driver could say whether pieces of unlike splits overlap,
+ * and CUDA lets nobody join them. */
 static int join(struct part *all, const struct part *one)
 {
     const struct shape *a = &all->shape, *b = &one->shape;
-    if (all->whole || one->whole || all->device != one->device || a->of != b->of || a->flags != b->flags ||
-        a->minimum != b->minimum || a->wanted != b->wanted || (a->groups[0] & b->groups[0]) ||
-        (a->groups[1] & b->groups[1]))
+    if (all->whole || one->whole || all->device != one->device || a->of != b->of ||
+        a->flags != b->flags || a->minimum != b->minimum || a->wanted != b->wanted ||
+        (a->groups[0] & b->groups[0]) || (a->groups[1] & b->groups[1]))
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     all->shape.groups[0] |= b->groups[0];
     all->shape.groups[1] |= b->groups[1];
@@ -258,7 +274,8 @@ static int join(struct part *all, const struct part *one)
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)
+CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+                                      unsigned int nbResources)
 {
     struct part all, one;
     int r = ready();
@@ -274,7 +291,8 @@ CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *
     if (r)
         return r;
     uint32_t number = all.whole ? all.shape.of : number_of(&all.shape);
-    struct description *d = all.whole || number ? rt_object_take(&descriptions) : NULL; /* CUDA ends none */
+    struct description *d =
+        all.whole || number ? rt_object_take(&descriptions) : NULL; /* CUDA ends none */
     if (!d)
         return CUDA_ERROR_OUT_OF_MEMORY;
     d->device = all.device;
@@ -301,7 +319,8 @@ static int find_green(CUgreenCtx handle, struct rt_context **c)
     return *c && (*c)->root ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult rt_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+CUresult rt_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
+                             unsigned int flags)
 {
     struct rt_context *c;
     int r = ready();
@@ -339,7 +358,8 @@ CUresult rt_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
+CUresult rt_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
+                                     CUdevResourceType type)
 {
     struct rt_context *c;
     int r = find_green(hCtx, &c);
@@ -372,7 +392,8 @@ CUresult rt_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
     return r ? (CUresult)r : rt_cuCtxWaitEvent(rt_context_handle(c), hEvent);
 }
 
-CUresult rt_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+CUresult rt_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
+                                   int priority)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -432,7 +453,8 @@ int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *m
     struct wire_call_split_is is = { 0 };
     *part = *multiprocessors = 0;
     int r = wanted < all.size ? plan(&all, &how, &is) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    if (r == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION || (r == CUDA_SUCCESS && is.size >= all.size))
+    if (r == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION ||
+        (r == CUDA_SUCCESS && is.size >= all.size))
         return CUDA_SUCCESS;
     if (r)
         return r;

@@ -1,8 +1,8 @@
 /*
- * One list of calls in the order of their gates, which is every stream's own order, too. The library's thread sleeps
- * on a condition while the list is empty, else on the session's count of arrivals. The list's lock is never held while
- * a function runs, and never needed by a producer that waits for room in the ring: a full ring may be full because its
- * consumer waits for a gate.
+ * One list of calls in the order of their gates, which is every stream's own order, too. The
+ * library's thread sleeps on a condition while the list is empty, else on the session's count of
+ * arrivals. The list's lock is never held while a function runs, and never needed by a producer
+ * that waits for room in the ring: a full ring may be full because its consumer waits for a gate.
  */
 #include "client/stream/hostfunc.h"
 
@@ -36,7 +36,8 @@ static unsigned looked_at;                        /* lock: calls with `ready` */
 
 static bool arrived(const struct call *call)
 {
-    return atomic_load_explicit(&rt_session->shared.streams[call->number].arrived, memory_order_acquire) >= call->seq;
+    return atomic_load_explicit(&rt_session->shared.streams[call->number].arrived,
+                                memory_order_acquire) >= call->seq;
 }
 
 /* Takes the first call whose gate was reached, or, after an error, simply the first. Lock held. */
@@ -80,7 +81,8 @@ static void *upcall_main(void *arg GM_UNUSED)
     long nap_ns = LOOK_MIN_NS;
     rt_current.in_callback = true;
     for (;;) {
-        uint64_t seen = atomic_load_explicit(&s->shared.control->arrivals.value, memory_order_acquire);
+        uint64_t seen =
+            atomic_load_explicit(&s->shared.control->arrivals.value, memory_order_acquire);
         pthread_mutex_lock(&lock);
         while (gm_list_empty(&calls))
             pthread_cond_wait(&more, &lock);
@@ -95,7 +97,8 @@ static void *upcall_main(void *arg GM_UNUSED)
             (void)rt_session_look(s); /* an error is seen above, .. */
             look_again(&nap_ns);
         } else {
-            (void)tp_word_wait(&s->shared.control->arrivals, seen + 1, &policy); /* .. this one's, too */
+            (void)tp_word_wait(&s->shared.control->arrivals, seen + 1,
+                               &policy); /* .. this one's, too */
         }
     }
     return NULL;
@@ -142,8 +145,9 @@ static bool take_back(const struct call *call)
     return found;
 }
 
-/* Between rt_queue_begin() and rt_queue_end(), so that the record's number is known before. The call is in the list
- * before the gate can be reached: the library's thread would look for it and find nothing, and not be told again. */
+/* Between rt_queue_begin() and rt_queue_end(), so that the record's number is known before. The
+ * call is in the list before the gate can be reached: the library's thread would look for it and
+ * find nothing, and not be told again. */
 static int put(struct rt_stream *st, const struct call *wanted)
 {
     struct wire_rec_gate gate = { .head.op = WIRE_OP_GATE };
@@ -184,7 +188,8 @@ static int add(struct rt_stream *st, const struct call *wanted)
     return r;
 }
 
-int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback, CUstream handle, void *arg)
+int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback, CUstream handle,
+                    void *arg)
 {
     return add(st, &(struct call) { .fn = fn, .callback = callback, .handle = handle, .arg = arg });
 }

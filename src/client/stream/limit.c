@@ -1,22 +1,25 @@
 /*
- * Limits of contexts. Each context has its own, as far as it can tell; the device's own are at least as large as those of all
- * clients (device/cuda/limit.c).
+ * Limits of contexts. Each context has its own, as far as it can tell; the device's own are at
+ * least as large as those of all clients (device/cuda/limit.c).
  */
 #include "client/gen/api.h"
 #include "client/stream/call.h"
 #include "client/stream/context.h"
 
-#define LOCAL_BYTES_MOST                                                                                             \
-    (512u << 10) /* of a thread, as the CUDA C++ Programming Guide has it; a GPU's driver decides itself */
+#define LOCAL_BYTES_MOST                                                                           \
+    (512u << 10) /* of a thread, as the CUDA C++ Programming Guide has it; a GPU's driver decides  \
+                    itself */
 
 static bool limit_known(CUlimit limit)
 {
-    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
-           limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
-           limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE ||
+           limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
+           limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
+           limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
-/* Those that can be asked for only. Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
+/* Those that can be asked for only. Sharing with graphics is off, and stays so; cuBLAS asks and
+ * does not look at an error. */
 static bool limit_is_fixed(const struct rt_context *c, CUlimit limit)
 {
     return limit == CU_LIMIT_CIG_ENABLED || (limit == CU_LIMIT_SHMEM_SIZE && c->limits[limit]);
@@ -36,14 +39,15 @@ CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
     return CUDA_SUCCESS;
 }
 
-/* A device that all clients share has limits of its own, at least as large as each client's; one that has none does
- * not know the question. */
+/* A device that all clients share has limits of its own, at least as large as each client's; one
+ * that has none does not know the question. */
 static int raise_limit(const struct rt_context *c, CUlimit limit, size_t value)
 {
     struct rt_call call;
     rt_call_begin(&call, WIRE_CALL_LIMIT_RAISE, 0);
     call.device = rt_session->devices[c->device].index;
-    wire_put_call_limit(&call.args, &(struct wire_call_limit) { .limit = (uint32_t)limit, .value = value });
+    wire_put_call_limit(&call.args,
+                        &(struct wire_call_limit) { .limit = (uint32_t)limit, .value = value });
     int r = rt_call_end(&call, rt_call_run(&call));
     return r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
 }
@@ -54,7 +58,8 @@ static size_t multiple(size_t value, size_t of)
     return __builtin_add_overflow(value, of - 1, &above) ? SIZE_MAX / of * of : above / of * of;
 }
 
-/* What the driver makes of a value, as an H200's was seen to (580.159.04). The persisting cache is given in sixteenths of the whole. */
+/* What the driver makes of a value, as an H200's was seen to (580.159.04). The persisting cache is
+ * given in sixteenths of the whole. */
 static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
 {
     const int32_t *attributes = rt_session->devices[c->device].attributes;
@@ -63,13 +68,14 @@ static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
     switch (limit) {
     case CU_LIMIT_STACK_SIZE:
         *value = multiple(*value, 16);
-        return *value > LOCAL_BYTES_MOST && !rt_session->memory_apart ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return *value > LOCAL_BYTES_MOST && !rt_session->memory_apart ? CUDA_ERROR_INVALID_VALUE
+                                                                      : CUDA_SUCCESS;
     case CU_LIMIT_PRINTF_FIFO_SIZE:
         *value = multiple(GM_MAX(*value, (size_t)512 << 10), 256);
         return CUDA_SUCCESS;
     case CU_LIMIT_MALLOC_HEAP_SIZE:
-        if (atomic_load(
-                &c->heap)) /* as the CUDA C++ Programming Guide has it: before a module that calls malloc is loaded */
+        if (atomic_load(&c->heap)) /* as the CUDA C++ Programming Guide has it: before a module that
+                                      calls malloc is loaded */
             return CUDA_ERROR_INVALID_VALUE;
         *value = GM_MAX(*value, (size_t)4 << 20);
         return CUDA_SUCCESS;

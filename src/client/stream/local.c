@@ -1,6 +1,6 @@
 /*
- * A list for each context, which nearly every call of the runtime library reads: without a lock. Entries are only added
- * while the context lives.
+ * A list for each context, which nearly every call of the runtime library reads: without a lock.
+ * Entries are only added while the context lives.
  */
 #include "client/stream/local.h"
 

@@ -1,7 +1,7 @@
 /*
- * Context-local storage: what NVIDIA's libraries keep with a context, each value under a key of theirs. They reach it
- * through a private table (client/export_table.c), whose functions the first three are. A context's handle of NULL means
- * the current one. Any thread.
+ * Context-local storage: what NVIDIA's libraries keep with a context, each value under a key of
+ * theirs. They reach it through a private table (client/export_table.c), whose functions the first
+ * three are. A context's handle of NULL means the current one. Any thread.
  */
 #ifndef GMUX_CLIENT_STREAM_LOCAL_H
 #define GMUX_CLIENT_STREAM_LOCAL_H

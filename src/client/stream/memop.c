@@ -1,7 +1,7 @@
 /*
- * Stream memory operations: a stream stores a word, or waits for one. Both are records: of a wait the executor looks at the
- * word, wherever it is. The device itself never waits, because a stream of the driver's that does can hold up everybody's
- * calls.
+ * Stream memory operations: a stream stores a word, or waits for one. Both are records: of a wait
+ * the executor looks at the word, wherever it is. The device itself never waits, because a stream
+ * of the driver's that does can hold up everybody's calls.
  */
 #include "client/stream/memop.h"
 
@@ -17,7 +17,8 @@ enum { COMPARE = CU_STREAM_WAIT_VALUE_NOR }; /* bits of the flags that say how *
 static int flush_refused(void)
 {
     static atomic_bool said;
-    if (!rt_session->devices[rt_current_device()].attributes[CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES])
+    if (!rt_session->devices[rt_current_device()]
+             .attributes[CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES])
         return CUDA_ERROR_NOT_SUPPORTED;
     return (int)rt_not_supported("flushing other devices' writes in a stream", &said);
 }
@@ -39,7 +40,8 @@ static int read_wait(const CUstreamBatchMemOpParams *p, struct rt_memop *op)
     op->value = op->wide ? p->waitValue.value64 : p->waitValue.value;
     if (p->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
         return flush_refused();
-    return p->waitValue.flags & ~(unsigned)COMPARE ? CUDA_ERROR_INVALID_VALUE : find_word(op, p->waitValue.address);
+    return p->waitValue.flags & ~(unsigned)COMPARE ? CUDA_ERROR_INVALID_VALUE
+                                                   : find_word(op, p->waitValue.address);
 }
 
 static int read_write(const CUstreamBatchMemOpParams *p, struct rt_memop *op)
@@ -64,7 +66,9 @@ static int read_op(const CUstreamBatchMemOpParams *p, struct rt_memop *op, bool 
         return read_write(p, op);
     case CU_STREAM_MEM_OP_BARRIER:
         *none = true;
-        return p->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return p->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_INVALID_VALUE;
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
         return flush_refused();
     default:
@@ -72,10 +76,11 @@ static int read_op(const CUstreamBatchMemOpParams *p, struct rt_memop *op, bool 
     }
 }
 
-int rt_memops_read(const CUstreamBatchMemOpParams *params, unsigned count, unsigned flags, struct rt_memop *out,
-                   unsigned *used)
+int rt_memops_read(const CUstreamBatchMemOpParams *params, unsigned count, unsigned flags,
+                   struct rt_memop *out, unsigned *used)
 {
-    int r = count > RT_MEMOPS_MAX || (count && !params) || flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    int r = count > RT_MEMOPS_MAX || (count && !params) || flags ? CUDA_ERROR_INVALID_VALUE
+                                                                 : CUDA_SUCCESS;
     *used = 0;
     for (unsigned i = 0; i < count && r == CUDA_SUCCESS; i++) {
         bool none;
@@ -112,7 +117,8 @@ int rt_memop_put(struct rt_stream *st, const struct rt_memop *op)
 }
 
 /* All are looked at before the first one is queued. */
-static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpParams *params, unsigned flags)
+static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpParams *params,
+                   unsigned flags)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -132,15 +138,18 @@ static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpPara
 
 /* --- entry points ----------------------------------------------------------------------------- */
 
-CUresult rt_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+CUresult rt_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                   unsigned int flags)
 {
-    const CUstreamBatchMemOpParams p = {
-        .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = addr, .value = value, .flags = flags }
-    };
+    const CUstreamBatchMemOpParams p = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                        .address = addr,
+                                                        .value = value,
+                                                        .flags = flags } };
     return perform(stream, 1, &p, 0);
 }
 
-CUresult rt_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+CUresult rt_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                   unsigned int flags)
 {
     const CUstreamBatchMemOpParams p = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_64,
                                                         .address = addr,
@@ -149,52 +158,60 @@ CUresult rt_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t
     return perform(stream, 1, &p, 0);
 }
 
-CUresult rt_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+CUresult rt_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                    unsigned int flags)
 {
-    const CUstreamBatchMemOpParams p = { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+    const CUstreamBatchMemOpParams p = { .writeValue = { .operation =
+                                                             CU_STREAM_MEM_OP_WRITE_VALUE_32,
                                                          .address = addr,
                                                          .value = value,
                                                          .flags = flags } };
     return perform(stream, 1, &p, 0);
 }
 
-CUresult rt_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+CUresult rt_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                    unsigned int flags)
 {
-    const CUstreamBatchMemOpParams p = { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+    const CUstreamBatchMemOpParams p = { .writeValue = { .operation =
+                                                             CU_STREAM_MEM_OP_WRITE_VALUE_64,
                                                          .address = addr,
                                                          .value64 = value,
                                                          .flags = flags } };
     return perform(stream, 1, &p, 0);
 }
 
-CUresult rt_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+CUresult rt_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                unsigned int flags)
 {
     return rt_cuStreamWaitValue32_v2(stream, addr, value, flags);
 }
 
-CUresult rt_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+CUresult rt_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                unsigned int flags)
 {
     return rt_cuStreamWaitValue64_v2(stream, addr, value, flags);
 }
 
-CUresult rt_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+CUresult rt_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                 unsigned int flags)
 {
     return rt_cuStreamWriteValue32_v2(stream, addr, value, flags);
 }
 
-CUresult rt_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+CUresult rt_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                 unsigned int flags)
 {
     return rt_cuStreamWriteValue64_v2(stream, addr, value, flags);
 }
 
-CUresult rt_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-                                  unsigned int flags)
+CUresult rt_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+                                  CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
     return perform(stream, count, paramArray, flags);
 }
 
-CUresult rt_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-                               unsigned int flags)
+CUresult rt_cuStreamBatchMemOp(CUstream stream, unsigned int count,
+                               CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
     return rt_cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 }

@@ -17,8 +17,8 @@ struct rt_memop {
 };
 
 /* What the program asked for; `out` has room for all, *used of which there are. CUresult. */
-int rt_memops_read(const CUstreamBatchMemOpParams *params, unsigned count, unsigned flags, struct rt_memop *out,
-                   unsigned *used);
+int rt_memops_read(const CUstreamBatchMemOpParams *params, unsigned count, unsigned flags,
+                   struct rt_memop *out, unsigned *used);
 /* Between rt_queue_begin() and rt_queue_end(). CUresult. */
 int rt_memop_put(struct rt_stream *st, const struct rt_memop *op);
 

@@ -1,9 +1,10 @@
 /*
- * cuCtxEnablePeerAccess and what can be asked about two devices. Contexts of one device reach each other's memory
- * anyway; between devices it is the executor that maps memory for further ones, all that is there and all to come.
+ * cuCtxEnablePeerAccess and what can be asked about two devices. Contexts of one device reach each
+ * other's memory anyway; between devices it is the executor that maps memory for further ones, all
+ * that is there and all to come.
  *
- * Which devices can be peers, the genuine library beside us knows. Devices made of the host's processors all can, and
- * do, whether they are let or not.
+ * Which devices can be peers, the genuine library beside us knows. Devices made of the host's
+ * processors all can, and do, whether they are let or not.
  */
 #include "client/stream/peer.h"
 
@@ -12,8 +13,9 @@
 #include "client/session/companion.h"
 #include "client/stream/reach.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* inside rt_context_lock; before that of requests */
-static unsigned lets[RT_DEVICES][RT_DEVICES];            /* lock; by device and peer: how often */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER;                /* inside rt_context_lock; before that of requests */
+static unsigned lets[RT_DEVICES][RT_DEVICES]; /* lock; by device and peer: how often */
 
 static int check_devices(CUdevice a, CUdevice b)
 {
@@ -99,7 +101,8 @@ CUresult rt_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice pee
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+CUresult rt_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                    CUdevice dstDevice)
 {
     static atomic_bool said;
     __typeof__(cuDeviceGetP2PAttribute) *genuine;
@@ -120,8 +123,10 @@ CUresult rt_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
-                                             unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
+CUresult rt_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+                                             const CUatomicOperation *operations,
+                                             unsigned int count, CUdevice srcDevice,
+                                             CUdevice dstDevice)
 {
     static atomic_bool said;
     __typeof__(cuDeviceGetP2PAtomicCapabilities) *genuine;

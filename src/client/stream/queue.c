@@ -1,7 +1,8 @@
 /*
- * Where work enters the ring. One lock covers the choice of a sequence number and the write, so that the ring has
- * every stream's records in the order of their numbers. The lock is the only thing a launch shares with other threads;
- * it is held for a copy of some hundred bytes, unless the ring is full.
+ * Where work enters the ring. One lock covers the choice of a sequence number and the write, so
+ * that the ring has every stream's records in the order of their numbers. The lock is the only
+ * thing a launch shares with other threads; it is held for a copy of some hundred bytes, unless the
+ * ring is full.
  */
 #include "client/stream/capture.h"
 #include "client/stream/reach.h"
@@ -19,8 +20,8 @@ static int ring_result(int r)
     return rt_session_error(rt_session);
 }
 
-int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail, size_t tail_size,
-                 uint64_t *seq)
+int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
+                 size_t tail_size, uint64_t *seq)
 {
     struct rt_session *s = rt_session;
     uint32_t number = st->number;
@@ -48,12 +49,14 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     return CUDA_SUCCESS;
 }
 
-/* At most so many bytes are written at once, so that the device begins while the rest is written. */
+/* At most so many bytes are written at once, so that the device begins while the rest is written.
+ */
 #define RUN_BYTES (32u << 10)
 
-/* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have. *abroad: how many there are
- * up to the last one that uses another device's memory. */
-static size_t make_run(const struct rt_lane *lane, uint8_t *at, size_t bytes, uint32_t *count, uint32_t *abroad)
+/* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have.
+ * *abroad: how many there are up to the last one that uses another device's memory. */
+static size_t make_run(const struct rt_lane *lane, uint8_t *at, size_t bytes, uint32_t *count,
+                       uint32_t *abroad)
 {
     size_t used = 0;
     *abroad = 0;
@@ -88,10 +91,11 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
         struct wire_record *first = (struct wire_record *)(void *)at;
         uint32_t count, abroad;
         size_t size = make_run(&s->lanes[number], at, (size_t)(end - at), &count, &abroad);
-        struct wire_rec_run run = {
-            .head = { .op = WIRE_OP_RUN, .size = (uint32_t)(sizeof(run) + size), .stream = number, .seq = next },
-            .count = count
-        };
+        struct wire_rec_run run = { .head = { .op = WIRE_OP_RUN,
+                                              .size = (uint32_t)(sizeof(run) + size),
+                                              .stream = number,
+                                              .seq = next },
+                                    .count = count };
         int r;
         if (count > 1) {
             r = tp_ring_write(&s->ring, &run.head, sizeof(run), at, size, &s->patient);
@@ -103,7 +107,8 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
         if (GM_UNLIKELY(r != 0))
             return ring_result(r);
         if (abroad)
-            atomic_store_explicit(&s->lanes[number].abroad, next + abroad - 1, memory_order_release);
+            atomic_store_explicit(&s->lanes[number].abroad, next + abroad - 1,
+                                  memory_order_release);
         next += count;
         atomic_store_explicit(&s->lanes[number].issued, next - 1, memory_order_release);
         at += size;
@@ -178,8 +183,8 @@ void rt_queue_end(void)
     pthread_mutex_unlock(&rt_session->ring_lock);
 }
 
-int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
-                    size_t tail_size)
+int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size,
+                    const void *tail, size_t tail_size)
 {
     int r = rt_queue_begin(st);
     if (GM_UNLIKELY(r != CUDA_SUCCESS))
@@ -191,8 +196,9 @@ int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_
 
 /* --- stream numbers --------------------------------------------------------------------------- */
 
-/* A number whose last user's work is done, for the device with the server's number `device`; ring lock. -EAGAIN with
- * *wait_for: that one is free once it is done; -ENOSPC: all are in use, or were on other devices. */
+/* A number whose last user's work is done, for the device with the server's number `device`; ring
+ * lock. -EAGAIN with *wait_for: that one is free once it is done; -ENOSPC: all are in use, or were
+ * on other devices. */
 static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uint32_t *wait_for)
 {
     __typeof__(&s->lanes_free[0]) list = &s->lanes_free[device];
@@ -254,7 +260,8 @@ int rt_stream_create_bare(struct rt_stream **out)
     return CUDA_SUCCESS;
 }
 
-/* The number is the context's from now on. Its last user's work is done: the legacy stream need not look at that again. */
+/* The number is the context's from now on. Its last user's work is done: the legacy stream need not
+ * look at that again. */
 static void number_assign(struct rt_session *s, uint32_t number, struct rt_context *c)
 {
     pthread_mutex_lock(&s->ring_lock);
@@ -263,7 +270,8 @@ static void number_assign(struct rt_session *s, uint32_t number, struct rt_conte
     pthread_mutex_unlock(&s->ring_lock);
 }
 
-int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out)
+int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority,
+                     struct rt_stream **out)
 {
     static _Atomic uint64_t ids = 1;
     struct rt_session *s = rt_session;

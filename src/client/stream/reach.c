@@ -4,7 +4,8 @@
 #include "client/stream/peer.h"
 
 /* Bytes from the first to behind the last; wrong numbers are refused elsewhere. */
-static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch, uint64_t depth, uint64_t slice)
+static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch, uint64_t depth,
+                       uint64_t slice)
 {
     return width + (height ? height - 1 : 0) * pitch + (depth ? depth - 1 : 0) * slice;
 }
@@ -15,7 +16,8 @@ static bool is_other(uint64_t address, uint64_t size, uint32_t index)
     if (!rt_memory_find(address, &range) || !rt_memory_is_device(&range))
         return false;
     /* Virtual memory may go on in another mapping, of another device's. */
-    return rt_session->devices[range.device].index != index || size > range.size - (address - range.base);
+    return rt_session->devices[range.device].index != index ||
+           size > range.size - (address - range.base);
 }
 
 bool rt_reach_is_abroad(const struct wire_record *r, uint32_t index)
@@ -24,14 +26,17 @@ bool rt_reach_is_abroad(const struct wire_record *r, uint32_t index)
     switch (r->op) {
     case WIRE_OP_COPY: {
         const struct wire_rec_copy *c = record;
-        return is_other(c->dst, extent(c->width, c->height, c->dst_pitch, c->depth, c->dst_slice), index) ||
-               is_other(c->src, extent(c->width, c->height, c->src_pitch, c->depth, c->src_slice), index);
+        return is_other(c->dst, extent(c->width, c->height, c->dst_pitch, c->depth, c->dst_slice),
+                        index) ||
+               is_other(c->src, extent(c->width, c->height, c->src_pitch, c->depth, c->src_slice),
+                        index);
     }
     case WIRE_OP_WRITE:
         return is_other(((const struct wire_rec_write *)record)->dst, 1, index);
     case WIRE_OP_FILL: {
         const struct wire_rec_fill *f = record;
-        return is_other(f->dst, extent(f->width * f->element_size, f->height, f->pitch, 1, 0), index);
+        return is_other(f->dst, extent(f->width * f->element_size, f->height, f->pitch, 1, 0),
+                        index);
     }
     case WIRE_OP_COPY_ARRAY: /* whose an array is does not stand there */
         return true;
@@ -69,7 +74,8 @@ int rt_reach_wait(uint32_t devices)
     for (uint32_t i = 0; i < used; i++) {
         const struct rt_lane *lane = &s->lanes[i];
         bool all = indices >> lane->device & 1;
-        uint64_t seq = all ? rt_lane_issued(s, i) : atomic_load_explicit(&lane->abroad, memory_order_acquire);
+        uint64_t seq =
+            all ? rt_lane_issued(s, i) : atomic_load_explicit(&lane->abroad, memory_order_acquire);
         int r = rt_session_wait(s, i, seq, NULL);
         if (r)
             return r;

@@ -1,12 +1,15 @@
 /*
- * Signals of events that several processes use. A page of host memory, which all of them and their executors have
- * mapped, holds those of one process's events; transport/signal.h says what is in it. A record is a `fill` of one word
- * by the device, so that nobody of the recording process has to be awake when it happens.
+ * Signals of events that several processes use. A page of host memory, which all of them and their
+ * executors have mapped, holds those of one process's events; transport/signal.h says what is in
+ * it. A record is a `fill` of one word by the device, so that nobody of the recording process has
+ * to be awake when it happens.
  *
- * Waiting for another process is done by looking: first often, then every half millisecond. In a stream it is a gate
- * that the library's thread opens (hostfunc.c), which orders the two executions on every device.
+ * Waiting for another process is done by looking: first often, then every half millisecond. In a
+ * stream it is a gate that the library's thread opens (hostfunc.c), which orders the two executions
+ * on every device.
  *
- * A process that is gone will not store anything any more: the server does so for it (transport/signal.h).
+ * A process that is gone will not store anything any more: the server does so for it
+ * (transport/signal.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +60,8 @@ static int map_page(uint64_t address, int fd)
         return CUDA_ERROR_MAP_FAILED;
     }
     void *at = (void *)(uintptr_t)address;
-    if (mmap(at, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == MAP_FAILED)
+    if (mmap(at, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) ==
+        MAP_FAILED)
         return CUDA_ERROR_MAP_FAILED;
     (void)madvise(at, TP_SIGNAL_PAGE, MADV_DONTFORK);
     (void)madvise(at, TP_SIGNAL_PAGE, MADV_DONTDUMP);
@@ -85,10 +89,13 @@ static int create_page(struct rt_signal_page **out)
     GM_AUTO_FD int fd = made.fd;
     if (r)
         return r;
-    r = rt_request_range_reserve(s, TP_SIGNAL_PAGE, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, &address);
+    r = rt_request_range_reserve(s, TP_SIGNAL_PAGE, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST,
+                                 &address);
     if (r)
         address = 0;
-    r = r ? r : rt_request_object_map(s, made.object, WIRE_MEMORY_ACCESS_WRITE, address, TP_SIGNAL_PAGE);
+    r = r ? r
+          : rt_request_object_map(s, made.object, WIRE_MEMORY_ACCESS_WRITE, address,
+                                  TP_SIGNAL_PAGE);
     r = r ? r : map_page(address, fd);
     if (r == CUDA_SUCCESS && !(*out = page_new(address, true)))
         r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -109,16 +116,18 @@ static void use(struct rt_signal_page *p, uint32_t slot, struct rt_signal *out)
 {
     p->users[slot]++;
     p->count++;
-    *out = (struct rt_signal) {
-        .page = p, .words = &p->at->signals[slot], .device = (uint64_t)(uintptr_t)&p->at->signals[slot], .slot = slot
-    };
+    *out = (struct rt_signal) { .page = p,
+                                .words = &p->at->signals[slot],
+                                .device = (uint64_t)(uintptr_t)&p->at->signals[slot],
+                                .slot = slot };
 }
 
 /* Lock held. */
 static bool take_slot(struct rt_signal_page *p, struct rt_signal *out)
 {
     for (unsigned i = 0; i < TP_SIGNALS; i++) {
-        uint32_t slot = (p->next + i) % TP_SIGNALS; /* one that was just given back is the last to be used again */
+        uint32_t slot = (p->next + i) %
+                        TP_SIGNALS; /* one that was just given back is the last to be used again */
         if (p->users[slot])
             continue;
         p->next = slot + 1;
@@ -245,8 +254,8 @@ int rt_signal_wait_for_room(const struct rt_signal *s)
     return rt_signal_wait(s, last + 1 - TP_SIGNAL_WORDS);
 }
 
-/* The session may have failed since anybody looked. As long as something of it runs the server has yet to store what we
- * have taken; after that it may have done so before we took this. */
+/* The session may have failed since anybody looked. As long as something of it runs the server has
+ * yet to store what we have taken; after that it may have done so before we took this. */
 static void store_if_late(struct rt_signal *s, uint32_t lane, uint32_t number)
 {
     if (GM_UNLIKELY(rt_lane_done(rt_session, lane, TP_SEQ_FAILED)))
@@ -255,14 +264,16 @@ static void store_if_late(struct rt_signal *s, uint32_t lane, uint32_t number)
 
 int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq)
 {
-    bool in_a_row = st->number == s->lane && s->run >= TP_SIGNAL_WORDS; /* one stream stores them in their order */
+    bool in_a_row = st->number == s->lane &&
+                    s->run >= TP_SIGNAL_WORDS; /* one stream stores them in their order */
     uint64_t in_order = in_a_row ? (uint32_t)(s->last + 1) : TP_SIGNAL_NONE;
     uint32_t n;
     if (tp_signal_take(s->words, self(), in_order, &n) < 0)
         return -EAGAIN;
     struct wire_rec_fill fill = {
         .head.op = WIRE_OP_FILL,
-        .dst = s->device + offsetof(struct tp_signal, done) + n % TP_SIGNAL_WORDS * sizeof(uint32_t),
+        .dst =
+            s->device + offsetof(struct tp_signal, done) + n % TP_SIGNAL_WORDS * sizeof(uint32_t),
         .pitch = sizeof(uint32_t),
         .width = 1,
         .height = 1,

@@ -1,5 +1,6 @@
 /*
- * Streams as the program sees them: handles, the two default streams, waiting and asking. cuStream*.
+ * Streams as the program sees them: handles, the two default streams, waiting and asking.
+ * cuStream*.
  */
 #include "client/stream/context.h"
 
@@ -8,7 +9,8 @@
 #include "client/stream/event.h"
 #include "client/stream/hostfunc.h"
 
-/* Smaller is more urgent; the numbers of NVIDIA's data centre devices, so that programs find what they know. */
+/* Smaller is more urgent; the numbers of NVIDIA's data centre devices, so that programs find what
+ * they know. */
 #define PRIORITY_LEAST 0
 
 struct rt_table rt_streams = RT_TABLE(RT_KIND_STREAM, struct rt_stream);
@@ -60,8 +62,8 @@ int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **s
     return CUDA_SUCCESS;
 }
 
-/* What a look at the stream now would have to wait for: itself, and for the legacy stream the blocking ones, as far as they
- * are now: a number may be somebody else's the next moment. */
+/* What a look at the stream now would have to wait for: itself, and for the legacy stream the
+ * blocking ones, as far as they are now: a number may be somebody else's the next moment. */
 struct snapshot {
     uint32_t number;
     uint64_t issued;
@@ -98,7 +100,8 @@ static int take_snapshot(struct rt_stream *st, struct snapshot *out)
 
 /* Calls look() for each lane of the snapshot until one does not return CUDA_SUCCESS. */
 static int each_lane(const struct snapshot *snap, const struct tp_wait_policy *policy,
-                     int (*look)(uint32_t number, uint64_t issued, const struct tp_wait_policy *policy))
+                     int (*look)(uint32_t number, uint64_t issued,
+                                 const struct tp_wait_policy *policy))
 {
     int r = look(snap->number, snap->issued, policy);
     for (uint32_t w = 0; r == CUDA_SUCCESS && snap->dirty_any && w < TP_STREAMS / 64; w++) {
@@ -115,7 +118,8 @@ static int look_and_wait(uint32_t number, uint64_t issued, const struct tp_wait_
     return rt_session_wait(rt_session, number, issued, policy);
 }
 
-static int look_only(uint32_t number, uint64_t issued, const struct tp_wait_policy *policy GM_UNUSED)
+static int look_only(uint32_t number, uint64_t issued,
+                     const struct tp_wait_policy *policy GM_UNUSED)
 {
     return rt_lane_done(rt_session, number, issued) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -133,7 +137,8 @@ int rt_stream_query(struct rt_stream *st)
     struct snapshot snap;
     int r = take_snapshot(st, &snap);
     r = r ? r : each_lane(&snap, NULL, look_only);
-    int error = r == CUDA_ERROR_NOT_READY ? rt_session_look(rt_session) : rt_session_error(rt_session);
+    int error =
+        r == CUDA_ERROR_NOT_READY ? rt_session_look(rt_session) : rt_session_error(rt_session);
     return error ? error : r;
 }
 
@@ -154,8 +159,9 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
         return r;
     if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_stream_create(c, flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING, flags,
-                         rt_stream_priority(c, priority), &st);
+    r = rt_stream_create(c,
+                         flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING,
+                         flags, rt_stream_priority(c, priority), &st);
     if (r == CUDA_SUCCESS)
         *phStream = (CUstream)rt_object_handle(&rt_streams, &st->object);
     return r;
@@ -301,7 +307,8 @@ CUresult rt_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+CUresult rt_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+                                unsigned int flags)
 {
     struct rt_context *c;
     struct rt_stream *st;

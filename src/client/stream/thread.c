@@ -1,6 +1,7 @@
 /*
- * What belongs to a thread: its stack of contexts and its per-thread default streams. The top of the stack is in
- * thread-local storage of its own, because every call reads it; the rest is on the heap and goes with the thread.
+ * What belongs to a thread: its stack of contexts and its per-thread default streams. The top of
+ * the stack is in thread-local storage of its own, because every call reads it; the rest is on the
+ * heap and goes with the thread.
  */
 #include "client/stream/context.h"
 
@@ -189,6 +190,7 @@ int rt_thread_stream(struct rt_context *c, struct rt_stream **out)
     }
     int r = rt_stream_create(c, RT_ROLE_BLOCKING, CU_STREAM_DEFAULT, 0, out);
     if (r == CUDA_SUCCESS)
-        *slot = (struct thread_stream) { c, generation, (CUstream)rt_object_handle(&rt_streams, &(*out)->object) };
+        *slot = (struct thread_stream) { c, generation,
+                                         (CUstream)rt_object_handle(&rt_streams, &(*out)->object) };
     return r;
 }

@@ -1,6 +1,7 @@
 /*
- * gmux-cc: compiles CUDA C++ with clang, and with no toolkit of NVIDIA's. It takes nvcc's options, runs clang once per GPU
- * architecture for the kernels' PTX and once for the host's code with these in it, and links with our runtime library.
+ * gmux-cc: compiles CUDA C++ with clang, and with no toolkit of NVIDIA's. It takes nvcc's options,
+ * runs clang once per GPU architecture for the kernels' PTX and once for the host's code with these
+ * in it, and links with our runtime library.
  */
 #ifndef GMUX_CUDART_CC_H
 #define GMUX_CUDART_CC_H

@@ -1,6 +1,6 @@
 /*
- * The steps: kernels to PTX for each architecture, the PTX to a fat binary, the host's code to an object with that in
- * it, objects to a program.
+ * The steps: kernels to PTX for each architecture, the PTX to a fat binary, the host's code to an
+ * object with that in it, objects to a program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,11 @@
 
 static const char usage[] =
     "usage: gmux-cc [OPTION]... FILE...\n"
-    "Compiles CUDA C++ with clang 19 and links it with gmux's CUDA runtime. Options are nvcc's: -o -c -ptx -E -I -D "
+    "Compiles CUDA C++ with clang 19 and links it with gmux's CUDA runtime. Options are nvcc's: -o "
+    "-c -ptx -E -I -D "
     "-U -L\n"
-    "-l -O -g -G -lineinfo -arch -gencode -std -use_fast_math -default-stream -Xcompiler -Xlinker -shared -x cu -v\n"
+    "-l -O -g -G -lineinfo -arch -gencode -std -use_fast_math -default-stream -Xcompiler -Xlinker "
+    "-shared -x cu -v\n"
     "-dryrun; -cudart 12|13 chooses the runtime's version. See gmux-cc(1).\n";
 
 /* Where things lie: installed, or in a build tree. */
@@ -90,11 +92,12 @@ static void find_places(unsigned cudart)
         place.bitcode = cc_format("%s/gmux-device.bc", installed);
         place.libraries = place.driver = installed;
     } else
-        cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here, installed);
+        cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here,
+                installed);
     place.clang = find_clang();
     const char *tmp = getenv("TMPDIR");
-    int length =
-        snprintf(place.scratch, sizeof(place.scratch), "%s/gmux-cc.XXXXXX", tmp && strlen(tmp) < 32 ? tmp : "/tmp");
+    int length = snprintf(place.scratch, sizeof(place.scratch), "%s/gmux-cc.XXXXXX",
+                          tmp && strlen(tmp) < 32 ? tmp : "/tmp");
     if (length < 0 || !mkdtemp(place.scratch)) {
         *place.scratch = '\0';
         cc_fail("no temporary folder: %s", strerror(errno));
@@ -154,7 +157,8 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere, as is the next */
     cc_add(l, "-Wno-register");
     cc_add(l, "-isystem");
-    cc_add(l, cc_format("%s/include/cuda_wrappers", place.resources)); /* of libstdc++'s headers, by clang */
+    cc_add(l, cc_format("%s/include/cuda_wrappers",
+                        place.resources)); /* of libstdc++'s headers, by clang */
     cc_add(l, "-isystem");
     cc_add(l, place.include);
     cc_add(l, "-isystem");
@@ -165,7 +169,8 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add_all(l, &o->both);
 }
 
-static void compile_ptx(const struct cc_options *o, const char *source, unsigned sm, const char *output)
+static void compile_ptx(const struct cc_options *o, const char *source, unsigned sm,
+                        const char *output)
 {
     static struct cc_list l;
     l.count = 0;
@@ -181,7 +186,8 @@ static void compile_ptx(const struct cc_options *o, const char *source, unsigned
     cc_add(&l, "-Xclang");
     cc_add(&l, place.bitcode);
     cc_add(&l, "-O3");
-    /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which counts on each rounding */
+    /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which
+     * counts on each rounding */
     cc_add(&l, "-ffp-contract=fast-honor-pragmas");
     cc_add_all(&l, &o->device);
     cc_add(&l, "-S");
@@ -211,7 +217,8 @@ static const char *make_fatbin(const struct cc_options *o, const char *source, u
     for (size_t i = 0; i < o->archs_count; i++) {
         const char *path = scratch(cc_format("%u.%u.ptx", number, o->archs[i]));
         compile_ptx(o, source, o->archs[i], path);
-        ptx[i] = (struct fb_ptx) { .isa_major = PTX_MAJOR, .isa_minor = PTX_MINOR, .sm = o->archs[i] };
+        ptx[i] =
+            (struct fb_ptx) { .isa_major = PTX_MAJOR, .isa_minor = PTX_MINOR, .sm = o->archs[i] };
         if (!o->dry)
             read_file(path, &ptx[i]);
     }
@@ -252,12 +259,14 @@ static enum kind kind_of(const struct cc_options *o, const char *path)
 }
 
 /* A source to an object, or to standard output where that is what is asked for. */
-static void compile(const struct cc_options *o, const char *source, const char *output, unsigned number)
+static void compile(const struct cc_options *o, const char *source, const char *output,
+                    unsigned number)
 {
     static struct cc_list l;
     l.count = 0;
     bool is_cuda = kind_of(o, source) == CUDA;
-    const char *fatbin = is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, source, number) : NULL;
+    const char *fatbin =
+        is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, source, number) : NULL;
     if (is_cuda) {
         cuda_arguments(&l, o);
         cc_add(&l, "--cuda-host-only");

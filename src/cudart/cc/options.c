@@ -1,6 +1,7 @@
 /*
- * nvcc's options, and what they are for clang. What only says how ptxas is to work has no meaning here and is taken
- * without a word; what would change a program's meaning, and is not done, is refused.
+ * nvcc's options, and what they are for clang. What only says how ptxas is to work has no meaning
+ * here and is taken without a word; what would change a program's meaning, and is not done, is
+ * refused.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -232,8 +233,8 @@ static const struct option {
 
 static bool wants_argument(enum what w)
 {
-    return !(w == COMPILE || w == PTX || w == PREPROCESS || w == BOTH || w == LINK || w == DEBUG || w == FAST_MATH ||
-             w == VERBOSE || w == DRY || w == NOTHING || w == REFUSED);
+    return !(w == COMPILE || w == PTX || w == PREPROCESS || w == BOTH || w == LINK || w == DEBUG ||
+             w == FAST_MATH || w == VERBOSE || w == DRY || w == NOTHING || w == REFUSED);
 }
 
 static bool is_true(const char *text)
@@ -241,7 +242,8 @@ static bool is_true(const char *text)
     return strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-/* The next word of `*at`, which it is taken from; NULL at the end. Quotes and backslashes are as in a shell. */
+/* The next word of `*at`, which it is taken from; NULL at the end. Quotes and backslashes are as in
+ * a shell. */
 static char *take_word(char **at)
 {
     char *from = *at + strspn(*at, " \t\r\n"), *to = from, *word = from, quote = '\0';
@@ -345,7 +347,8 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
             cc_add(&o->device, "-fgpu-flush-denormals-to-zero");
         break;
     case FMAD:
-        cc_add(&o->device, is_true(argument) ? "-ffp-contract=fast-honor-pragmas" : "-ffp-contract=off");
+        cc_add(&o->device,
+               is_true(argument) ? "-ffp-contract=fast-honor-pragmas" : "-ffp-contract=off");
         break;
     case PREC_DIV:
     case PREC_SQRT:
@@ -385,8 +388,8 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
     }
 }
 
-/* The option that `word` (without its dashes) is, and the argument in the same word if there is one: the whole name, a
- * name before `=`, or, with one letter, whatever follows it. */
+/* The option that `word` (without its dashes) is, and the argument in the same word if there is
+ * one: the whole name, a name before `=`, or, with one letter, whatever follows it. */
 static const struct option *find(const char *word, bool one_dash, const char **argument)
 {
     size_t length = strcspn(word, "=");

@@ -1,7 +1,8 @@
 /*
- * Mathematics of kernels: the functions __nv_* that clang's CUDA headers call. What is one instruction is that; sin, exp and
- * their like are libclc's (Debian's libclc-19), an open implementation of OpenCL's mathematics in LLVM bitcode, under its
- * mangled names. The build links both into one file of bitcode; gmux-cc takes of it what a program uses.
+ * Mathematics of kernels: the functions __nv_* that clang's CUDA headers call. What is one
+ * instruction is that; sin, exp and their like are libclc's (Debian's libclc-19), an open
+ * implementation of OpenCL's mathematics in LLVM bitcode, under its mangled names. The build links
+ * both into one file of bitcode; gmux-cc takes of it what a program uses.
  */
 #define __DEVICE__
 #include <__clang_cuda_libdevice_declares.h>
@@ -12,16 +13,16 @@
 
 #define CLC_F(name, sym) extern float clc_##name##f(float) __asm__(sym "f");
 #define CLC_D(name, sym) extern double clc_##name(double) __asm__(sym "d");
-#define CLC1(name, sym)                                                                                              \
-    CLC_F(name, sym)                                                                                                 \
-    CLC_D(name, sym)                                                                                                 \
-    float __nv_##name##f(float x)                                                                                    \
-    {                                                                                                                \
-        return clc_##name##f(x);                                                                                     \
-    }                                                                                                                \
-    double __nv_##name(double x)                                                                                     \
-    {                                                                                                                \
-        return clc_##name(x);                                                                                        \
+#define CLC1(name, sym)                                                                            \
+    CLC_F(name, sym)                                                                               \
+    CLC_D(name, sym)                                                                               \
+    float __nv_##name##f(float x)                                                                  \
+    {                                                                                              \
+        return clc_##name##f(x);                                                                   \
+    }                                                                                              \
+    double __nv_##name(double x)                                                                   \
+    {                                                                                              \
+        return clc_##name(x);                                                                      \
     }
 CLC1(acos, "_Z4acos")
 CLC1(acosh, "_Z5acosh")
@@ -51,16 +52,16 @@ CLC1(sinpi, "_Z5sinpi")
 CLC1(tan, "_Z3tan")
 CLC1(tanh, "_Z4tanh")
 
-#define CLC2(name, sym)                                                                                              \
-    extern float clc_##name##f(float, float) __asm__(sym "ff");                                                      \
-    extern double clc_##name(double, double) __asm__(sym "dd");                                                      \
-    float __nv_##name##f(float x, float y)                                                                           \
-    {                                                                                                                \
-        return clc_##name##f(x, y);                                                                                  \
-    }                                                                                                                \
-    double __nv_##name(double x, double y)                                                                           \
-    {                                                                                                                \
-        return clc_##name(x, y);                                                                                     \
+#define CLC2(name, sym)                                                                            \
+    extern float clc_##name##f(float, float) __asm__(sym "ff");                                    \
+    extern double clc_##name(double, double) __asm__(sym "dd");                                    \
+    float __nv_##name##f(float x, float y)                                                         \
+    {                                                                                              \
+        return clc_##name##f(x, y);                                                                \
+    }                                                                                              \
+    double __nv_##name(double x, double y)                                                         \
+    {                                                                                              \
+        return clc_##name(x, y);                                                                   \
     }
 CLC2(atan2, "_Z5atan2")
 CLC2(fdim, "_Z4fdim")
@@ -234,7 +235,8 @@ double __nv_modf(double x, double *whole)
 float __nv_remquof(float x, float y, int *q)
 {
     float r = clc_remainderf(x, y);
-    *q = (int)((long long)__builtin_rintf((x - r) / y) & 0x7f) * (__nv_signbitf(x) != __nv_signbitf(y) ? -1 : 1);
+    *q = (int)((long long)__builtin_rintf((x - r) / y) & 0x7f) *
+         (__nv_signbitf(x) != __nv_signbitf(y) ? -1 : 1);
     return r;
 }
 
@@ -248,10 +250,10 @@ double __nv_remquo(double x, double y, int *q)
 
 /* --- one instruction -------------------------------------------------------------------------- */
 
-#define ONE(result, name, expression, ...)                                                                           \
-    result __nv_##name(__VA_ARGS__)                                                                                  \
-    {                                                                                                                \
-        return expression;                                                                                           \
+#define ONE(result, name, expression, ...)                                                         \
+    result __nv_##name(__VA_ARGS__)                                                                \
+    {                                                                                              \
+        return expression;                                                                         \
     }
 ONE(float, fabsf, __builtin_fabsf(x), float x)
 ONE(double, fabs, __builtin_fabs(x), double x)
@@ -300,8 +302,8 @@ ONE(int, byte_perm, (int)__nvvm_prmt((unsigned)x, (unsigned)y, (unsigned)s), int
 ONE(int, mulhi, (int)((long long)x *y >> 32), int x, int y)
 ONE(unsigned, umulhi, (unsigned)((unsigned long long)x *y >> 32), unsigned x, unsigned y)
 ONE(long long, mul64hi, (long long)((__int128)x *y >> 64), long long x, long long y)
-ONE(unsigned long long, umul64hi, (unsigned long long)((unsigned __int128)x *y >> 64), unsigned long long x,
-    unsigned long long y)
+ONE(unsigned long long, umul64hi, (unsigned long long)((unsigned __int128)x *y >> 64),
+    unsigned long long x, unsigned long long y)
 ONE(int, mul24, (x << 8 >> 8) * (y << 8 >> 8), int x, int y)
 ONE(unsigned, umul24, (x & 0xffffffu) * (y & 0xffffffu), unsigned x, unsigned y)
 ONE(int, hadd, (int)(((long long)x + y) >> 1), int x, int y)
@@ -317,12 +319,14 @@ ONE(long long, llrint, __nvvm_d2ll_rn(x), double x)
 float __nv_roundf(float x)
 {
     float t = __builtin_truncf(x);
-    return __builtin_copysignf(t + (__builtin_fabsf(x - t) >= 0.5f ? 1.0f : 0.0f) * __builtin_copysignf(1.0f, x), x);
+    return __builtin_copysignf(
+        t + (__builtin_fabsf(x - t) >= 0.5f ? 1.0f : 0.0f) * __builtin_copysignf(1.0f, x), x);
 }
 double __nv_round(double x)
 {
     double t = __builtin_trunc(x);
-    return __builtin_copysign(t + (__builtin_fabs(x - t) >= 0.5 ? 1.0 : 0.0) * __builtin_copysign(1.0, x), x);
+    return __builtin_copysign(
+        t + (__builtin_fabs(x - t) >= 0.5 ? 1.0 : 0.0) * __builtin_copysign(1.0, x), x);
 }
 long long __nv_llroundf(float x)
 {
@@ -335,10 +339,10 @@ long long __nv_llround(double x)
 
 /* --- with a rounding of its own --------------------------------------------------------------- */
 
-#define ROUND2(name, op, type, letter)                                                                               \
-    ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x, y), type x, type y)                                            \
-    ONE(type, name##_rz, __nvvm_##op##_rz_##letter(x, y), type x, type y)                                            \
-    ONE(type, name##_rd, __nvvm_##op##_rm_##letter(x, y), type x, type y)                                            \
+#define ROUND2(name, op, type, letter)                                                             \
+    ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x, y), type x, type y)                          \
+    ONE(type, name##_rz, __nvvm_##op##_rz_##letter(x, y), type x, type y)                          \
+    ONE(type, name##_rd, __nvvm_##op##_rm_##letter(x, y), type x, type y)                          \
     ONE(type, name##_ru, __nvvm_##op##_rp_##letter(x, y), type x, type y)
 ROUND2(fadd, add, float, f)
 ROUND2(fmul, mul, float, f)
@@ -346,36 +350,36 @@ ROUND2(fdiv, div, float, f)
 ROUND2(dadd, add, double, d)
 ROUND2(dmul, mul, double, d)
 ROUND2(ddiv, div, double, d)
-#define ROUND_SUB(name, op, type, letter)                                                                            \
-    ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x, -y), type x, type y)                                           \
-    ONE(type, name##_rz, __nvvm_##op##_rz_##letter(x, -y), type x, type y)                                           \
-    ONE(type, name##_rd, __nvvm_##op##_rm_##letter(x, -y), type x, type y)                                           \
+#define ROUND_SUB(name, op, type, letter)                                                          \
+    ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x, -y), type x, type y)                         \
+    ONE(type, name##_rz, __nvvm_##op##_rz_##letter(x, -y), type x, type y)                         \
+    ONE(type, name##_rd, __nvvm_##op##_rm_##letter(x, -y), type x, type y)                         \
     ONE(type, name##_ru, __nvvm_##op##_rp_##letter(x, -y), type x, type y)
 ROUND_SUB(fsub, add, float, f)
 ROUND_SUB(dsub, add, double, d)
-#define ROUND1(name, op, type, letter)                                                                               \
-    ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x), type x)                                                       \
-    ONE(type, name##_rz, __nvvm_##op##_rz_##letter(x), type x)                                                       \
-    ONE(type, name##_rd, __nvvm_##op##_rm_##letter(x), type x)                                                       \
+#define ROUND1(name, op, type, letter)                                                             \
+    ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x), type x)                                     \
+    ONE(type, name##_rz, __nvvm_##op##_rz_##letter(x), type x)                                     \
+    ONE(type, name##_rd, __nvvm_##op##_rm_##letter(x), type x)                                     \
     ONE(type, name##_ru, __nvvm_##op##_rp_##letter(x), type x)
 ROUND1(frcp, rcp, float, f)
 ROUND1(drcp, rcp, double, d)
 ROUND1(fsqrt, sqrt, float, f)
 ROUND1(dsqrt, sqrt, double, d)
-#define ROUND3(name, type, letter)                                                                                   \
-    ONE(type, name##_rn, __nvvm_fma_rn_##letter(x, y, z), type x, type y, type z)                                    \
-    ONE(type, name##_rz, __nvvm_fma_rz_##letter(x, y, z), type x, type y, type z)                                    \
-    ONE(type, name##_rd, __nvvm_fma_rm_##letter(x, y, z), type x, type y, type z)                                    \
+#define ROUND3(name, type, letter)                                                                 \
+    ONE(type, name##_rn, __nvvm_fma_rn_##letter(x, y, z), type x, type y, type z)                  \
+    ONE(type, name##_rz, __nvvm_fma_rz_##letter(x, y, z), type x, type y, type z)                  \
+    ONE(type, name##_rd, __nvvm_fma_rm_##letter(x, y, z), type x, type y, type z)                  \
     ONE(type, name##_ru, __nvvm_fma_rp_##letter(x, y, z), type x, type y, type z)
 ROUND3(fmaf, float, f)
 ROUND3(fmaf_ieee, float, f)
 ROUND3(fma, double, d)
 ONE(float, frsqrt_rn, (float)(1.0 / __nvvm_sqrt_rn_d((double)x)), float x)
 
-#define CONVERT(name, op, to, from)                                                                                  \
-    ONE(to, name##_rn, __nvvm_##op##_rn(x), from x)                                                                  \
-    ONE(to, name##_rz, __nvvm_##op##_rz(x), from x)                                                                  \
-    ONE(to, name##_rd, __nvvm_##op##_rm(x), from x)                                                                  \
+#define CONVERT(name, op, to, from)                                                                \
+    ONE(to, name##_rn, __nvvm_##op##_rn(x), from x)                                                \
+    ONE(to, name##_rz, __nvvm_##op##_rz(x), from x)                                                \
+    ONE(to, name##_rd, __nvvm_##op##_rm(x), from x)                                                \
     ONE(to, name##_ru, __nvvm_##op##_rp(x), from x)
 CONVERT(float2int, f2i, int, float)
 CONVERT(float2uint, f2ui, unsigned, float)
@@ -436,17 +440,18 @@ ONE(double, rcbrt, 1.0 / clc_cbrt(x), double x)
 ONE(float, rhypotf, 1.0f / clc_hypotf(x, y), float x, float y)
 ONE(double, rhypot, 1.0 / clc_hypot(x, y), double x, double y)
 
-/* The gamma function of 25 and more by Stirling's series: *half times what is returned, since its power overflows before the
- * whole does. */
+/* The gamma function of 25 and more by Stirling's series: *half times what is returned, since its
+ * power overflows before the whole does. */
 static double stirling(double x, double *half)
 {
     double r = 1 / x;
     double series =
         1 + r * (1.0 / 12 +
                  r * (1.0 / 288 +
-                      r * (-139.0 / 51840 + r * (-571.0 / 2488320 + r * (163879.0 / 209018880 +
-                                                                         r * (5246819.0 / 75246796800 +
-                                                                              r * (-534703531.0 / 902961561600)))))));
+                      r * (-139.0 / 51840 + r * (-571.0 / 2488320 +
+                                                 r * (163879.0 / 209018880 +
+                                                      r * (5246819.0 / 75246796800 +
+                                                           r * (-534703531.0 / 902961561600)))))));
     *half = clc_pow(x, 0.5 * x - 0.25);
     return clc_exp(-x) * *half * 2.50662827463100050242 * series;
 }
@@ -471,7 +476,8 @@ double __nv_tgamma(double x)
         return gamma_right(x);
     if (x == __builtin_floor(x))
         return x == 0 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
-    /* x + 1 is exact as long as x is negative, 1 - x is not: so the reflection is by -x, and where it is far. */
+    /* x + 1 is exact as long as x is negative, 1 - x is not: so the reflection is by -x, and where
+     * it is far. */
     if (x < -185)
         return __builtin_copysign(0.0, clc_sinpi(x));
     if (x < -25) {
@@ -487,7 +493,8 @@ float __nv_tgammaf(float x)
     return (float)__nv_tgamma((double)x);
 }
 
-/* Lengths of vectors: floats by way of double, whose range holds their squares; doubles scaled by the largest. */
+/* Lengths of vectors: floats by way of double, whose range holds their squares; doubles scaled by
+ * the largest. */
 static double length(const double *v, int n)
 {
     double most = 0, sum = 0;
@@ -507,13 +514,16 @@ static double length_f(const float *v, int n)
     return __nvvm_sqrt_rn_d(sum);
 }
 ONE(float, norm3df, (float)length_f((float[]) { a, b, c }, 3), float a, float b, float c)
-ONE(float, norm4df, (float)length_f((float[]) { a, b, c, d }, 4), float a, float b, float c, float d)
+ONE(float, norm4df, (float)length_f((float[]) { a, b, c, d }, 4), float a, float b, float c,
+    float d)
 ONE(float, rnorm3df, (float)(1 / length_f((float[]) { a, b, c }, 3)), float a, float b, float c)
-ONE(float, rnorm4df, (float)(1 / length_f((float[]) { a, b, c, d }, 4)), float a, float b, float c, float d)
+ONE(float, rnorm4df, (float)(1 / length_f((float[]) { a, b, c, d }, 4)), float a, float b, float c,
+    float d)
 ONE(double, norm3d, length((double[]) { a, b, c }, 3), double a, double b, double c)
 ONE(double, norm4d, length((double[]) { a, b, c, d }, 4), double a, double b, double c, double d)
 ONE(double, rnorm3d, 1 / length((double[]) { a, b, c }, 3), double a, double b, double c)
-ONE(double, rnorm4d, 1 / length((double[]) { a, b, c, d }, 4), double a, double b, double c, double d)
+ONE(double, rnorm4d, 1 / length((double[]) { a, b, c, d }, 4), double a, double b, double c,
+    double d)
 ONE(float, normf, (float)length_f(v, n), int n, const float *v)
 ONE(float, rnormf, (float)(1 / length_f(v, n)), int n, const float *v)
 ONE(double, norm, length(v, n), int n, const double *v)
@@ -523,7 +533,8 @@ ONE(double, rnorm, 1 / length(v, n), int n, const double *v)
 ONE(double, normcdf, 0.5 * clc_erfc(-x * 0.70710678118654752440), double x)
 ONE(float, normcdff, (float)(0.5 * clc_erfc(-(double)x * 0.70710678118654752440)), float x)
 
-/* exp(x^2) erfc(x): past 26 erfc is 0, and the first terms of the asymptotic series have full precision. */
+/* exp(x^2) erfc(x): past 26 erfc is 0, and the first terms of the asymptotic series have full
+ * precision. */
 double __nv_erfcx(double x)
 {
     if (x < 26)
@@ -536,7 +547,8 @@ float __nv_erfcxf(float x)
     return (float)__nv_erfcx((double)x);
 }
 
-/* erfc^-1 by Halley's iteration on erfc(z) = y for y <= 1, from the first term of the series at the end or at the middle. */
+/* erfc^-1 by Halley's iteration on erfc(z) = y for y <= 1, from the first term of the series at the
+ * end or at the middle. */
 double __nv_erfcinv(double y)
 {
     if (!(y >= 0 && y <= 2))
@@ -545,7 +557,8 @@ double __nv_erfcinv(double y)
         return y == 0 ? __builtin_inf() : -__builtin_inf();
     double a = y > 1 ? 2 - y : y, t = __nvvm_sqrt_rn_d(-2 * clc_log(a / 2));
     double z = a > 0.5 ? 0.88622692545275801365 * (1 - a)
-                       : 0.70710678118654752440 * (t - (2.30753 + t * 0.27061) / (1 + t * (0.99229 + t * 0.04481)));
+                       : 0.70710678118654752440 *
+                             (t - (2.30753 + t * 0.27061) / (1 + t * (0.99229 + t * 0.04481)));
     for (int i = 0; i < 4; i++) {
         double e = clc_erfc(z) - a;
         double d = -1.12837916709551257390 * clc_exp(-z * z);

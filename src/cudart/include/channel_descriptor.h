@@ -10,14 +10,14 @@ template <class T> inline __host__ cudaChannelFormatDesc cudaCreateChannelDesc()
     return cudaCreateChannelDesc(0, 0, 0, 0, cudaChannelFormatKindNone);
 }
 
-#define GMUX_CHANNELS(type, n, kind)                                                                                 \
-    template <> inline __host__ cudaChannelFormatDesc cudaCreateChannelDesc<type>()                                  \
-    {                                                                                                                \
-        const int bits = (int)sizeof(type) * 8 / n;                                                                  \
-        return cudaCreateChannelDesc(bits, n > 1 ? bits : 0, n > 2 ? bits : 0, n > 3 ? bits : 0,                     \
-                                     cudaChannelFormatKind##kind);                                                   \
+#define GMUX_CHANNELS(type, n, kind)                                                               \
+    template <> inline __host__ cudaChannelFormatDesc cudaCreateChannelDesc<type>()                \
+    {                                                                                              \
+        const int bits = (int)sizeof(type) * 8 / n;                                                \
+        return cudaCreateChannelDesc(bits, n > 1 ? bits : 0, n > 2 ? bits : 0, n > 3 ? bits : 0,   \
+                                     cudaChannelFormatKind##kind);                                 \
     }
-#define GMUX_CHANNELS_ALL(name, kind)                                                                                \
+#define GMUX_CHANNELS_ALL(name, kind)                                                              \
     GMUX_CHANNELS(name##1, 1, kind) GMUX_CHANNELS(name##2, 2, kind) GMUX_CHANNELS(name##4, 4, kind)
 GMUX_CHANNELS(char, 1, Signed)
 GMUX_CHANNELS(signed char, 1, Signed)

@@ -1,5 +1,6 @@
 /*
- * Groups of threads that work together: a block, tiles of a warp, the threads that came here, the whole grid.
+ * Groups of threads that work together: a block, tiles of a warp, the threads that came here, the
+ * whole grid.
  */
 #ifndef GMUX_CUDA_COOPERATIVE_GROUPS_H
 #define GMUX_CUDA_COOPERATIVE_GROUPS_H
@@ -53,7 +54,8 @@ GMUX_CG unsigned gmux_rank_in_block()
 class thread_block : public thread_group
 {
   public:
-    GMUX_CG thread_block() : thread_group(0, blockDim.x * blockDim.y * blockDim.z, gmux_rank_in_block(), true)
+    GMUX_CG thread_block()
+        : thread_group(0, blockDim.x * blockDim.y * blockDim.z, gmux_rank_in_block(), true)
     {
     }
     GMUX_CG dim3 group_index() const
@@ -87,7 +89,8 @@ GMUX_CG thread_block this_thread_block()
 class gmux_lanes : public thread_group
 {
   public:
-    GMUX_CG gmux_lanes(unsigned mask, unsigned size, unsigned rank) : thread_group(mask, size, rank, false)
+    GMUX_CG gmux_lanes(unsigned mask, unsigned size, unsigned rank)
+        : thread_group(mask, size, rank, false)
     {
     }
     GMUX_CG void sync() const
@@ -119,11 +122,13 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public g
 
   public:
     GMUX_CG thread_block_tile()
-        : gmux_lanes((Size == 32 ? 0xffffffffu : (1u << Size % 32) - 1) << first(), Size, gmux_lane() % Size)
+        : gmux_lanes((Size == 32 ? 0xffffffffu : (1u << Size % 32) - 1) << first(), Size,
+                     gmux_lane() % Size)
     {
     }
     /* Whatever it is a part of. */
-    template <class Other> GMUX_CG thread_block_tile(const thread_block_tile<Size, Other> &) : thread_block_tile()
+    template <class Other>
+    GMUX_CG thread_block_tile(const thread_block_tile<Size, Other> &) : thread_block_tile()
     {
     }
     GMUX_CG static constexpr unsigned size()
@@ -164,7 +169,8 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public g
     }
 };
 
-template <unsigned Size, class Parent> GMUX_CG thread_block_tile<Size, Parent> tiled_partition(const Parent &)
+template <unsigned Size, class Parent>
+GMUX_CG thread_block_tile<Size, Parent> tiled_partition(const Parent &)
 {
     return thread_block_tile<Size, Parent>();
 }
@@ -172,14 +178,16 @@ template <unsigned Size, class Parent> GMUX_CG thread_block_tile<Size, Parent> t
 GMUX_CG thread_group tiled_partition(const thread_group &, unsigned size)
 {
     unsigned first = gmux_lane() / size * size;
-    return thread_group((size == 32 ? 0xffffffffu : (1u << size) - 1) << first, size, gmux_lane() % size, false);
+    return thread_group((size == 32 ? 0xffffffffu : (1u << size) - 1) << first, size,
+                        gmux_lane() % size, false);
 }
 
 class coalesced_group : public gmux_lanes
 {
   public:
     GMUX_CG explicit coalesced_group(unsigned mask)
-        : gmux_lanes(mask, (unsigned)__popc(mask), (unsigned)__popc(mask & ((1u << gmux_lane()) - 1)))
+        : gmux_lanes(mask, (unsigned)__popc(mask),
+                     (unsigned)__popc(mask & ((1u << gmux_lane()) - 1)))
     {
     }
     template <class T> GMUX_CG T shfl(T v, unsigned rank) const
@@ -193,8 +201,9 @@ GMUX_CG coalesced_group coalesced_threads()
     return coalesced_group(__activemask());
 }
 
-/* All blocks of a cooperative launch. Where they meet is a word that the driver makes for each such launch; its address is in
- * two registers. The first block adds what makes the top bit change once all others have come. */
+/* All blocks of a cooperative launch. Where they meet is a word that the driver makes for each such
+ * launch; its address is in two registers. The first block adds what makes the top bit change once
+ * all others have come. */
 class grid_group
 {
     GMUX_CG static volatile unsigned *meeting()
@@ -216,7 +225,8 @@ class grid_group
     }
     GMUX_CG unsigned long long block_rank() const
     {
-        return blockIdx.x + (unsigned long long)gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+        return blockIdx.x + (unsigned long long)gridDim.x *
+                                (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
     }
     GMUX_CG unsigned long long size() const
     {
@@ -241,7 +251,8 @@ class grid_group
             volatile unsigned *word = meeting();
             unsigned others = (unsigned)num_blocks() - 1;
             __threadfence();
-            unsigned before = atomicAdd((unsigned *)word, block_rank() == 0 ? 0x80000000u - others : 1u);
+            unsigned before =
+                atomicAdd((unsigned *)word, block_rank() == 0 ? 0x80000000u - others : 1u);
             while (!((before ^ *word) & 0x80000000u))
                 continue;
             __threadfence();

@@ -1,6 +1,7 @@
 /*
- * Numbers of 8 bits, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most) and e5m2 (the upper half of
- * a half-precision number). They are stored so; to compute, a program converts them.
+ * Numbers of 8 bits, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most)
+ * and e5m2 (the upper half of a half-precision number). They are stored so; to compute, a program
+ * converts them.
  */
 #ifndef GMUX_CUDA_FP8_H
 #define GMUX_CUDA_FP8_H
@@ -17,14 +18,15 @@ typedef unsigned int __nv_fp8x4_storage_t;
 typedef enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE } __nv_saturation_t;
 typedef enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 } __nv_fp8_interpretation_t;
 
-/* Rounds to nearest, ties to even. What is too large becomes the largest one if `saturate` says so, or infinity, or NaN where
- * there is none. */
+/* Rounds to nearest, ties to even. What is too large becomes the largest one if `saturate` says so,
+ * or infinity, or NaN where there is none. */
 GMUX_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float f, const __nv_saturation_t saturate,
                                                  const __nv_fp8_interpretation_t kind)
 {
     const unsigned fraction = kind == __NV_E4M3 ? 3 : 2, drop = 23 - fraction;
     const unsigned rebias = (kind == __NV_E4M3 ? 127 - 7 : 127 - 15) << 23;
-    const unsigned largest = kind == __NV_E4M3 ? 0x7e : 0x7b, beyond = kind == __NV_E4M3 ? 0x7f : 0x7c;
+    const unsigned largest = kind == __NV_E4M3 ? 0x7e : 0x7b,
+                   beyond = kind == __NV_E4M3 ? 0x7f : 0x7c;
     unsigned b = __builtin_bit_cast(unsigned, f), sign = b >> 24 & 0x80, m = b & 0x7fffffff, r;
     if (m > 0x7f800000)
         return (__nv_fp8_storage_t)(kind == __NV_E4M3 ? sign | 0x7f : 0x7e | sign);
@@ -38,7 +40,8 @@ GMUX_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float f, const __nv_satur
     return (__nv_fp8_storage_t)(sign | r);
 }
 
-GMUX_HD __half_raw __nv_cvt_fp8_to_halfraw(const __nv_fp8_storage_t x, const __nv_fp8_interpretation_t kind)
+GMUX_HD __half_raw __nv_cvt_fp8_to_halfraw(const __nv_fp8_storage_t x,
+                                           const __nv_fp8_interpretation_t kind)
 {
     if (kind == __NV_E5M2)
         return __half_raw { (unsigned short)((x & 0x7f) > 0x7c ? 0x7fff : x << 8) };
@@ -54,98 +57,103 @@ GMUX_HD __nv_fp8_storage_t __nv_cvt_double_to_fp8(const double d, const __nv_sat
 {
     return __nv_cvt_float_to_fp8(gmux_double_to_odd_float(d), saturate, kind);
 }
-GMUX_HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(const __half_raw h, const __nv_saturation_t saturate,
+GMUX_HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(const __half_raw h,
+                                                   const __nv_saturation_t saturate,
                                                    const __nv_fp8_interpretation_t kind)
 {
     return __nv_cvt_float_to_fp8(gmux_half_to_float(h.x), saturate, kind);
 }
-GMUX_HD __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(const __nv_bfloat16_raw h, const __nv_saturation_t saturate,
+GMUX_HD __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(const __nv_bfloat16_raw h,
+                                                       const __nv_saturation_t saturate,
                                                        const __nv_fp8_interpretation_t kind)
 {
     return __nv_cvt_float_to_fp8(gmux_bfloat16_to_float(h.x), saturate, kind);
 }
-GMUX_HD __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(const float2 f, const __nv_saturation_t saturate,
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(const float2 f,
+                                                      const __nv_saturation_t saturate,
                                                       const __nv_fp8_interpretation_t kind)
 {
     return (__nv_fp8x2_storage_t)(__nv_cvt_float_to_fp8(f.x, saturate, kind) |
                                   __nv_cvt_float_to_fp8(f.y, saturate, kind) << 8);
 }
-GMUX_HD __half2_raw __nv_cvt_fp8x2_to_halfraw2(const __nv_fp8x2_storage_t x, const __nv_fp8_interpretation_t kind)
+GMUX_HD __half2_raw __nv_cvt_fp8x2_to_halfraw2(const __nv_fp8x2_storage_t x,
+                                               const __nv_fp8_interpretation_t kind)
 {
     return __half2_raw { __nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)x, kind).x,
                          __nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)(x >> 8), kind).x };
 }
 
-#define GMUX_FP8(T, T2, T4, KIND)                                                                                    \
-    struct T {                                                                                                       \
-        __nv_fp8_storage_t __x;                                                                                      \
-        T() = default;                                                                                               \
-        GMUX_M explicit T(float f) : __x(__nv_cvt_float_to_fp8(f, __NV_SATFINITE, KIND))                             \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit T(double f) : __x(__nv_cvt_double_to_fp8(f, __NV_SATFINITE, KIND))                           \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit T(int i) : T(gmux_from_integer<float>(i))                                                    \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit T(unsigned int i) : T(gmux_from_integer<float>(i))                                           \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit T(__half h) : T((float)h)                                                                    \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit T(__nv_bfloat16 h) : T((float)h)                                                             \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit operator float() const                                                                       \
-        {                                                                                                            \
-            return gmux_half_to_float(__nv_cvt_fp8_to_halfraw(__x, KIND).x);                                         \
-        }                                                                                                            \
-        GMUX_M explicit operator double() const                                                                      \
-        {                                                                                                            \
-            return (double)(float)*this;                                                                             \
-        }                                                                                                            \
-        GMUX_M explicit operator __half() const                                                                      \
-        {                                                                                                            \
-            return __half(__nv_cvt_fp8_to_halfraw(__x, KIND));                                                       \
-        }                                                                                                            \
-        GMUX_M explicit operator __nv_bfloat16() const                                                               \
-        {                                                                                                            \
-            return __nv_bfloat16((float)*this);                                                                      \
-        }                                                                                                            \
-        GMUX_M explicit operator bool() const                                                                        \
-        {                                                                                                            \
-            return (__x & 0x7f) != 0;                                                                                \
-        }                                                                                                            \
-    };                                                                                                               \
-    struct T2 {                                                                                                      \
-        __nv_fp8x2_storage_t __x;                                                                                    \
-        T2() = default;                                                                                              \
-        GMUX_M explicit T2(float2 f) : __x(__nv_cvt_float2_to_fp8x2(f, __NV_SATFINITE, KIND))                        \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit operator float2() const                                                                      \
-        {                                                                                                            \
-            __half2_raw h = __nv_cvt_fp8x2_to_halfraw2(__x, KIND);                                                   \
-            return make_float2(gmux_half_to_float(h.x), gmux_half_to_float(h.y));                                    \
-        }                                                                                                            \
-    };                                                                                                               \
-    struct T4 {                                                                                                      \
-        __nv_fp8x4_storage_t __x;                                                                                    \
-        T4() = default;                                                                                              \
-        GMUX_M explicit T4(float4 f)                                                                                 \
-            : __x(__nv_cvt_float2_to_fp8x2(make_float2(f.x, f.y), __NV_SATFINITE, KIND) |                            \
-                  (unsigned)__nv_cvt_float2_to_fp8x2(make_float2(f.z, f.w), __NV_SATFINITE, KIND) << 16)             \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M explicit operator float4() const                                                                      \
-        {                                                                                                            \
-            __half2_raw a = __nv_cvt_fp8x2_to_halfraw2((__nv_fp8x2_storage_t)__x, KIND);                             \
-            __half2_raw b = __nv_cvt_fp8x2_to_halfraw2((__nv_fp8x2_storage_t)(__x >> 16), KIND);                     \
-            return make_float4(gmux_half_to_float(a.x), gmux_half_to_float(a.y), gmux_half_to_float(b.x),            \
-                               gmux_half_to_float(b.y));                                                             \
-        }                                                                                                            \
+#define GMUX_FP8(T, T2, T4, KIND)                                                                  \
+    struct T {                                                                                     \
+        __nv_fp8_storage_t __x;                                                                    \
+        T() = default;                                                                             \
+        GMUX_M explicit T(float f) : __x(__nv_cvt_float_to_fp8(f, __NV_SATFINITE, KIND))           \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T(double f) : __x(__nv_cvt_double_to_fp8(f, __NV_SATFINITE, KIND))         \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T(int i) : T(gmux_from_integer<float>(i))                                  \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T(unsigned int i) : T(gmux_from_integer<float>(i))                         \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T(__half h) : T((float)h)                                                  \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T(__nv_bfloat16 h) : T((float)h)                                           \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit operator float() const                                                     \
+        {                                                                                          \
+            return gmux_half_to_float(__nv_cvt_fp8_to_halfraw(__x, KIND).x);                       \
+        }                                                                                          \
+        GMUX_M explicit operator double() const                                                    \
+        {                                                                                          \
+            return (double)(float)*this;                                                           \
+        }                                                                                          \
+        GMUX_M explicit operator __half() const                                                    \
+        {                                                                                          \
+            return __half(__nv_cvt_fp8_to_halfraw(__x, KIND));                                     \
+        }                                                                                          \
+        GMUX_M explicit operator __nv_bfloat16() const                                             \
+        {                                                                                          \
+            return __nv_bfloat16((float)*this);                                                    \
+        }                                                                                          \
+        GMUX_M explicit operator bool() const                                                      \
+        {                                                                                          \
+            return (__x & 0x7f) != 0;                                                              \
+        }                                                                                          \
+    };                                                                                             \
+    struct T2 {                                                                                    \
+        __nv_fp8x2_storage_t __x;                                                                  \
+        T2() = default;                                                                            \
+        GMUX_M explicit T2(float2 f) : __x(__nv_cvt_float2_to_fp8x2(f, __NV_SATFINITE, KIND))      \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit operator float2() const                                                    \
+        {                                                                                          \
+            __half2_raw h = __nv_cvt_fp8x2_to_halfraw2(__x, KIND);                                 \
+            return make_float2(gmux_half_to_float(h.x), gmux_half_to_float(h.y));                  \
+        }                                                                                          \
+    };                                                                                             \
+    struct T4 {                                                                                    \
+        __nv_fp8x4_storage_t __x;                                                                  \
+        T4() = default;                                                                            \
+        GMUX_M explicit T4(float4 f)                                                               \
+            : __x(__nv_cvt_float2_to_fp8x2(make_float2(f.x, f.y), __NV_SATFINITE, KIND) |          \
+                  (unsigned)__nv_cvt_float2_to_fp8x2(make_float2(f.z, f.w), __NV_SATFINITE, KIND)  \
+                      << 16)                                                                       \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit operator float4() const                                                    \
+        {                                                                                          \
+            __half2_raw a = __nv_cvt_fp8x2_to_halfraw2((__nv_fp8x2_storage_t)__x, KIND);           \
+            __half2_raw b = __nv_cvt_fp8x2_to_halfraw2((__nv_fp8x2_storage_t)(__x >> 16), KIND);   \
+            return make_float4(gmux_half_to_float(a.x), gmux_half_to_float(a.y),                   \
+                               gmux_half_to_float(b.x), gmux_half_to_float(b.y));                  \
+        }                                                                                          \
     };
 GMUX_FP8(__nv_fp8_e4m3, __nv_fp8x2_e4m3, __nv_fp8x4_e4m3, __NV_E4M3)
 GMUX_FP8(__nv_fp8_e5m2, __nv_fp8x2_e5m2, __nv_fp8x4_e5m2, __NV_E5M2)

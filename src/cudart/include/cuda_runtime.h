@@ -1,13 +1,14 @@
 /*
- * CUDA C++: the runtime API with the templates that C++ programs use, vector types, and what kernels may call. gmux-cc includes
- * it before everything else, as other compilers of CUDA do.
+ * CUDA C++: the runtime API with the templates that C++ programs use, vector types, and what
+ * kernels may call. gmux-cc includes it before everything else, as other compilers of CUDA do.
  */
 #ifndef GMUX_CUDA_RUNTIME_H
 #define GMUX_CUDA_RUNTIME_H
 #define __CUDA_RUNTIME_H__
 
 #if defined(__CUDA__) && defined(__clang__)
-/* In clang's order: what C++ has is declared for kernels before the standard headers define it for the host. */
+/* In clang's order: what C++ has is declared for kernels before the standard headers define it for
+ * the host. */
 #include <__clang_cuda_math_forward_declares.h>
 #define __CUDACC__ 1 /* libstdc++ leaves out what GPUs do not have */
 #include <cmath>

@@ -4,7 +4,8 @@
 
 #include "driver_types.h"
 
-static __inline__ __host__ struct cudaPitchedPtr make_cudaPitchedPtr(void *d, size_t p, size_t xsz, size_t ysz)
+static __inline__ __host__ struct cudaPitchedPtr make_cudaPitchedPtr(void *d, size_t p, size_t xsz,
+                                                                     size_t ysz)
 {
     struct cudaPitchedPtr v = { d, p, xsz, ysz };
     return v;

@@ -1,6 +1,7 @@
 /*
- * Types of the CUDA runtime API, as NVIDIA's documentation of it gives them. Errors are cuda_errors.h, attributes
- * cuda_attributes.h. CUDART_VERSION decides between the layouts of versions 12 and 13.
+ * Types of the CUDA runtime API, as NVIDIA's documentation of it gives them. Errors are
+ * cuda_errors.h, attributes cuda_attributes.h. CUDART_VERSION decides between the layouts of
+ * versions 12 and 13.
  */
 #ifndef GMUX_CUDA_DRIVER_TYPES_H
 #define GMUX_CUDA_DRIVER_TYPES_H
@@ -86,9 +87,9 @@ typedef unsigned long long cudaSurfaceObject_t;
 #define cudaInvalidDeviceId                        ((int)-2)
 #define cudaCooperativeLaunchMultiDeviceNoPreSync  0x01
 #define cudaCooperativeLaunchMultiDeviceNoPostSync 0x02
-#define cudaDevicePropDontCare                                                                                       \
-    {                                                                                                                \
-        0                                                                                                            \
+#define cudaDevicePropDontCare                                                                     \
+    {                                                                                              \
+        0                                                                                          \
     }
 #define cudaGraphKernelNodePortDefault 0
 #define CUDA_IPC_HANDLE_SIZE           64

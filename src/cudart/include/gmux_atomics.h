@@ -1,6 +1,7 @@
 /*
- * Part of gmux_device.h: the compiler's own atomic functions (__nv_atomic_*), with an order and a scope. All are done at the
- * widest scope and, where an order is asked for, between fences: stronger than asked for is right, too.
+ * Part of gmux_device.h: the compiler's own atomic functions (__nv_atomic_*), with an order and a
+ * scope. All are done at the widest scope and, where an order is asked for, between fences:
+ * stronger than asked for is right, too.
  */
 #ifndef GMUX_ATOMICS_H
 #define GMUX_ATOMICS_H
@@ -53,13 +54,13 @@ template <class T> GMUX_DEV void __nv_atomic_store(T *p, const T *v, int order, 
 {
     __nv_atomic_store_n(p, *v, order);
 }
-#define GMUX_FETCH(name, inner)                                                                                      \
-    template <class T, class V> GMUX_DEV T __nv_atomic_##name(T *p, V v, int order, GMUX_SCOPE)                      \
-    {                                                                                                                \
-        gmux_order(order);                                                                                           \
-        T old = inner(p, (T)v, __ATOMIC_RELAXED);                                                                    \
-        gmux_order(order);                                                                                           \
-        return old;                                                                                                  \
+#define GMUX_FETCH(name, inner)                                                                    \
+    template <class T, class V> GMUX_DEV T __nv_atomic_##name(T *p, V v, int order, GMUX_SCOPE)    \
+    {                                                                                              \
+        gmux_order(order);                                                                         \
+        T old = inner(p, (T)v, __ATOMIC_RELAXED);                                                  \
+        gmux_order(order);                                                                         \
+        return old;                                                                                \
     }
 GMUX_FETCH(fetch_add, __atomic_fetch_add)
 GMUX_FETCH(fetch_sub, __atomic_fetch_sub)
@@ -71,21 +72,24 @@ GMUX_FETCH(fetch_max, __atomic_fetch_max)
 GMUX_FETCH(exchange_n, __atomic_exchange_n)
 #undef GMUX_FETCH
 
-template <class T> GMUX_DEV void __nv_atomic_exchange(T *p, const T *v, T *result, int order, GMUX_SCOPE)
+template <class T>
+GMUX_DEV void __nv_atomic_exchange(T *p, const T *v, T *result, int order, GMUX_SCOPE)
 {
     *result = __nv_atomic_exchange_n(p, *v, order);
 }
 template <class T, class V>
-GMUX_DEV bool __nv_atomic_compare_exchange_n(T *p, T *expected, V v, bool, int success, int failure, GMUX_SCOPE)
+GMUX_DEV bool __nv_atomic_compare_exchange_n(T *p, T *expected, V v, bool, int success, int failure,
+                                             GMUX_SCOPE)
 {
     gmux_order(success);
-    bool done = __atomic_compare_exchange_n(p, expected, (T)v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    bool done =
+        __atomic_compare_exchange_n(p, expected, (T)v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     gmux_order(done ? success : failure);
     return done;
 }
 template <class T>
-GMUX_DEV bool __nv_atomic_compare_exchange(T *p, T *expected, const T *v, bool weak, int success, int failure,
-                                           GMUX_SCOPE)
+GMUX_DEV bool __nv_atomic_compare_exchange(T *p, T *expected, const T *v, bool weak, int success,
+                                           int failure, GMUX_SCOPE)
 {
     return __nv_atomic_compare_exchange_n(p, expected, *v, weak, success, failure);
 }

@@ -1,6 +1,6 @@
 /*
- * Part of cuda_runtime.h: what kernels may use. Built-in variables, mathematics and most intrinsics are headers that
- * clang has; here is what they expect to find, and what they leave to a toolkit.
+ * Part of cuda_runtime.h: what kernels may use. Built-in variables, mathematics and most intrinsics
+ * are headers that clang has; here is what they expect to find, and what they leave to a toolkit.
  */
 #ifndef GMUX_DEVICE_H
 #define GMUX_DEVICE_H
@@ -27,15 +27,16 @@ extern "C" {
 __device__ int vprintf(const char *, const char *);
 __device__ void free(void *) __attribute((nothrow));
 __device__ void *malloc(size_t) __attribute((nothrow)) __attribute__((malloc));
-__device__ void __assertfail(const char *message, const char *file, unsigned line, const char *function,
-                             size_t char_size);
+__device__ void __assertfail(const char *message, const char *file, unsigned line,
+                             const char *function, size_t char_size);
 __device__ static inline void __assert_fail(const char *message, const char *file, unsigned line,
                                             const char *function)
 {
     __assertfail(message, file, line, function, sizeof(char));
 }
 __device__ int printf(const char *, ...);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, struct CUstream_st *stream = 0);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0,
+                                     struct CUstream_st *stream = 0);
 }
 
 namespace std
@@ -88,16 +89,16 @@ __device__ inline __cuda_builtin_gridDim_t::operator uint3() const
 #ifdef __CUDA__
 typedef unsigned int cuuint32_t;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 9999
-#define GMUX_IS(name, where)                                                                                         \
-    GMUX_DEV unsigned int name(const void *p)                                                                        \
-    {                                                                                                                \
-        return __nvvm_isspacep_##where(p);                                                                           \
+#define GMUX_IS(name, where)                                                                       \
+    GMUX_DEV unsigned int name(const void *p)                                                      \
+    {                                                                                              \
+        return __nvvm_isspacep_##where(p);                                                         \
     }
 #else
-#define GMUX_IS(name, where)                                                                                         \
-    GMUX_DEV unsigned int name(const void *p)                                                                        \
-    {                                                                                                                \
-        return 0;                                                                                                    \
+#define GMUX_IS(name, where)                                                                       \
+    GMUX_DEV unsigned int name(const void *p)                                                      \
+    {                                                                                              \
+        return 0;                                                                                  \
     }
 #endif
 GMUX_IS(__isGlobal, global)
@@ -105,14 +106,14 @@ GMUX_IS(__isShared, shared)
 GMUX_IS(__isConstant, const)
 GMUX_IS(__isLocal, local)
 #undef GMUX_IS
-#define GMUX_CVTA(name, space)                                                                                       \
-    GMUX_DEV size_t __cvta_generic_to_##name(const void *p)                                                          \
-    {                                                                                                                \
-        return (size_t)(void __attribute__((address_space(space))) *)p;                                              \
-    }                                                                                                                \
-    GMUX_DEV void *__cvta_##name##_to_generic(size_t p)                                                              \
-    {                                                                                                                \
-        return (void *)(void __attribute__((address_space(space))) *)p;                                              \
+#define GMUX_CVTA(name, space)                                                                     \
+    GMUX_DEV size_t __cvta_generic_to_##name(const void *p)                                        \
+    {                                                                                              \
+        return (size_t)(void __attribute__((address_space(space))) *)p;                            \
+    }                                                                                              \
+    GMUX_DEV void *__cvta_##name##_to_generic(size_t p)                                            \
+    {                                                                                              \
+        return (void *)(void __attribute__((address_space(space))) *)p;                            \
     }
 GMUX_CVTA(global, 1)
 GMUX_CVTA(shared, 3)
@@ -127,18 +128,18 @@ GMUX_CVTA(local, 5)
 
 /* --- atomics: for the device, a block (_block), host and devices (_system) -------------------- */
 
-#define GMUX_ATOMIC2(name, type, as, inner)                                                                          \
-    GMUX_DEV type name(type *p, type v)                                                                              \
-    {                                                                                                                \
-        return (type)inner((as *)p, (as)v);                                                                          \
-    }                                                                                                                \
-    GMUX_DEV type name##_block(type *p, type v)                                                                      \
-    {                                                                                                                \
-        return (type)inner##_block((as *)p, (as)v);                                                                  \
-    }                                                                                                                \
-    GMUX_DEV type name##_system(type *p, type v)                                                                     \
-    {                                                                                                                \
-        return (type)inner##_system((as *)p, (as)v);                                                                 \
+#define GMUX_ATOMIC2(name, type, as, inner)                                                        \
+    GMUX_DEV type name(type *p, type v)                                                            \
+    {                                                                                              \
+        return (type)inner((as *)p, (as)v);                                                        \
+    }                                                                                              \
+    GMUX_DEV type name##_block(type *p, type v)                                                    \
+    {                                                                                              \
+        return (type)inner##_block((as *)p, (as)v);                                                \
+    }                                                                                              \
+    GMUX_DEV type name##_system(type *p, type v)                                                   \
+    {                                                                                              \
+        return (type)inner##_system((as *)p, (as)v);                                               \
     }
 GMUX_ATOMIC2(atomicAdd, int, int, __iAtomicAdd)
 GMUX_ATOMIC2(atomicAdd, unsigned int, unsigned int, __uAtomicAdd)
@@ -196,19 +197,19 @@ GMUX_DEV unsigned int atomicSub_system(unsigned int *p, unsigned int v)
 }
 
 /* A compare and swap of the size, at any scope: what is stronger than asked for is right, too. */
-#define GMUX_CAS(suffix, bits, type, letter, scope)                                                                  \
-    GMUX_DEV type atomicCAS##suffix(type *p, type compare, type value)                                               \
-    {                                                                                                                \
-        unsigned bits c, v, old;                                                                                     \
-        __builtin_memcpy(&c, &compare, sizeof(c));                                                                   \
-        __builtin_memcpy(&v, &value, sizeof(v));                                                                     \
-        asm volatile("atom" scope ".cas.b" #letter " %0, [%1], %2, %3;"                                              \
-                     : GMUX_OUT_##letter(old)                                                                        \
-                     : "l"(p), GMUX_IN_##letter(c), GMUX_IN_##letter(v)                                              \
-                     : "memory");                                                                                    \
-        type r;                                                                                                      \
-        __builtin_memcpy(&r, &old, sizeof(r));                                                                       \
-        return r;                                                                                                    \
+#define GMUX_CAS(suffix, bits, type, letter, scope)                                                \
+    GMUX_DEV type atomicCAS##suffix(type *p, type compare, type value)                             \
+    {                                                                                              \
+        unsigned bits c, v, old;                                                                   \
+        __builtin_memcpy(&c, &compare, sizeof(c));                                                 \
+        __builtin_memcpy(&v, &value, sizeof(v));                                                   \
+        asm volatile("atom" scope ".cas.b" #letter " %0, [%1], %2, %3;"                            \
+                     : GMUX_OUT_##letter(old)                                                      \
+                     : "l"(p), GMUX_IN_##letter(c), GMUX_IN_##letter(v)                            \
+                     : "memory");                                                                  \
+        type r;                                                                                    \
+        __builtin_memcpy(&r, &old, sizeof(r));                                                     \
+        return r;                                                                                  \
     }
 #define GMUX_OUT_16(x) "=h"(x)
 #define GMUX_IN_16(x)  "h"(x)
@@ -216,9 +217,9 @@ GMUX_DEV unsigned int atomicSub_system(unsigned int *p, unsigned int v)
 #define GMUX_IN_32(x)  "r"(x)
 #define GMUX_OUT_64(x) "=l"(x)
 #define GMUX_IN_64(x)  "l"(x)
-#define GMUX_CAS_SCOPES(bits, type, letter)                                                                          \
-    GMUX_CAS(, bits, type, letter, "")                                                                               \
-    GMUX_CAS(_block, bits, type, letter, ".cta")                                                                     \
+#define GMUX_CAS_SCOPES(bits, type, letter)                                                        \
+    GMUX_CAS(, bits, type, letter, "")                                                             \
+    GMUX_CAS(_block, bits, type, letter, ".cta")                                                   \
     GMUX_CAS(_system, bits, type, letter, ".sys")
 GMUX_CAS_SCOPES(short, unsigned short, 16)
 GMUX_CAS_SCOPES(int, int, 32)
@@ -230,18 +231,18 @@ GMUX_CAS_SCOPES(long long, unsigned long long, 64)
 /* --- other intrinsics ------------------------------------------------------------------------- */
 
 #if __CUDA_ARCH__ >= 700
-#define GMUX_MATCH(type, bits, as)                                                                                   \
-    GMUX_DEV unsigned int __match_any_sync(unsigned int mask, type v)                                                \
-    {                                                                                                                \
-        as b;                                                                                                        \
-        __builtin_memcpy(&b, &v, sizeof(b));                                                                         \
-        return (unsigned int)__match##bits##_any_sync(mask, b);                                                      \
-    }                                                                                                                \
-    GMUX_DEV unsigned int __match_all_sync(unsigned int mask, type v, int *all)                                      \
-    {                                                                                                                \
-        as b;                                                                                                        \
-        __builtin_memcpy(&b, &v, sizeof(b));                                                                         \
-        return (unsigned int)__match##bits##_all_sync(mask, b, all);                                                 \
+#define GMUX_MATCH(type, bits, as)                                                                 \
+    GMUX_DEV unsigned int __match_any_sync(unsigned int mask, type v)                              \
+    {                                                                                              \
+        as b;                                                                                      \
+        __builtin_memcpy(&b, &v, sizeof(b));                                                       \
+        return (unsigned int)__match##bits##_any_sync(mask, b);                                    \
+    }                                                                                              \
+    GMUX_DEV unsigned int __match_all_sync(unsigned int mask, type v, int *all)                    \
+    {                                                                                              \
+        as b;                                                                                      \
+        __builtin_memcpy(&b, &v, sizeof(b));                                                       \
+        return (unsigned int)__match##bits##_all_sync(mask, b, all);                               \
     }
 GMUX_MATCH(int, 32, unsigned int)
 GMUX_MATCH(unsigned int, 32, unsigned int)
@@ -271,15 +272,15 @@ GMUX_DEV void __nanosleep(unsigned int ns)
     asm volatile("nanosleep.u32 %0;" ::"r"(ns));
 }
 /* Hints on caches, as loads and stores. */
-#define GMUX_LOAD(name)                                                                                              \
-    template <class T> GMUX_DEV T name(const T *p)                                                                   \
-    {                                                                                                                \
-        return *p;                                                                                                   \
+#define GMUX_LOAD(name)                                                                            \
+    template <class T> GMUX_DEV T name(const T *p)                                                 \
+    {                                                                                              \
+        return *p;                                                                                 \
     }
-#define GMUX_STORE(name)                                                                                             \
-    template <class T> GMUX_DEV void name(T *p, T v)                                                                 \
-    {                                                                                                                \
-        *p = v;                                                                                                      \
+#define GMUX_STORE(name)                                                                           \
+    template <class T> GMUX_DEV void name(T *p, T v)                                               \
+    {                                                                                              \
+        *p = v;                                                                                    \
     }
 GMUX_LOAD(__ldca)
 GMUX_LOAD(__ldcs)

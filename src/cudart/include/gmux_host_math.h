@@ -76,14 +76,14 @@ GMUX_BOTH double max(double a, double b)
 {
     return __builtin_fmax(a, b);
 }
-#define GMUX_MINMAX(type)                                                                                            \
-    GMUX_BOTH type min(type a, type b)                                                                               \
-    {                                                                                                                \
-        return b < a ? b : a;                                                                                        \
-    }                                                                                                                \
-    GMUX_BOTH type max(type a, type b)                                                                               \
-    {                                                                                                                \
-        return a < b ? b : a;                                                                                        \
+#define GMUX_MINMAX(type)                                                                          \
+    GMUX_BOTH type min(type a, type b)                                                             \
+    {                                                                                              \
+        return b < a ? b : a;                                                                      \
+    }                                                                                              \
+    GMUX_BOTH type max(type a, type b)                                                             \
+    {                                                                                              \
+        return a < b ? b : a;                                                                      \
     }
 GMUX_MINMAX(unsigned int)
 GMUX_MINMAX(long)
@@ -92,14 +92,14 @@ GMUX_MINMAX(long long)
 GMUX_MINMAX(unsigned long long)
 #undef GMUX_MINMAX
 /* Of mixed types, as C++ would convert them. */
-#define GMUX_MIXED(result, a_type, b_type)                                                                           \
-    GMUX_BOTH result min(a_type a, b_type b)                                                                         \
-    {                                                                                                                \
-        return min((result)a, (result)b);                                                                            \
-    }                                                                                                                \
-    GMUX_BOTH result max(a_type a, b_type b)                                                                         \
-    {                                                                                                                \
-        return max((result)a, (result)b);                                                                            \
+#define GMUX_MIXED(result, a_type, b_type)                                                         \
+    GMUX_BOTH result min(a_type a, b_type b)                                                       \
+    {                                                                                              \
+        return min((result)a, (result)b);                                                          \
+    }                                                                                              \
+    GMUX_BOTH result max(a_type a, b_type b)                                                       \
+    {                                                                                              \
+        return max((result)a, (result)b);                                                          \
     }
 GMUX_MIXED(unsigned int, int, unsigned int)
 GMUX_MIXED(unsigned int, unsigned int, int)

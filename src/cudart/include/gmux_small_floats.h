@@ -1,6 +1,7 @@
 /*
- * Part of cuda_fp16.h and cuda_bf16.h: what both types of numbers of 16 bits have. Arithmetic is float's, rounded to nearest,
- * ties to even: of two such numbers sum, difference, product and quotient are then rounded as the type's own would be.
+ * Part of cuda_fp16.h and cuda_bf16.h: what both types of numbers of 16 bits have. Arithmetic is
+ * float's, rounded to nearest, ties to even: of two such numbers sum, difference, product and
+ * quotient are then rounded as the type's own would be.
  */
 #ifndef GMUX_SMALL_FLOATS_H
 #define GMUX_SMALL_FLOATS_H
@@ -34,7 +35,8 @@ GMUX_HD unsigned short gmux_float_to_half(float f)
     if (m >= 0x477ff000u) /* rounds to 2^16 or more */
         return (unsigned short)(sign | 0x7c00u);
     if (m < 0x38800000u) /* below the normal ones: as a multiple of 2^-24 */
-        return (unsigned short)(sign | (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * 0x1p24f));
+        return (unsigned short)(sign |
+                                (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * 0x1p24f));
     return (unsigned short)(sign | ((m - 0x38000000u + 0xfffu + (m >> 13 & 1)) >> 13));
 #endif
 }
@@ -51,7 +53,8 @@ GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
         return 0x7fff;
     return (unsigned short)((b + 0x7fffu + (b >> 16 & 1)) >> 16);
 }
-/* The last bit is set if anything was lost ("round to odd"): a further rounding is then as if it were the only one. */
+/* The last bit is set if anything was lost ("round to odd"): a further rounding is then as if it
+ * were the only one. */
 GMUX_HD float gmux_double_to_odd_float(double d)
 {
     float f = (float)d;
@@ -61,8 +64,8 @@ GMUX_HD float gmux_double_to_odd_float(double d)
     return __builtin_bit_cast(float, (b - (__builtin_fabs((double)f) > __builtin_fabs(d))) | 1);
 }
 
-/* A number without a fraction as an integer, at its type's limits where it has no such value; of what is none, 0, and the top
- * bit of a long one. */
+/* A number without a fraction as an integer, at its type's limits where it has no such value; of
+ * what is none, 0, and the top bit of a long one. */
 template <class I> GMUX_HD I gmux_to_integer(float f)
 {
     const int bits = 8 * (int)sizeof(I);
@@ -81,7 +84,8 @@ template <class I> GMUX_HD I gmux_to_integer(float f)
 template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 {
     bool negative = i < (I)0;
-    unsigned long long m = negative ? 0ull - (unsigned long long)i : (unsigned long long)i, lost = 0;
+    unsigned long long m = negative ? 0ull - (unsigned long long)i : (unsigned long long)i,
+                       lost = 0;
     int shift = 0;
     while (m >> 24) {
         lost |= m & 1;
@@ -94,466 +98,468 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 #undef GMUX_HD
 
 #define GMUX_M __host__ __device__ __inline__
-#define GMUX_SMALL_FLOAT(T, RAW, TO, FROM)                                                                           \
-    struct T {                                                                                                       \
-        unsigned short bits;                                                                                         \
-        T() = default;                                                                                               \
-        GMUX_M T(RAW r) : bits(r.x)                                                                                  \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(float f) : bits(FROM(f))                                                                            \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(double f) : bits(FROM(gmux_double_to_odd_float(f)))                                                 \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(int f) : T(gmux_from_integer<T>(f))                                                                 \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(unsigned int f) : T(gmux_from_integer<T>(f))                                                        \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(long f) : T(gmux_from_integer<T>(f))                                                                \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(unsigned long f) : T(gmux_from_integer<T>(f))                                                       \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(long long f) : T(gmux_from_integer<T>(f))                                                           \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M T(unsigned long long f) : T(gmux_from_integer<T>(f))                                                  \
-        {                                                                                                            \
-        }                                                                                                            \
-        GMUX_M operator float() const                                                                                \
-        {                                                                                                            \
-            return TO(bits);                                                                                         \
-        }                                                                                                            \
-        GMUX_M operator RAW() const                                                                                  \
-        {                                                                                                            \
-            return RAW { bits };                                                                                     \
-        }                                                                                                            \
-        GMUX_M T &operator+=(T o)                                                                                    \
-        {                                                                                                            \
-            return *this = T((float)*this + (float)o);                                                               \
-        }                                                                                                            \
-        GMUX_M T &operator-=(T o)                                                                                    \
-        {                                                                                                            \
-            return *this = T((float)*this - (float)o);                                                               \
-        }                                                                                                            \
-        GMUX_M T &operator*=(T o)                                                                                    \
-        {                                                                                                            \
-            return *this = T((float)*this * (float)o);                                                               \
-        }                                                                                                            \
-        GMUX_M T &operator/=(T o)                                                                                    \
-        {                                                                                                            \
-            return *this = T((float)*this / (float)o);                                                               \
-        }                                                                                                            \
-    } __attribute__((aligned(2)));                                                                                   \
-    GMUX_M T operator+(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return T((float)a + (float)b);                                                                               \
-    }                                                                                                                \
-    GMUX_M T operator-(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return T((float)a - (float)b);                                                                               \
-    }                                                                                                                \
-    GMUX_M T operator*(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return T((float)a * (float)b);                                                                               \
-    }                                                                                                                \
-    GMUX_M T operator/(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return T((float)a / (float)b);                                                                               \
-    }                                                                                                                \
-    GMUX_M T operator-(T a)                                                                                          \
-    {                                                                                                                \
-        return T(-(float)a);                                                                                         \
-    }                                                                                                                \
-    GMUX_M bool operator==(T a, T b)                                                                                 \
-    {                                                                                                                \
-        return (float)a == (float)b;                                                                                 \
-    }                                                                                                                \
-    GMUX_M bool operator!=(T a, T b)                                                                                 \
-    {                                                                                                                \
-        return (float)a != (float)b;                                                                                 \
-    }                                                                                                                \
-    GMUX_M bool operator<(T a, T b)                                                                                  \
-    {                                                                                                                \
-        return (float)a < (float)b;                                                                                  \
-    }                                                                                                                \
-    GMUX_M bool operator<=(T a, T b)                                                                                 \
-    {                                                                                                                \
-        return (float)a <= (float)b;                                                                                 \
-    }                                                                                                                \
-    GMUX_M bool operator>(T a, T b)                                                                                  \
-    {                                                                                                                \
-        return (float)a > (float)b;                                                                                  \
-    }                                                                                                                \
-    GMUX_M bool operator>=(T a, T b)                                                                                 \
-    {                                                                                                                \
-        return (float)a >= (float)b;                                                                                 \
+#define GMUX_SMALL_FLOAT(T, RAW, TO, FROM)                                                         \
+    struct T {                                                                                     \
+        unsigned short bits;                                                                       \
+        T() = default;                                                                             \
+        GMUX_M T(RAW r) : bits(r.x)                                                                \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(float f) : bits(FROM(f))                                                          \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(double f) : bits(FROM(gmux_double_to_odd_float(f)))                               \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(int f) : T(gmux_from_integer<T>(f))                                               \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(unsigned int f) : T(gmux_from_integer<T>(f))                                      \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(long f) : T(gmux_from_integer<T>(f))                                              \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(unsigned long f) : T(gmux_from_integer<T>(f))                                     \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(long long f) : T(gmux_from_integer<T>(f))                                         \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M T(unsigned long long f) : T(gmux_from_integer<T>(f))                                \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M operator float() const                                                              \
+        {                                                                                          \
+            return TO(bits);                                                                       \
+        }                                                                                          \
+        GMUX_M operator RAW() const                                                                \
+        {                                                                                          \
+            return RAW { bits };                                                                   \
+        }                                                                                          \
+        GMUX_M T &operator+=(T o)                                                                  \
+        {                                                                                          \
+            return *this = T((float)*this + (float)o);                                             \
+        }                                                                                          \
+        GMUX_M T &operator-=(T o)                                                                  \
+        {                                                                                          \
+            return *this = T((float)*this - (float)o);                                             \
+        }                                                                                          \
+        GMUX_M T &operator*=(T o)                                                                  \
+        {                                                                                          \
+            return *this = T((float)*this * (float)o);                                             \
+        }                                                                                          \
+        GMUX_M T &operator/=(T o)                                                                  \
+        {                                                                                          \
+            return *this = T((float)*this / (float)o);                                             \
+        }                                                                                          \
+    } __attribute__((aligned(2)));                                                                 \
+    GMUX_M T operator+(T a, T b)                                                                   \
+    {                                                                                              \
+        return T((float)a + (float)b);                                                             \
+    }                                                                                              \
+    GMUX_M T operator-(T a, T b)                                                                   \
+    {                                                                                              \
+        return T((float)a - (float)b);                                                             \
+    }                                                                                              \
+    GMUX_M T operator*(T a, T b)                                                                   \
+    {                                                                                              \
+        return T((float)a * (float)b);                                                             \
+    }                                                                                              \
+    GMUX_M T operator/(T a, T b)                                                                   \
+    {                                                                                              \
+        return T((float)a / (float)b);                                                             \
+    }                                                                                              \
+    GMUX_M T operator-(T a)                                                                        \
+    {                                                                                              \
+        return T(-(float)a);                                                                       \
+    }                                                                                              \
+    GMUX_M bool operator==(T a, T b)                                                               \
+    {                                                                                              \
+        return (float)a == (float)b;                                                               \
+    }                                                                                              \
+    GMUX_M bool operator!=(T a, T b)                                                               \
+    {                                                                                              \
+        return (float)a != (float)b;                                                               \
+    }                                                                                              \
+    GMUX_M bool operator<(T a, T b)                                                                \
+    {                                                                                              \
+        return (float)a < (float)b;                                                                \
+    }                                                                                              \
+    GMUX_M bool operator<=(T a, T b)                                                               \
+    {                                                                                              \
+        return (float)a <= (float)b;                                                               \
+    }                                                                                              \
+    GMUX_M bool operator>(T a, T b)                                                                \
+    {                                                                                              \
+        return (float)a > (float)b;                                                                \
+    }                                                                                              \
+    GMUX_M bool operator>=(T a, T b)                                                               \
+    {                                                                                              \
+        return (float)a >= (float)b;                                                               \
     }
 
-#define GMUX_SMALL_VECTOR(V, T, RAW)                                                                                 \
-    struct V {                                                                                                       \
-        T x, y;                                                                                                      \
-        V() = default;                                                                                               \
-        GMUX_M V(T a, T b) : x(a), y(b)                                                                              \
-        {                                                                                                            \
-        }                                                                                                            \
-    } __attribute__((aligned(4)));                                                                                   \
-    GMUX_M V operator+(V a, V b)                                                                                     \
-    {                                                                                                                \
-        return V(a.x + b.x, a.y + b.y);                                                                              \
-    }                                                                                                                \
-    GMUX_M V operator-(V a, V b)                                                                                     \
-    {                                                                                                                \
-        return V(a.x - b.x, a.y - b.y);                                                                              \
-    }                                                                                                                \
-    GMUX_M V operator*(V a, V b)                                                                                     \
-    {                                                                                                                \
-        return V(a.x * b.x, a.y * b.y);                                                                              \
-    }                                                                                                                \
-    GMUX_M V operator/(V a, V b)                                                                                     \
-    {                                                                                                                \
-        return V(a.x / b.x, a.y / b.y);                                                                              \
-    }                                                                                                                \
-    GMUX_M V operator-(V a)                                                                                          \
-    {                                                                                                                \
-        return V(-a.x, -a.y);                                                                                        \
-    }                                                                                                                \
-    GMUX_M V &operator+=(V &a, V b)                                                                                  \
-    {                                                                                                                \
-        return a = a + b;                                                                                            \
-    }                                                                                                                \
-    GMUX_M V &operator-=(V &a, V b)                                                                                  \
-    {                                                                                                                \
-        return a = a - b;                                                                                            \
-    }                                                                                                                \
-    GMUX_M V &operator*=(V &a, V b)                                                                                  \
-    {                                                                                                                \
-        return a = a * b;                                                                                            \
+#define GMUX_SMALL_VECTOR(V, T, RAW)                                                               \
+    struct V {                                                                                     \
+        T x, y;                                                                                    \
+        V() = default;                                                                             \
+        GMUX_M V(T a, T b) : x(a), y(b)                                                            \
+        {                                                                                          \
+        }                                                                                          \
+    } __attribute__((aligned(4)));                                                                 \
+    GMUX_M V operator+(V a, V b)                                                                   \
+    {                                                                                              \
+        return V(a.x + b.x, a.y + b.y);                                                            \
+    }                                                                                              \
+    GMUX_M V operator-(V a, V b)                                                                   \
+    {                                                                                              \
+        return V(a.x - b.x, a.y - b.y);                                                            \
+    }                                                                                              \
+    GMUX_M V operator*(V a, V b)                                                                   \
+    {                                                                                              \
+        return V(a.x * b.x, a.y * b.y);                                                            \
+    }                                                                                              \
+    GMUX_M V operator/(V a, V b)                                                                   \
+    {                                                                                              \
+        return V(a.x / b.x, a.y / b.y);                                                            \
+    }                                                                                              \
+    GMUX_M V operator-(V a)                                                                        \
+    {                                                                                              \
+        return V(-a.x, -a.y);                                                                      \
+    }                                                                                              \
+    GMUX_M V &operator+=(V &a, V b)                                                                \
+    {                                                                                              \
+        return a = a + b;                                                                          \
+    }                                                                                              \
+    GMUX_M V &operator-=(V &a, V b)                                                                \
+    {                                                                                              \
+        return a = a - b;                                                                          \
+    }                                                                                              \
+    GMUX_M V &operator*=(V &a, V b)                                                                \
+    {                                                                                              \
+        return a = a * b;                                                                          \
     }
 
-#define GMUX_SMALL_INTEGER(T, N, name, I)                                                                            \
-    GMUX_HD T __##name##2##N##_rn(I i)                                                                               \
-    {                                                                                                                \
-        return gmux_from_integer<T>(i);                                                                              \
-    }                                                                                                                \
-    GMUX_HD I __##N##2##name##_rn(T h)                                                                               \
-    {                                                                                                                \
-        return gmux_to_integer<I>(__builtin_rintf((float)h));                                                        \
-    }                                                                                                                \
-    GMUX_HD I __##N##2##name##_rz(T h)                                                                               \
-    {                                                                                                                \
-        return gmux_to_integer<I>(__builtin_truncf((float)h));                                                       \
-    }                                                                                                                \
-    GMUX_HD I __##N##2##name##_ru(T h)                                                                               \
-    {                                                                                                                \
-        return gmux_to_integer<I>(__builtin_ceilf((float)h));                                                        \
-    }                                                                                                                \
-    GMUX_HD I __##N##2##name##_rd(T h)                                                                               \
-    {                                                                                                                \
-        return gmux_to_integer<I>(__builtin_floorf((float)h));                                                       \
+#define GMUX_SMALL_INTEGER(T, N, name, I)                                                          \
+    GMUX_HD T __##name##2##N##_rn(I i)                                                             \
+    {                                                                                              \
+        return gmux_from_integer<T>(i);                                                            \
+    }                                                                                              \
+    GMUX_HD I __##N##2##name##_rn(T h)                                                             \
+    {                                                                                              \
+        return gmux_to_integer<I>(__builtin_rintf((float)h));                                      \
+    }                                                                                              \
+    GMUX_HD I __##N##2##name##_rz(T h)                                                             \
+    {                                                                                              \
+        return gmux_to_integer<I>(__builtin_truncf((float)h));                                     \
+    }                                                                                              \
+    GMUX_HD I __##N##2##name##_ru(T h)                                                             \
+    {                                                                                              \
+        return gmux_to_integer<I>(__builtin_ceilf((float)h));                                      \
+    }                                                                                              \
+    GMUX_HD I __##N##2##name##_rd(T h)                                                             \
+    {                                                                                              \
+        return gmux_to_integer<I>(__builtin_floorf((float)h));                                     \
     }
 
 /* N is what the type is called within the names of functions. */
-#define GMUX_SMALL_CONVERSIONS(T, V, RAW, N)                                                                         \
-    GMUX_HD float __##N##2float(T h)                                                                                 \
-    {                                                                                                                \
-        return (float)h;                                                                                             \
-    }                                                                                                                \
-    GMUX_HD T __float2##N(float f)                                                                                   \
-    {                                                                                                                \
-        return T(f);                                                                                                 \
-    }                                                                                                                \
-    GMUX_HD T __float2##N##_rn(float f)                                                                              \
-    {                                                                                                                \
-        return T(f);                                                                                                 \
-    }                                                                                                                \
-    GMUX_HD T __double2##N(double d)                                                                                 \
-    {                                                                                                                \
-        return T(d);                                                                                                 \
-    }                                                                                                                \
-    GMUX_HD float2 __##N##22float2(V h)                                                                              \
-    {                                                                                                                \
-        return make_float2((float)h.x, (float)h.y);                                                                  \
-    }                                                                                                                \
-    GMUX_HD V __float22##N##2_rn(float2 f)                                                                           \
-    {                                                                                                                \
-        return V(T(f.x), T(f.y));                                                                                    \
-    }                                                                                                                \
-    GMUX_HD V __floats2##N##2_rn(float a, float b)                                                                   \
-    {                                                                                                                \
-        return V(T(a), T(b));                                                                                        \
-    }                                                                                                                \
-    GMUX_HD V __float2##N##2_rn(float a)                                                                             \
-    {                                                                                                                \
-        return V(T(a), T(a));                                                                                        \
-    }                                                                                                                \
-    GMUX_HD V __##N##2##N##2(T a)                                                                                    \
-    {                                                                                                                \
-        return V(a, a);                                                                                              \
-    }                                                                                                                \
-    GMUX_HD V __halves2##N##2(T a, T b)                                                                              \
-    {                                                                                                                \
-        return V(a, b);                                                                                              \
-    }                                                                                                                \
-    GMUX_HD V make_##N##2(T a, T b)                                                                                  \
-    {                                                                                                                \
-        return V(a, b);                                                                                              \
-    }                                                                                                                \
-    GMUX_HD T __low2##N(V h)                                                                                         \
-    {                                                                                                                \
-        return h.x;                                                                                                  \
-    }                                                                                                                \
-    GMUX_HD T __high2##N(V h)                                                                                        \
-    {                                                                                                                \
-        return h.y;                                                                                                  \
-    }                                                                                                                \
-    GMUX_HD V __low2##N##2(V h)                                                                                      \
-    {                                                                                                                \
-        return V(h.x, h.x);                                                                                          \
-    }                                                                                                                \
-    GMUX_HD V __high2##N##2(V h)                                                                                     \
-    {                                                                                                                \
-        return V(h.y, h.y);                                                                                          \
-    }                                                                                                                \
-    GMUX_HD V __lows2##N##2(V a, V b)                                                                                \
-    {                                                                                                                \
-        return V(a.x, b.x);                                                                                          \
-    }                                                                                                                \
-    GMUX_HD V __highs2##N##2(V a, V b)                                                                               \
-    {                                                                                                                \
-        return V(a.y, b.y);                                                                                          \
-    }                                                                                                                \
-    GMUX_HD unsigned short __##N##_as_ushort(T h)                                                                    \
-    {                                                                                                                \
-        return h.bits;                                                                                               \
-    }                                                                                                                \
-    GMUX_HD short __##N##_as_short(T h)                                                                              \
-    {                                                                                                                \
-        return (short)h.bits;                                                                                        \
-    }                                                                                                                \
-    GMUX_HD T __ushort_as_##N(unsigned short x)                                                                      \
-    {                                                                                                                \
-        return T(RAW { x });                                                                                         \
-    }                                                                                                                \
-    GMUX_HD T __short_as_##N(short x)                                                                                \
-    {                                                                                                                \
-        return T(RAW { (unsigned short)x });                                                                         \
-    }                                                                                                                \
-    GMUX_SMALL_INTEGER(T, N, int, int)                                                                               \
-    GMUX_SMALL_INTEGER(T, N, uint, unsigned int)                                                                     \
-    GMUX_SMALL_INTEGER(T, N, short, short)                                                                           \
-    GMUX_SMALL_INTEGER(T, N, ushort, unsigned short)                                                                 \
-    GMUX_SMALL_INTEGER(T, N, ll, long long)                                                                          \
+#define GMUX_SMALL_CONVERSIONS(T, V, RAW, N)                                                       \
+    GMUX_HD float __##N##2float(T h)                                                               \
+    {                                                                                              \
+        return (float)h;                                                                           \
+    }                                                                                              \
+    GMUX_HD T __float2##N(float f)                                                                 \
+    {                                                                                              \
+        return T(f);                                                                               \
+    }                                                                                              \
+    GMUX_HD T __float2##N##_rn(float f)                                                            \
+    {                                                                                              \
+        return T(f);                                                                               \
+    }                                                                                              \
+    GMUX_HD T __double2##N(double d)                                                               \
+    {                                                                                              \
+        return T(d);                                                                               \
+    }                                                                                              \
+    GMUX_HD float2 __##N##22float2(V h)                                                            \
+    {                                                                                              \
+        return make_float2((float)h.x, (float)h.y);                                                \
+    }                                                                                              \
+    GMUX_HD V __float22##N##2_rn(float2 f)                                                         \
+    {                                                                                              \
+        return V(T(f.x), T(f.y));                                                                  \
+    }                                                                                              \
+    GMUX_HD V __floats2##N##2_rn(float a, float b)                                                 \
+    {                                                                                              \
+        return V(T(a), T(b));                                                                      \
+    }                                                                                              \
+    GMUX_HD V __float2##N##2_rn(float a)                                                           \
+    {                                                                                              \
+        return V(T(a), T(a));                                                                      \
+    }                                                                                              \
+    GMUX_HD V __##N##2##N##2(T a)                                                                  \
+    {                                                                                              \
+        return V(a, a);                                                                            \
+    }                                                                                              \
+    GMUX_HD V __halves2##N##2(T a, T b)                                                            \
+    {                                                                                              \
+        return V(a, b);                                                                            \
+    }                                                                                              \
+    GMUX_HD V make_##N##2(T a, T b)                                                                \
+    {                                                                                              \
+        return V(a, b);                                                                            \
+    }                                                                                              \
+    GMUX_HD T __low2##N(V h)                                                                       \
+    {                                                                                              \
+        return h.x;                                                                                \
+    }                                                                                              \
+    GMUX_HD T __high2##N(V h)                                                                      \
+    {                                                                                              \
+        return h.y;                                                                                \
+    }                                                                                              \
+    GMUX_HD V __low2##N##2(V h)                                                                    \
+    {                                                                                              \
+        return V(h.x, h.x);                                                                        \
+    }                                                                                              \
+    GMUX_HD V __high2##N##2(V h)                                                                   \
+    {                                                                                              \
+        return V(h.y, h.y);                                                                        \
+    }                                                                                              \
+    GMUX_HD V __lows2##N##2(V a, V b)                                                              \
+    {                                                                                              \
+        return V(a.x, b.x);                                                                        \
+    }                                                                                              \
+    GMUX_HD V __highs2##N##2(V a, V b)                                                             \
+    {                                                                                              \
+        return V(a.y, b.y);                                                                        \
+    }                                                                                              \
+    GMUX_HD unsigned short __##N##_as_ushort(T h)                                                  \
+    {                                                                                              \
+        return h.bits;                                                                             \
+    }                                                                                              \
+    GMUX_HD short __##N##_as_short(T h)                                                            \
+    {                                                                                              \
+        return (short)h.bits;                                                                      \
+    }                                                                                              \
+    GMUX_HD T __ushort_as_##N(unsigned short x)                                                    \
+    {                                                                                              \
+        return T(RAW { x });                                                                       \
+    }                                                                                              \
+    GMUX_HD T __short_as_##N(short x)                                                              \
+    {                                                                                              \
+        return T(RAW { (unsigned short)x });                                                       \
+    }                                                                                              \
+    GMUX_SMALL_INTEGER(T, N, int, int)                                                             \
+    GMUX_SMALL_INTEGER(T, N, uint, unsigned int)                                                   \
+    GMUX_SMALL_INTEGER(T, N, short, short)                                                         \
+    GMUX_SMALL_INTEGER(T, N, ushort, unsigned short)                                               \
+    GMUX_SMALL_INTEGER(T, N, ll, long long)                                                        \
     GMUX_SMALL_INTEGER(T, N, ull, unsigned long long)
 
-#define GMUX_SMALL_FUNCTIONS(T, V)                                                                                   \
-    GMUX_HD T __hadd(T a, T b)                                                                                       \
-    {                                                                                                                \
-        return a + b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD T __hsub(T a, T b)                                                                                       \
-    {                                                                                                                \
-        return a - b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD T __hmul(T a, T b)                                                                                       \
-    {                                                                                                                \
-        return a * b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD T __hdiv(T a, T b)                                                                                       \
-    {                                                                                                                \
-        return a / b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD T __hneg(T a)                                                                                            \
-    {                                                                                                                \
-        return -a;                                                                                                   \
-    }                                                                                                                \
-    GMUX_HD T __habs(T a)                                                                                            \
-    {                                                                                                                \
-        return T(__builtin_fabsf((float)a));                                                                         \
-    }                                                                                                                \
-    GMUX_HD T __hfma(T a, T b, T c)                                                                                  \
-    {                                                                                                                \
-        return T(__builtin_fmaf((float)a, (float)b, (float)c));                                                      \
-    }                                                                                                                \
-    GMUX_HD T __hmax(T a, T b)                                                                                       \
-    {                                                                                                                \
-        return T(__builtin_fmaxf((float)a, (float)b));                                                               \
-    }                                                                                                                \
-    GMUX_HD T __hmin(T a, T b)                                                                                       \
-    {                                                                                                                \
-        return T(__builtin_fminf((float)a, (float)b));                                                               \
-    }                                                                                                                \
-    GMUX_HD bool __heq(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return a == b;                                                                                               \
-    }                                                                                                                \
-    GMUX_HD bool __hne(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return a != b;                                                                                               \
-    }                                                                                                                \
-    GMUX_HD bool __hlt(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return a < b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD bool __hle(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return a <= b;                                                                                               \
-    }                                                                                                                \
-    GMUX_HD bool __hgt(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return a > b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD bool __hge(T a, T b)                                                                                     \
-    {                                                                                                                \
-        return a >= b;                                                                                               \
-    }                                                                                                                \
-    GMUX_HD bool __hisnan(T a)                                                                                       \
-    {                                                                                                                \
-        return a != a;                                                                                               \
-    }                                                                                                                \
-    GMUX_HD V __hadd2(V a, V b)                                                                                      \
-    {                                                                                                                \
-        return a + b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD V __hsub2(V a, V b)                                                                                      \
-    {                                                                                                                \
-        return a - b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD V __hmul2(V a, V b)                                                                                      \
-    {                                                                                                                \
-        return a * b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD V __h2div(V a, V b)                                                                                      \
-    {                                                                                                                \
-        return a / b;                                                                                                \
-    }                                                                                                                \
-    GMUX_HD V __hneg2(V a)                                                                                           \
-    {                                                                                                                \
-        return -a;                                                                                                   \
-    }                                                                                                                \
-    GMUX_HD V __hfma2(V a, V b, V c)                                                                                 \
-    {                                                                                                                \
-        return V(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));                                                      \
-    }                                                                                                                \
-    GMUX_HD V __hmax2(V a, V b)                                                                                      \
-    {                                                                                                                \
-        return V(__hmax(a.x, b.x), __hmax(a.y, b.y));                                                                \
-    }                                                                                                                \
-    GMUX_HD V __hmin2(V a, V b)                                                                                      \
-    {                                                                                                                \
-        return V(__hmin(a.x, b.x), __hmin(a.y, b.y));                                                                \
-    }                                                                                                                \
-    GMUX_HD V __heq2(V a, V b)                                                                                       \
-    {                                                                                                                \
-        return V(a.x == b.x ? 1.0f : 0.0f, a.y == b.y ? 1.0f : 0.0f);                                                \
-    }                                                                                                                \
-    GMUX_HD bool __hbeq2(V a, V b)                                                                                   \
-    {                                                                                                                \
-        return a.x == b.x && a.y == b.y;                                                                             \
-    }                                                                                                                \
-    GMUX_HD V __hne2(V a, V b)                                                                                       \
-    {                                                                                                                \
-        return V(a.x != b.x ? 1.0f : 0.0f, a.y != b.y ? 1.0f : 0.0f);                                                \
-    }                                                                                                                \
-    GMUX_HD bool __hbne2(V a, V b)                                                                                   \
-    {                                                                                                                \
-        return a.x != b.x && a.y != b.y;                                                                             \
-    }                                                                                                                \
-    GMUX_HD V __hlt2(V a, V b)                                                                                       \
-    {                                                                                                                \
-        return V(a.x < b.x ? 1.0f : 0.0f, a.y < b.y ? 1.0f : 0.0f);                                                  \
-    }                                                                                                                \
-    GMUX_HD bool __hblt2(V a, V b)                                                                                   \
-    {                                                                                                                \
-        return a.x < b.x && a.y < b.y;                                                                               \
-    }                                                                                                                \
-    GMUX_HD V __hle2(V a, V b)                                                                                       \
-    {                                                                                                                \
-        return V(a.x <= b.x ? 1.0f : 0.0f, a.y <= b.y ? 1.0f : 0.0f);                                                \
-    }                                                                                                                \
-    GMUX_HD bool __hble2(V a, V b)                                                                                   \
-    {                                                                                                                \
-        return a.x <= b.x && a.y <= b.y;                                                                             \
-    }                                                                                                                \
-    GMUX_HD V __hgt2(V a, V b)                                                                                       \
-    {                                                                                                                \
-        return V(a.x > b.x ? 1.0f : 0.0f, a.y > b.y ? 1.0f : 0.0f);                                                  \
-    }                                                                                                                \
-    GMUX_HD bool __hbgt2(V a, V b)                                                                                   \
-    {                                                                                                                \
-        return a.x > b.x && a.y > b.y;                                                                               \
-    }                                                                                                                \
-    GMUX_HD V __hge2(V a, V b)                                                                                       \
-    {                                                                                                                \
-        return V(a.x >= b.x ? 1.0f : 0.0f, a.y >= b.y ? 1.0f : 0.0f);                                                \
-    }                                                                                                                \
-    GMUX_HD bool __hbge2(V a, V b)                                                                                   \
-    {                                                                                                                \
-        return a.x >= b.x && a.y >= b.y;                                                                             \
-    }                                                                                                                \
-    GMUX_HD V __habs2(V a)                                                                                           \
-    {                                                                                                                \
-        return V(__habs(a.x), __habs(a.y));                                                                          \
-    }                                                                                                                \
-    GMUX_HD bool __hisinf(T a)                                                                                       \
-    {                                                                                                                \
-        return __builtin_isinf((float)a);                                                                            \
-    }                                                                                                                \
-    GMUX_SMALL_MATH(T, V, hsqrt, sqrtf)                                                                              \
-    GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                                            \
-    GMUX_SMALL_MATH(T, V, hexp, expf)                                                                                \
-    GMUX_SMALL_MATH(T, V, hexp2, exp2f)                                                                              \
-    GMUX_SMALL_MATH(T, V, hlog, logf)                                                                                \
-    GMUX_SMALL_MATH(T, V, hlog2, log2f)                                                                              \
-    GMUX_SMALL_MATH(T, V, hsin, sinf)                                                                                \
-    GMUX_SMALL_MATH(T, V, hcos, cosf)                                                                                \
-    GMUX_SMALL_MATH(T, V, htanh, tanhf)                                                                              \
-    GMUX_SMALL_MATH(T, V, hfloor, floorf)                                                                            \
-    GMUX_SMALL_MATH(T, V, hceil, ceilf)                                                                              \
-    GMUX_SMALL_MATH(T, V, htrunc, truncf)                                                                            \
-    GMUX_SMALL_MATH(T, V, hrint, rintf)                                                                              \
-    GMUX_HD T hrcp(T a)                                                                                              \
-    {                                                                                                                \
-        return T(1.0f / (float)a);                                                                                   \
-    }                                                                                                                \
-    GMUX_SMALL_SHUFFLE(T, __shfl_sync, int)                                                                          \
-    GMUX_SMALL_SHUFFLE(T, __shfl_up_sync, unsigned int)                                                              \
-    GMUX_SMALL_SHUFFLE(T, __shfl_down_sync, unsigned int)                                                            \
-    GMUX_SMALL_SHUFFLE(T, __shfl_xor_sync, int)                                                                      \
-    /* By compare and swap of the word that it lies in. */                                                           \
-    __device__ static __inline__ T atomicAdd(T *p, T v)                                                              \
-    {                                                                                                                \
-        unsigned *word = (unsigned *)((size_t)p & ~(size_t)3), shift = (unsigned)((size_t)p & 2) * 8;                \
-        unsigned old = *word, seen;                                                                                  \
-        T was;                                                                                                       \
-        do {                                                                                                         \
-            seen = old;                                                                                              \
-            was.bits = (unsigned short)(seen >> shift);                                                              \
-            T sum = was + v;                                                                                         \
-            old = atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned)sum.bits << shift);                 \
-        } while (old != seen);                                                                                       \
-        return was;                                                                                                  \
-    }                                                                                                                \
-    __device__ static __inline__ V atomicAdd(V *p, V v)                                                              \
-    {                                                                                                                \
-        return V(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y));                                                      \
+#define GMUX_SMALL_FUNCTIONS(T, V)                                                                 \
+    GMUX_HD T __hadd(T a, T b)                                                                     \
+    {                                                                                              \
+        return a + b;                                                                              \
+    }                                                                                              \
+    GMUX_HD T __hsub(T a, T b)                                                                     \
+    {                                                                                              \
+        return a - b;                                                                              \
+    }                                                                                              \
+    GMUX_HD T __hmul(T a, T b)                                                                     \
+    {                                                                                              \
+        return a * b;                                                                              \
+    }                                                                                              \
+    GMUX_HD T __hdiv(T a, T b)                                                                     \
+    {                                                                                              \
+        return a / b;                                                                              \
+    }                                                                                              \
+    GMUX_HD T __hneg(T a)                                                                          \
+    {                                                                                              \
+        return -a;                                                                                 \
+    }                                                                                              \
+    GMUX_HD T __habs(T a)                                                                          \
+    {                                                                                              \
+        return T(__builtin_fabsf((float)a));                                                       \
+    }                                                                                              \
+    GMUX_HD T __hfma(T a, T b, T c)                                                                \
+    {                                                                                              \
+        return T(__builtin_fmaf((float)a, (float)b, (float)c));                                    \
+    }                                                                                              \
+    GMUX_HD T __hmax(T a, T b)                                                                     \
+    {                                                                                              \
+        return T(__builtin_fmaxf((float)a, (float)b));                                             \
+    }                                                                                              \
+    GMUX_HD T __hmin(T a, T b)                                                                     \
+    {                                                                                              \
+        return T(__builtin_fminf((float)a, (float)b));                                             \
+    }                                                                                              \
+    GMUX_HD bool __heq(T a, T b)                                                                   \
+    {                                                                                              \
+        return a == b;                                                                             \
+    }                                                                                              \
+    GMUX_HD bool __hne(T a, T b)                                                                   \
+    {                                                                                              \
+        return a != b;                                                                             \
+    }                                                                                              \
+    GMUX_HD bool __hlt(T a, T b)                                                                   \
+    {                                                                                              \
+        return a < b;                                                                              \
+    }                                                                                              \
+    GMUX_HD bool __hle(T a, T b)                                                                   \
+    {                                                                                              \
+        return a <= b;                                                                             \
+    }                                                                                              \
+    GMUX_HD bool __hgt(T a, T b)                                                                   \
+    {                                                                                              \
+        return a > b;                                                                              \
+    }                                                                                              \
+    GMUX_HD bool __hge(T a, T b)                                                                   \
+    {                                                                                              \
+        return a >= b;                                                                             \
+    }                                                                                              \
+    GMUX_HD bool __hisnan(T a)                                                                     \
+    {                                                                                              \
+        return a != a;                                                                             \
+    }                                                                                              \
+    GMUX_HD V __hadd2(V a, V b)                                                                    \
+    {                                                                                              \
+        return a + b;                                                                              \
+    }                                                                                              \
+    GMUX_HD V __hsub2(V a, V b)                                                                    \
+    {                                                                                              \
+        return a - b;                                                                              \
+    }                                                                                              \
+    GMUX_HD V __hmul2(V a, V b)                                                                    \
+    {                                                                                              \
+        return a * b;                                                                              \
+    }                                                                                              \
+    GMUX_HD V __h2div(V a, V b)                                                                    \
+    {                                                                                              \
+        return a / b;                                                                              \
+    }                                                                                              \
+    GMUX_HD V __hneg2(V a)                                                                         \
+    {                                                                                              \
+        return -a;                                                                                 \
+    }                                                                                              \
+    GMUX_HD V __hfma2(V a, V b, V c)                                                               \
+    {                                                                                              \
+        return V(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));                                    \
+    }                                                                                              \
+    GMUX_HD V __hmax2(V a, V b)                                                                    \
+    {                                                                                              \
+        return V(__hmax(a.x, b.x), __hmax(a.y, b.y));                                              \
+    }                                                                                              \
+    GMUX_HD V __hmin2(V a, V b)                                                                    \
+    {                                                                                              \
+        return V(__hmin(a.x, b.x), __hmin(a.y, b.y));                                              \
+    }                                                                                              \
+    GMUX_HD V __heq2(V a, V b)                                                                     \
+    {                                                                                              \
+        return V(a.x == b.x ? 1.0f : 0.0f, a.y == b.y ? 1.0f : 0.0f);                              \
+    }                                                                                              \
+    GMUX_HD bool __hbeq2(V a, V b)                                                                 \
+    {                                                                                              \
+        return a.x == b.x && a.y == b.y;                                                           \
+    }                                                                                              \
+    GMUX_HD V __hne2(V a, V b)                                                                     \
+    {                                                                                              \
+        return V(a.x != b.x ? 1.0f : 0.0f, a.y != b.y ? 1.0f : 0.0f);                              \
+    }                                                                                              \
+    GMUX_HD bool __hbne2(V a, V b)                                                                 \
+    {                                                                                              \
+        return a.x != b.x && a.y != b.y;                                                           \
+    }                                                                                              \
+    GMUX_HD V __hlt2(V a, V b)                                                                     \
+    {                                                                                              \
+        return V(a.x < b.x ? 1.0f : 0.0f, a.y < b.y ? 1.0f : 0.0f);                                \
+    }                                                                                              \
+    GMUX_HD bool __hblt2(V a, V b)                                                                 \
+    {                                                                                              \
+        return a.x < b.x && a.y < b.y;                                                             \
+    }                                                                                              \
+    GMUX_HD V __hle2(V a, V b)                                                                     \
+    {                                                                                              \
+        return V(a.x <= b.x ? 1.0f : 0.0f, a.y <= b.y ? 1.0f : 0.0f);                              \
+    }                                                                                              \
+    GMUX_HD bool __hble2(V a, V b)                                                                 \
+    {                                                                                              \
+        return a.x <= b.x && a.y <= b.y;                                                           \
+    }                                                                                              \
+    GMUX_HD V __hgt2(V a, V b)                                                                     \
+    {                                                                                              \
+        return V(a.x > b.x ? 1.0f : 0.0f, a.y > b.y ? 1.0f : 0.0f);                                \
+    }                                                                                              \
+    GMUX_HD bool __hbgt2(V a, V b)                                                                 \
+    {                                                                                              \
+        return a.x > b.x && a.y > b.y;                                                             \
+    }                                                                                              \
+    GMUX_HD V __hge2(V a, V b)                                                                     \
+    {                                                                                              \
+        return V(a.x >= b.x ? 1.0f : 0.0f, a.y >= b.y ? 1.0f : 0.0f);                              \
+    }                                                                                              \
+    GMUX_HD bool __hbge2(V a, V b)                                                                 \
+    {                                                                                              \
+        return a.x >= b.x && a.y >= b.y;                                                           \
+    }                                                                                              \
+    GMUX_HD V __habs2(V a)                                                                         \
+    {                                                                                              \
+        return V(__habs(a.x), __habs(a.y));                                                        \
+    }                                                                                              \
+    GMUX_HD bool __hisinf(T a)                                                                     \
+    {                                                                                              \
+        return __builtin_isinf((float)a);                                                          \
+    }                                                                                              \
+    GMUX_SMALL_MATH(T, V, hsqrt, sqrtf)                                                            \
+    GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                          \
+    GMUX_SMALL_MATH(T, V, hexp, expf)                                                              \
+    GMUX_SMALL_MATH(T, V, hexp2, exp2f)                                                            \
+    GMUX_SMALL_MATH(T, V, hlog, logf)                                                              \
+    GMUX_SMALL_MATH(T, V, hlog2, log2f)                                                            \
+    GMUX_SMALL_MATH(T, V, hsin, sinf)                                                              \
+    GMUX_SMALL_MATH(T, V, hcos, cosf)                                                              \
+    GMUX_SMALL_MATH(T, V, htanh, tanhf)                                                            \
+    GMUX_SMALL_MATH(T, V, hfloor, floorf)                                                          \
+    GMUX_SMALL_MATH(T, V, hceil, ceilf)                                                            \
+    GMUX_SMALL_MATH(T, V, htrunc, truncf)                                                          \
+    GMUX_SMALL_MATH(T, V, hrint, rintf)                                                            \
+    GMUX_HD T hrcp(T a)                                                                            \
+    {                                                                                              \
+        return T(1.0f / (float)a);                                                                 \
+    }                                                                                              \
+    GMUX_SMALL_SHUFFLE(T, __shfl_sync, int)                                                        \
+    GMUX_SMALL_SHUFFLE(T, __shfl_up_sync, unsigned int)                                            \
+    GMUX_SMALL_SHUFFLE(T, __shfl_down_sync, unsigned int)                                          \
+    GMUX_SMALL_SHUFFLE(T, __shfl_xor_sync, int)                                                    \
+    /* By compare and swap of the word that it lies in. */                                         \
+    __device__ static __inline__ T atomicAdd(T *p, T v)                                            \
+    {                                                                                              \
+        unsigned *word = (unsigned *)((size_t)p & ~(size_t)3),                                     \
+                 shift = (unsigned)((size_t)p & 2) * 8;                                            \
+        unsigned old = *word, seen;                                                                \
+        T was;                                                                                     \
+        do {                                                                                       \
+            seen = old;                                                                            \
+            was.bits = (unsigned short)(seen >> shift);                                            \
+            T sum = was + v;                                                                       \
+            old =                                                                                  \
+                atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned)sum.bits << shift); \
+        } while (old != seen);                                                                     \
+        return was;                                                                                \
+    }                                                                                              \
+    __device__ static __inline__ V atomicAdd(V *p, V v)                                            \
+    {                                                                                              \
+        return V(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y));                                    \
     }
-#define GMUX_SMALL_MATH(T, V, name, function)                                                                        \
-    __device__ static __inline__ T name(T a)                                                                         \
-    {                                                                                                                \
-        return T(function((float)a));                                                                                \
+#define GMUX_SMALL_MATH(T, V, name, function)                                                      \
+    __device__ static __inline__ T name(T a)                                                       \
+    {                                                                                              \
+        return T(function((float)a));                                                              \
     }
-#define GMUX_SMALL_SHUFFLE(T, name, ARG)                                                                             \
-    __device__ static __inline__ T name(unsigned mask, T v, ARG lane, int width = warpSize)                          \
-    {                                                                                                                \
-        T r;                                                                                                         \
-        r.bits = (unsigned short)name(mask, (int)v.bits, lane, width);                                               \
-        return r;                                                                                                    \
+#define GMUX_SMALL_SHUFFLE(T, name, ARG)                                                           \
+    __device__ static __inline__ T name(unsigned mask, T v, ARG lane, int width = warpSize)        \
+    {                                                                                              \
+        T r;                                                                                       \
+        r.bits = (unsigned short)name(mask, (int)v.bits, lane, width);                             \
+        return r;                                                                                  \
     }
 
 #endif

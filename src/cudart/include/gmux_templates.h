@@ -11,7 +11,8 @@ template <class T> static inline __host__ cudaError_t cudaMalloc(T **p, size_t s
     return ::cudaMalloc((void **)(void *)p, size);
 }
 
-template <class T> static inline __host__ cudaError_t cudaMallocHost(T **p, size_t size, unsigned int flags = 0)
+template <class T>
+static inline __host__ cudaError_t cudaMallocHost(T **p, size_t size, unsigned int flags = 0)
 {
     return ::cudaHostAlloc((void **)(void *)p, size, flags);
 }
@@ -21,29 +22,34 @@ static inline __host__ cudaError_t cudaMallocHost(void **p, size_t size, unsigne
     return ::cudaHostAlloc(p, size, flags);
 }
 
-template <class T> static inline __host__ cudaError_t cudaHostAlloc(T **p, size_t size, unsigned int flags)
+template <class T>
+static inline __host__ cudaError_t cudaHostAlloc(T **p, size_t size, unsigned int flags)
 {
     return ::cudaHostAlloc((void **)(void *)p, size, flags);
 }
 
-template <class T> static inline __host__ cudaError_t cudaHostGetDevicePointer(T **p, void *host, unsigned int flags)
+template <class T>
+static inline __host__ cudaError_t cudaHostGetDevicePointer(T **p, void *host, unsigned int flags)
 {
     return ::cudaHostGetDevicePointer((void **)(void *)p, host, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocManaged(T **p, size_t size, unsigned int flags = cudaMemAttachGlobal)
+static inline __host__ cudaError_t cudaMallocManaged(T **p, size_t size,
+                                                     unsigned int flags = cudaMemAttachGlobal)
 {
     return ::cudaMallocManaged((void **)(void *)p, size, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocPitch(T **p, size_t *pitch, size_t width, size_t height)
+static inline __host__ cudaError_t cudaMallocPitch(T **p, size_t *pitch, size_t width,
+                                                   size_t height)
 {
     return ::cudaMallocPitch((void **)(void *)p, pitch, width, height);
 }
 
-template <class T> static inline __host__ cudaError_t cudaMallocAsync(T **p, size_t size, cudaStream_t stream)
+template <class T>
+static inline __host__ cudaError_t cudaMallocAsync(T **p, size_t size, cudaStream_t stream)
 {
     return ::cudaMallocAsync((void **)(void *)p, size, stream);
 }
@@ -55,14 +61,15 @@ static inline __host__ cudaError_t cudaMallocFromPoolAsync(T **p, size_t size, c
     return ::cudaMallocFromPoolAsync((void **)(void *)p, size, pool, stream);
 }
 
-static inline __host__ cudaError_t cudaMallocAsync(void **p, size_t size, cudaMemPool_t pool, cudaStream_t stream)
+static inline __host__ cudaError_t cudaMallocAsync(void **p, size_t size, cudaMemPool_t pool,
+                                                   cudaStream_t stream)
 {
     return ::cudaMallocFromPoolAsync(p, size, pool, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T *p, size_t length = 0,
-                                                            unsigned int flags = cudaMemAttachSingle)
+static inline __host__ cudaError_t cudaStreamAttachMemAsync(
+    cudaStream_t stream, T *p, size_t length = 0, unsigned int flags = cudaMemAttachSingle)
 {
     return ::cudaStreamAttachMemAsync(stream, (void *)p, length, flags);
 }
@@ -75,48 +82,51 @@ static inline __host__ cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned 
 /* --- variables: by reference ------------------------------------------------------------------ */
 
 template <class T>
-static inline __host__ cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *src, size_t count,
-                                                      size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice)
+static inline __host__ cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *src,
+                                                      size_t count, size_t offset = 0,
+                                                      cudaMemcpyKind kind = cudaMemcpyHostToDevice)
 {
     return ::cudaMemcpyToSymbol((const void *)&symbol, src, count, offset, kind);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMemcpyFromSymbol(void *dst, const T &symbol, size_t count, size_t offset = 0,
-                                                        cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
+static inline __host__ cudaError_t
+cudaMemcpyFromSymbol(void *dst, const T &symbol, size_t count, size_t offset = 0,
+                     cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
 {
     return ::cudaMemcpyFromSymbol(dst, (const void *)&symbol, count, offset, kind);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMemcpyToSymbolAsync(const T &symbol, const void *src, size_t count,
-                                                           size_t offset = 0,
-                                                           cudaMemcpyKind kind = cudaMemcpyHostToDevice,
-                                                           cudaStream_t stream = 0)
+static inline __host__ cudaError_t
+cudaMemcpyToSymbolAsync(const T &symbol, const void *src, size_t count, size_t offset = 0,
+                        cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t stream = 0)
 {
     return ::cudaMemcpyToSymbolAsync((const void *)&symbol, src, count, offset, kind, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const T &symbol, size_t count,
-                                                             size_t offset = 0,
-                                                             cudaMemcpyKind kind = cudaMemcpyDeviceToHost,
-                                                             cudaStream_t stream = 0)
+static inline __host__ cudaError_t
+cudaMemcpyFromSymbolAsync(void *dst, const T &symbol, size_t count, size_t offset = 0,
+                          cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t stream = 0)
 {
     return ::cudaMemcpyFromSymbolAsync(dst, (const void *)&symbol, count, offset, kind, stream);
 }
 
-template <class T> static inline __host__ cudaError_t cudaGetSymbolAddress(void **p, const T &symbol)
+template <class T>
+static inline __host__ cudaError_t cudaGetSymbolAddress(void **p, const T &symbol)
 {
     return ::cudaGetSymbolAddress(p, (const void *)&symbol);
 }
 
-template <class T, class U> static inline __host__ cudaError_t cudaGetSymbolAddress(U **p, const T &symbol)
+template <class T, class U>
+static inline __host__ cudaError_t cudaGetSymbolAddress(U **p, const T &symbol)
 {
     return ::cudaGetSymbolAddress((void **)(void *)p, (const void *)&symbol);
 }
 
-template <class T> static inline __host__ cudaError_t cudaGetSymbolSize(size_t *size, const T &symbol)
+template <class T>
+static inline __host__ cudaError_t cudaGetSymbolSize(size_t *size, const T &symbol)
 {
     return ::cudaGetSymbolSize(size, (const void *)&symbol);
 }
@@ -124,22 +134,23 @@ template <class T> static inline __host__ cudaError_t cudaGetSymbolSize(size_t *
 /* --- kernels: as functions -------------------------------------------------------------------- */
 
 template <class T>
-static inline __host__ cudaError_t cudaLaunchKernel(T *func, dim3 grid, dim3 block, void **args, size_t shared = 0,
-                                                    cudaStream_t stream = 0)
+static inline __host__ cudaError_t cudaLaunchKernel(T *func, dim3 grid, dim3 block, void **args,
+                                                    size_t shared = 0, cudaStream_t stream = 0)
 {
     return ::cudaLaunchKernel((const void *)func, grid, block, args, shared, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaLaunchCooperativeKernel(T *func, dim3 grid, dim3 block, void **args,
-                                                               size_t shared = 0, cudaStream_t stream = 0)
+static inline __host__ cudaError_t cudaLaunchCooperativeKernel(T *func, dim3 grid, dim3 block,
+                                                               void **args, size_t shared = 0,
+                                                               cudaStream_t stream = 0)
 {
     return ::cudaLaunchCooperativeKernel((const void *)func, grid, block, args, shared, stream);
 }
 
 template <typename... Expected, typename... Actual>
-static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Expected...),
-                                                      Actual &&...args)
+static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
+                                                      void (*kernel)(Expected...), Actual &&...args)
 {
     return [&](Expected... coerced) {
         void *pointers[sizeof...(coerced) + 1] = { (void *)&coerced... };
@@ -147,42 +158,45 @@ static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *
     }(std::forward<Actual>(args)...);
 }
 
-template <class T> static inline __host__ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attr, T *func)
+template <class T>
+static inline __host__ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attr, T *func)
 {
     return ::cudaFuncGetAttributes(attr, (const void *)func);
 }
 
-template <class T> static inline __host__ cudaError_t cudaFuncSetAttribute(T *func, cudaFuncAttribute attr, int value)
+template <class T>
+static inline __host__ cudaError_t cudaFuncSetAttribute(T *func, cudaFuncAttribute attr, int value)
 {
     return ::cudaFuncSetAttribute((const void *)func, attr, value);
 }
 
-template <class T> static inline __host__ cudaError_t cudaFuncSetCacheConfig(T *func, cudaFuncCache config)
+template <class T>
+static inline __host__ cudaError_t cudaFuncSetCacheConfig(T *func, cudaFuncCache config)
 {
     return ::cudaFuncSetCacheConfig((const void *)func, config);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, T func, int block_size,
-                                                                                 size_t shared)
+static inline __host__ cudaError_t
+cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, T func, int block_size, size_t shared)
 {
-    return ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void *)func, block_size, shared);
+    return ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void *)func, block_size,
+                                                           shared);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, T func,
-                                                                                          int block_size,
-                                                                                          size_t shared,
-                                                                                          unsigned int flags)
+static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, T func, int block_size, size_t shared, unsigned int flags)
 {
-    return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, (const void *)func, block_size, shared,
-                                                                    flags);
+    return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, (const void *)func,
+                                                                    block_size, shared, flags);
 }
 
-/* The block size with which most threads are on a multiprocessor, from the largest down in steps of a warp. */
+/* The block size with which most threads are on a multiprocessor, from the largest down in steps of
+ * a warp. */
 template <class SharedOf, class T>
-static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int *grid, int *block, T func,
-                                                                                  SharedOf shared_of, int limit = 0)
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(
+    int *grid, int *block, T func, SharedOf shared_of, int limit = 0)
 {
     int device = 0, threads_max = 0, processors = 0, warp = 0;
     cudaFuncAttributes attr;
@@ -202,7 +216,8 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
         most = limit;
     for (int size = (most + warp - 1) / warp * warp; size > 0; size -= warp) {
         int here = size < most ? size : most, blocks = 0;
-        r = ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)func, here, shared_of(here));
+        r = ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)func, here,
+                                                            shared_of(here));
         if (r)
             return r;
         if (blocks * here > best) {
@@ -218,23 +233,23 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
 
 template <class T>
 static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, T func,
-                                                                      size_t shared = 0, int limit = 0)
+                                                                      size_t shared = 0,
+                                                                      int limit = 0)
 {
     return cudaOccupancyMaxPotentialBlockSizeVariableSMem(
         grid, block, func, [shared](int) { return shared; }, limit);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, T func,
-                                                                               size_t shared = 0, int limit = 0,
-                                                                               unsigned int = 0)
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(
+    int *grid, int *block, T func, size_t shared = 0, int limit = 0, unsigned int = 0)
 {
     return cudaOccupancyMaxPotentialBlockSize(grid, block, func, shared, limit);
 }
 
 /* Version 11's form. */
-static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *,
-                                                        char *, size_t)
+static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                                        cudaGraphNode_t *, char *, size_t)
 {
     return ::cudaGraphInstantiate(exec, graph, 0);
 }

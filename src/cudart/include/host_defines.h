@@ -1,6 +1,6 @@
 /*
- * The words of CUDA C: which side a function is for, where a variable lies. For clang they are attributes; for a host
- * compiler alone they are nothing.
+ * The words of CUDA C: which side a function is for, where a variable lies. For clang they are
+ * attributes; for a host compiler alone they are nothing.
  */
 #ifndef GMUX_CUDA_HOST_DEFINES_H
 #define GMUX_CUDA_HOST_DEFINES_H
@@ -14,8 +14,9 @@
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __grid_constant__      __attribute__((grid_constant))
 /* Clang has no such variables for CUDA. */
-#define __managed__                                                                                                  \
-    _Pragma("GCC error \"gmux-cc does not serve __managed__ variables: use memory of cudaMallocManaged()\"")
+#define __managed__                                                                                \
+    _Pragma("GCC error \"gmux-cc does not serve __managed__ variables: use memory of "             \
+            "cudaMallocManaged()\"")
 #else
 #define __host__
 #define __device__

@@ -1,5 +1,6 @@
 /*
- * Part of cuda_runtime.h: textures and surfaces in kernels, by their objects. Each is one instruction.
+ * Part of cuda_runtime.h: textures and surfaces in kernels, by their objects. Each is one
+ * instruction.
  */
 #ifndef GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
 #define GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
@@ -8,16 +9,16 @@
 
 #include <__clang_cuda_texture_intrinsics.h>
 
-#define GMUX_TEX(name, op, declare, ...)                                                                             \
-    template <class T> GMUX_DEV T name(cudaTextureObject_t object, declare)                                          \
-    {                                                                                                                \
-        T value;                                                                                                     \
-        __nv_tex_surf_handler(op, &value, object, __VA_ARGS__);                                                      \
-        return value;                                                                                                \
-    }                                                                                                                \
-    template <class T> GMUX_DEV void name(T *value, cudaTextureObject_t object, declare)                             \
-    {                                                                                                                \
-        *value = name<T>(object, __VA_ARGS__);                                                                       \
+#define GMUX_TEX(name, op, declare, ...)                                                           \
+    template <class T> GMUX_DEV T name(cudaTextureObject_t object, declare)                        \
+    {                                                                                              \
+        T value;                                                                                   \
+        __nv_tex_surf_handler(op, &value, object, __VA_ARGS__);                                    \
+        return value;                                                                              \
+    }                                                                                              \
+    template <class T> GMUX_DEV void name(T *value, cudaTextureObject_t object, declare)           \
+    {                                                                                              \
+        *value = name<T>(object, __VA_ARGS__);                                                     \
     }
 #define GMUX_AND ,
 GMUX_TEX(tex1Dfetch, "__itex1Dfetch", int x, x)
@@ -29,29 +30,37 @@ GMUX_TEX(tex2DLayered, "__itex2DLayered", float x GMUX_AND float y GMUX_AND int 
 GMUX_TEX(texCubemap, "__itexCubemap", float x GMUX_AND float y GMUX_AND float z, x, y, z)
 GMUX_TEX(tex1DLod, "__itex1DLod", float x GMUX_AND float level, x, level)
 GMUX_TEX(tex2DLod, "__itex2DLod", float x GMUX_AND float y GMUX_AND float level, x, y, level)
-GMUX_TEX(tex3DLod, "__itex3DLod", float x GMUX_AND float y GMUX_AND float z GMUX_AND float level, x, y, z, level)
+GMUX_TEX(tex3DLod, "__itex3DLod", float x GMUX_AND float y GMUX_AND float z GMUX_AND float level, x,
+         y, z, level)
 #undef GMUX_AND
 #undef GMUX_TEX
 
-/* Surfaces: x counts bytes. What is out of bounds traps, or with another mode is clamped or left out. */
+/* Surfaces: x counts bytes. What is out of bounds traps, or with another mode is clamped or left
+ * out. */
 template <unsigned Size> struct gmux_surface;
-#define GMUX_SURFACE(size, U, bits, c)                                                                               \
-    template <> struct gmux_surface<size> {                                                                          \
-        typedef U type;                                                                                              \
-        GMUX_SURFACE_MODE(U, bits, c, trap, 2)                                                                       \
-        GMUX_SURFACE_MODE(U, bits, c, clamp, 1)                                                                      \
-        GMUX_SURFACE_MODE(U, bits, c, zero, 0)                                                                       \
+#define GMUX_SURFACE(size, U, bits, c)                                                             \
+    template <> struct gmux_surface<size> {                                                        \
+        typedef U type;                                                                            \
+        GMUX_SURFACE_MODE(U, bits, c, trap, 2)                                                     \
+        GMUX_SURFACE_MODE(U, bits, c, clamp, 1)                                                    \
+        GMUX_SURFACE_MODE(U, bits, c, zero, 0)                                                     \
     };
-#define GMUX_SURFACE_MODE(U, bits, c, mode, number)                                                                  \
-    __device__ static U load2(cudaSurfaceObject_t s, int x, int y, std::integral_constant<int, number>)              \
-    {                                                                                                                \
-        U v;                                                                                                         \
-        asm volatile("suld.b.2d." bits "." #mode " %0, [%1, {%2, %3}];" : "=" c(v) : "l"(s), "r"(x), "r"(y));        \
-        return v;                                                                                                    \
-    }                                                                                                                \
-    __device__ static void store2(U v, cudaSurfaceObject_t s, int x, int y, std::integral_constant<int, number>)     \
-    {                                                                                                                \
-        asm volatile("sust.b.2d." bits "." #mode " [%0, {%1, %2}], %3;" ::"l"(s), "r"(x), "r"(y), c(v) : "memory");  \
+#define GMUX_SURFACE_MODE(U, bits, c, mode, number)                                                \
+    __device__ static U load2(cudaSurfaceObject_t s, int x, int y,                                 \
+                              std::integral_constant<int, number>)                                 \
+    {                                                                                              \
+        U v;                                                                                       \
+        asm volatile("suld.b.2d." bits "." #mode " %0, [%1, {%2, %3}];"                            \
+                     : "=" c(v)                                                                    \
+                     : "l"(s), "r"(x), "r"(y));                                                    \
+        return v;                                                                                  \
+    }                                                                                              \
+    __device__ static void store2(U v, cudaSurfaceObject_t s, int x, int y,                        \
+                                  std::integral_constant<int, number>)                             \
+    {                                                                                              \
+        asm volatile("sust.b.2d." bits "." #mode " [%0, {%1, %2}], %3;" ::"l"(s), "r"(x), "r"(y),  \
+                     c(v)                                                                          \
+                     : "memory");                                                                  \
     }
 GMUX_SURFACE(2, unsigned short, "b16", "h")
 GMUX_SURFACE(4, unsigned int, "b32", "r")
@@ -60,7 +69,8 @@ GMUX_SURFACE(8, unsigned long long, "b64", "l")
 #undef GMUX_SURFACE_MODE
 
 template <class T>
-GMUX_DEV T surf2Dread(cudaSurfaceObject_t s, int x, int y, cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap)
+GMUX_DEV T surf2Dread(cudaSurfaceObject_t s, int x, int y,
+                      cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap)
 {
     typedef gmux_surface<sizeof(T)> S;
     auto v = mode == cudaBoundaryModeTrap    ? S::load2(s, x, y, std::integral_constant<int, 2>())

@@ -10,26 +10,26 @@
 #define GMUX_MAKE static __inline__
 #endif
 
-#define GMUX_MAKE_VECTORS(name, type)                                                                                \
-    GMUX_MAKE name##1 make_##name##1(type x)                                                                         \
-    {                                                                                                                \
-        name##1 v = { x };                                                                                           \
-        return v;                                                                                                    \
-    }                                                                                                                \
-    GMUX_MAKE name##2 make_##name##2(type x, type y)                                                                 \
-    {                                                                                                                \
-        name##2 v = { x, y };                                                                                        \
-        return v;                                                                                                    \
-    }                                                                                                                \
-    GMUX_MAKE name##3 make_##name##3(type x, type y, type z)                                                         \
-    {                                                                                                                \
-        name##3 v = { x, y, z };                                                                                     \
-        return v;                                                                                                    \
-    }                                                                                                                \
-    GMUX_MAKE name##4 make_##name##4(type x, type y, type z, type w)                                                 \
-    {                                                                                                                \
-        name##4 v = { x, y, z, w };                                                                                  \
-        return v;                                                                                                    \
+#define GMUX_MAKE_VECTORS(name, type)                                                              \
+    GMUX_MAKE name##1 make_##name##1(type x)                                                       \
+    {                                                                                              \
+        name##1 v = { x };                                                                         \
+        return v;                                                                                  \
+    }                                                                                              \
+    GMUX_MAKE name##2 make_##name##2(type x, type y)                                               \
+    {                                                                                              \
+        name##2 v = { x, y };                                                                      \
+        return v;                                                                                  \
+    }                                                                                              \
+    GMUX_MAKE name##3 make_##name##3(type x, type y, type z)                                       \
+    {                                                                                              \
+        name##3 v = { x, y, z };                                                                   \
+        return v;                                                                                  \
+    }                                                                                              \
+    GMUX_MAKE name##4 make_##name##4(type x, type y, type z, type w)                               \
+    {                                                                                              \
+        name##4 v = { x, y, z, w };                                                                \
+        return v;                                                                                  \
     }
 
 GMUX_MAKE_VECTORS(char, signed char)

@@ -6,26 +6,26 @@
 
 #include "host_defines.h"
 
-#define GMUX_VECTOR_TYPES(name, type, align2, align4)                                                                \
-    typedef struct name##1                                                                                           \
-    {                                                                                                                \
-        type x;                                                                                                      \
-    }                                                                                                                \
-    name##1;                                                                                                         \
-    typedef struct __attribute__((aligned(align2))) name##2                                                          \
-    {                                                                                                                \
-        type x, y;                                                                                                   \
-    }                                                                                                                \
-    name##2;                                                                                                         \
-    typedef struct name##3                                                                                           \
-    {                                                                                                                \
-        type x, y, z;                                                                                                \
-    }                                                                                                                \
-    name##3;                                                                                                         \
-    typedef struct __attribute__((aligned(align4))) name##4                                                          \
-    {                                                                                                                \
-        type x, y, z, w;                                                                                             \
-    }                                                                                                                \
+#define GMUX_VECTOR_TYPES(name, type, align2, align4)                                              \
+    typedef struct name##1                                                                         \
+    {                                                                                              \
+        type x;                                                                                    \
+    }                                                                                              \
+    name##1;                                                                                       \
+    typedef struct __attribute__((aligned(align2))) name##2                                        \
+    {                                                                                              \
+        type x, y;                                                                                 \
+    }                                                                                              \
+    name##2;                                                                                       \
+    typedef struct name##3                                                                         \
+    {                                                                                              \
+        type x, y, z;                                                                              \
+    }                                                                                              \
+    name##3;                                                                                       \
+    typedef struct __attribute__((aligned(align4))) name##4                                        \
+    {                                                                                              \
+        type x, y, z, w;                                                                           \
+    }                                                                                              \
     name##4;
 
 GMUX_VECTOR_TYPES(char, signed char, 2, 4)
@@ -45,7 +45,8 @@ GMUX_VECTOR_TYPES(double, double, 16, 16)
 typedef struct dim3 {
     unsigned int x, y, z;
 #ifdef __cplusplus
-    __host__ __device__ constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1)
+    __host__ __device__ constexpr dim3(unsigned int vx = 1, unsigned int vy = 1,
+                                       unsigned int vz = 1)
         : x(vx), y(vy), z(vz)
     {
     }

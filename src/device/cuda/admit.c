@@ -11,7 +11,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 #define SHORTLY_NS (20 * GM_NS_PER_US)
 #define FREEZE_NS  (200 * GM_NS_PER_MS)
 #define POINT_NS   (5 * GM_NS_PER_MS) /* others join a safe point for so long */
-/* Beside programs that have something to do, for calls that are waited for there is a safe point at most half of the time, and for nobody's calls .. */
+/* Beside programs that have something to do, for calls that are waited for there is a safe point at
+ * most half of the time, and for nobody's calls .. */
 #define NOBODYS_PART 8u /* .. an eighth of it; or so long after the last one */
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
 
@@ -22,7 +23,8 @@ static bool is_in_flight(const struct dev_queue *q)
     return q->seen < q->marked || q->drains;
 }
 
-/* In nanoseconds; UINT64_MAX: it may be long. The watch sees what comes new within a pause of its. */
+/* In nanoseconds; UINT64_MAX: it may be long. The watch sees what comes new within a pause of its.
+ */
 static uint64_t rest_of(const struct dev_queue *q, uint64_t now)
 {
     const uint64_t age = q->since ? now - GM_MIN(q->since, now) : 0;
@@ -50,7 +52,8 @@ static bool is_idle(const struct dev_queue *q)
     cuda_enter(q->gpu);
     if (!cuda_stream_is_done(q, q->stream))
         return false;
-    atomic_store_explicit(&((struct dev_queue *)(uintptr_t)q)->touched, false, memory_order_relaxed);
+    atomic_store_explicit(&((struct dev_queue *)(uintptr_t)q)->touched, false,
+                          memory_order_relaxed);
     return true;
 }
 
@@ -114,7 +117,8 @@ static void nap(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* A thread that wants a safe point closes its contexts and then looks who hands over to them; here it is the other way about, so that either sees the other. */
+/* A thread that wants a safe point closes its contexts and then looks who hands over to them; here
+ * it is the other way about, so that either sees the other. */
 static bool is_closed(const struct dev_client *c)
 {
     return atomic_load(&c->dev->closed) & atomic_load(&c->uses);
@@ -185,7 +189,8 @@ static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, 
 }
 
 /* As above. *joins: there is one, and the contexts are idle. */
-static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now, bool *joins)
+static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now,
+                  bool *joins)
 {
     *joins = may_join(d, gpus, now);
     if (!*joins && !may_begin(d, c, gpus, now))
@@ -209,7 +214,8 @@ static void end(struct dev *d, uint32_t gpus, uint64_t now)
     }
 }
 
-/* As above, but not meanwhile: those that have begun to hand over end that, and what is in flight ends. False: it takes too long. */
+/* As above, but not meanwhile: those that have begun to hand over end that, and what is in flight
+ * ends. False: it takes too long. */
 static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t until)
 {
     struct cuda_gpu *here = cuda_entered();

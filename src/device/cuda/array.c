@@ -1,10 +1,12 @@
 /*
- * Arrays of a client: objects of the driver, in memory of the driver's own, which the server has charged the client with.
- * The client knows them by numbers from 1 on. A mipmapped array is one object; its levels are named with it.
+ * Arrays of a client: objects of the driver, in memory of the driver's own, which the server has
+ * charged the client with. The client knows them by numbers from 1 on. A mipmapped array is one
+ * object; its levels are named with it.
  *
- * An array that the client destroys goes at once if nothing of the client runs, nor a long kernel of another one (admit.h), and no texture uses it; otherwise it can
- * no longer be named, stays charged, and goes with a later call. To wait is the client's part: a thread that waited here
- * for an endless kernel would keep the executor from letting go of it.
+ * An array that the client destroys goes at once if nothing of the client runs, nor a long kernel
+ * of another one (admit.h), and no texture uses it; otherwise it can no longer be named, stays
+ * charged, and goes with a later call. To wait is the client's part: a thread that waited here for
+ * an endless kernel would keep the executor from letting go of it.
  *
  * The client's thread, but for the limit.
  */
@@ -96,7 +98,8 @@ static CUresult make(const struct cuda_driver *api, struct cuda_array *a)
     if (!s->levels)
         return api->cuArray3DCreate_v2(&a->array, &d);
     a->levels = calloc(s->levels, sizeof(CUarray));
-    return a->levels ? api->cuMipmappedArrayCreate(&a->mipmap, &d, s->levels) : CUDA_ERROR_OUT_OF_MEMORY;
+    return a->levels ? api->cuMipmappedArrayCreate(&a->mipmap, &d, s->levels)
+                     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static void destroy(struct dev_client *c, struct cuda_array *a)
@@ -142,7 +145,8 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
 {
     if (take_bytes(c, c->asked, bytes))
         return true;
-    if (!c->arrays_dying || !is_idle(c) || !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
+    if (!c->arrays_dying || !is_idle(c) ||
+        !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
         return false;
     reap(c); /* which joins */
     cuda_admit_end(c->dev, CUDA_GPU_BIT(c->asked));
@@ -153,8 +157,8 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
 static void answer(const struct dev_client *c, uint32_t number, struct wire_enc *reply)
 {
     /* Only this thread changes what is in use. */
-    wire_put_call_array_is(
-        reply, &(struct wire_call_array_is) { .array = number, .bytes = c->arrays_bytes[c->asked->index] });
+    wire_put_call_array_is(reply, &(struct wire_call_array_is) {
+                                      .array = number, .bytes = c->arrays_bytes[c->asked->index] });
 }
 
 int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
@@ -162,7 +166,8 @@ int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_e
     struct wire_call_array_create w;
     uint32_t number;
     wire_get_call_array_create(args, &w);
-    const struct dev_array_shape shape = { w.width, w.height, w.depth, w.format, w.channels, w.flags, w.levels };
+    const struct dev_array_shape shape = { w.width,    w.height, w.depth, w.format,
+                                           w.channels, w.flags,  w.levels };
     int result = args->fatal ? GM_CUDA_INVALID_VALUE : dev_array_check(&shape);
     if (result != 0)
         return result;
@@ -229,7 +234,8 @@ struct side {
     uint64_t rows;        /* of a plane of memory */
 };
 
-static CUresult take_array(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+static CUresult take_array(struct dev_client *c, const struct wire_rec_copy_array *r,
+                           struct side *s)
 {
     struct cuda_array *a = cuda_array_find(c, s->array, s->level);
     if (!a)
@@ -240,7 +246,8 @@ static CUresult take_array(struct dev_client *c, const struct wire_rec_copy_arra
     return cuda_array_level(c, a, s->level, &s->handle);
 }
 
-static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_array *r,
+                            struct side *s)
 {
     uint64_t rows, planes, size;
     if (r->height == 1 && r->depth == 1)
@@ -249,11 +256,13 @@ static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_arr
         s->slice = s->pitch; /* of no interest */
     if (s->pitch < r->width || s->slice % s->pitch)
         return CUDA_ERROR_INVALID_VALUE;
-    s->rows = r->depth == 1 ? r->height : s->slice / s->pitch; /* the driver wants no less than the height */
+    s->rows = r->depth == 1 ? r->height
+                            : s->slice / s->pitch; /* the driver wants no less than the height */
     if (r->depth > 1 && s->rows < r->height)
         return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_mul_overflow(s->pitch, r->height - 1, &rows) ||
-        __builtin_mul_overflow(s->slice, r->depth - 1, &planes) || __builtin_add_overflow(rows, planes, &size) ||
+        __builtin_mul_overflow(s->slice, r->depth - 1, &planes) ||
+        __builtin_add_overflow(rows, planes, &size) ||
         __builtin_add_overflow(size, r->width, &size) || !cuda_holds(c, s->address, size))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     return CUDA_SUCCESS;
@@ -264,8 +273,8 @@ static CUresult take(struct dev_client *c, const struct wire_rec_copy_array *r, 
     return s->array ? take_array(c, r, s) : take_memory(c, r, s);
 }
 
-static CUresult copy(struct dev_queue *q, const struct wire_rec_copy_array *r, const struct side *dst,
-                     const struct side *src, struct cuda_gpu **by)
+static CUresult copy(struct dev_queue *q, const struct wire_rec_copy_array *r,
+                     const struct side *dst, const struct side *src, struct cuda_gpu **by)
 {
     const CUDA_MEMCPY3D box = {
         .srcXInBytes = src->x,
@@ -302,12 +311,10 @@ static CUresult try_copy(struct dev_queue *q, const struct wire_rec_copy_array *
                          struct cuda_gpu **does)
 {
     struct dev_client *c = q->client;
-    struct side dst = {
-        r->dst_array, r->dst_level, r->dst_x, r->dst_y, r->dst_z, r->dst, r->dst_pitch, r->dst_slice
-    };
-    struct side src = {
-        r->src_array, r->src_level, r->src_x, r->src_y, r->src_z, r->src, r->src_pitch, r->src_slice
-    };
+    struct side dst = { r->dst_array, r->dst_level, r->dst_x,     r->dst_y,
+                        r->dst_z,     r->dst,       r->dst_pitch, r->dst_slice };
+    struct side src = { r->src_array, r->src_level, r->src_x,     r->src_y,
+                        r->src_z,     r->src,       r->src_pitch, r->src_slice };
     pthread_mutex_lock(&c->memory_lock);
     CUresult wrong = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
     if (wrong == CUDA_SUCCESS)
@@ -332,7 +339,8 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
            (result = cuda_open_way(q, does)) == CUDA_SUCCESS)
         wrong = try_copy(q, r, &result, &does);
     if (wrong != CUDA_SUCCESS)
-        cuda_misplaced(q, wrong, r->dst,
-                       "copy of an array that does not exist, or beyond its bounds, or outside the window");
+        cuda_misplaced(
+            q, wrong, r->dst,
+            "copy of an array that does not exist, or beyond its bounds, or outside the window");
     (void)cuda_outcome(q, result, "the device refused a copy of an array");
 }

@@ -28,7 +28,8 @@ struct cuda_object {
     uint32_t array; /* 0: none */
 };
 
-/* The array with this number if it is there and has that level. Valid until the next one is made. */
+/* The array with this number if it is there and has that level. Valid until the next one is made.
+ */
 struct cuda_array *cuda_array_find(struct dev_client *c, uint32_t number, uint32_t level);
 /* The driver's array: its own, or that of the level. */
 CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t level, CUarray *out);

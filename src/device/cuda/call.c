@@ -44,7 +44,8 @@ void cuda_die_if_lost(struct cuda_gpu *g)
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {
     int r = GM_CUDA_NOT_SUPPORTED;
-    cuda_flush(c); /* it came before the question, which may take long; and others are to see what runs (admit.h) */
+    cuda_flush(c); /* it came before the question, which may take long; and others are to see what
+                      runs (admit.h) */
     c->asked = cuda_home(c, call->module ? call->module->gpu->index : call->device);
     cuda_enter(c->asked);
     if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])

@@ -10,7 +10,8 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 
-/* So many streams the driver makes without waiting, in a context that is new; measured: 33 to 40. */
+/* So many streams the driver makes without waiting, in a context that is new; measured: 33 to 40.
+ */
 #define AT_FIRST 32u
 /* .. and graphs of together so many nodes; measured: 3,600. */
 #define NODES_AT_FIRST 3000u
@@ -18,7 +19,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 #define AHEAD 64u
 /* .. and so many more than are wanted, later. */
 #define SPARE 32u
-/* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132 multiprocessors. */
+/* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132
+ * multiprocessors. */
 #define LOCAL_KEPT (16u << 10)
 
 /* --- streams and graphs ----------------------------------------------------------------------- */
@@ -42,7 +44,8 @@ struct destroyed {
     CUevent done; /* behind its last launch */
 };
 
-/* Somebody wants room: those that are done have gone. The driver is asked with a lock that only such wait for. */
+/* Somebody wants room: those that are done have gone. The driver is asked with a lock that only
+ * such wait for. */
 static void look_for_gone(struct dev *d)
 {
     pthread_mutex_lock(&d->destroyed_lock);
@@ -60,11 +63,13 @@ static void look_for_gone(struct dev *d)
     pthread_mutex_unlock(&d->destroyed_lock);
 }
 
-/* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`: they are taken all the same. */
+/* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`:
+ * they are taken all the same. */
 static bool try_take(struct dev *d, struct cuda_capacity *r, uint32_t nodes, bool always)
 {
     pthread_mutex_lock(&d->lock);
-    const bool has = r->used < places(r) && (!nodes || r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST));
+    const bool has = r->used < places(r) &&
+                     (!nodes || r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST));
     if (has || always) {
         r->used++;
         r->nodes += nodes;
@@ -101,13 +106,15 @@ static void note_made(struct dev *d, struct cuda_capacity *r, uint32_t more)
 static CUresult create(struct cuda_gpu *g, const struct cuda_place *p, int priority, CUstream *out)
 {
     const uint32_t gpus = CUDA_GPU_BIT(g);
-    return p && p->green
-               ? CUDA_CALL(g->dev, gpus, cuGreenCtxStreamCreate, out, p->green, CU_STREAM_NON_BLOCKING, priority)
-               : CUDA_CALL(g->dev, gpus, cuStreamCreateWithPriority, out, CU_STREAM_NON_BLOCKING, priority);
+    return p && p->green ? CUDA_CALL(g->dev, gpus, cuGreenCtxStreamCreate, out, p->green,
+                                     CU_STREAM_NON_BLOCKING, priority)
+                         : CUDA_CALL(g->dev, gpus, cuStreamCreateWithPriority, out,
+                                     CU_STREAM_NON_BLOCKING, priority);
 }
 
 /* Places for those that will be wanted. */
-static void widen(struct cuda_gpu *g, struct cuda_capacity *r, const struct cuda_place *p, uint32_t count)
+static void widen(struct cuda_gpu *g, struct cuda_capacity *r, const struct cuda_place *p,
+                  uint32_t count)
 {
     struct dev *d = g->dev;
     CUstream spare[AHEAD];
@@ -124,8 +131,8 @@ void cuda_capacity_open(struct cuda_gpu *g)
     widen(g, &g->capacity, NULL, AHEAD);
 }
 
-CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
-                              bool waited, CUstream *out)
+CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
+                              int priority, bool waited, CUstream *out)
 {
     struct dev *d = c->dev;
     struct cuda_capacity *of = capacity_of(g, p);
@@ -143,8 +150,8 @@ CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct c
     return r;
 }
 
-CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
-                                   CUstream *out)
+CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
+                                   int priority, CUstream *out)
 {
     CUresult r = cuda_capacity_stream(c, g, p, priority, false, out);
     if (r != CUDA_ERROR_NOT_READY)
@@ -168,7 +175,8 @@ bool cuda_capacity_may_grow(struct dev_queue *q, uint64_t deadline)
            cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
 }
 
-bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out)
+bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline,
+                              struct cuda_exec *out)
 {
     struct dev *d = q->client->dev;
     struct cuda_capacity *r = &q->gpu->capacity;
@@ -184,7 +192,8 @@ bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t dead
 CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph)
 {
     struct dev *d = e->gpu->dev;
-    CUresult r = CUDA_CALL(d, CUDA_GPU_BIT(e->gpu), cuGraphInstantiateWithFlags, &e->handle, graph, 0);
+    CUresult r =
+        CUDA_CALL(d, CUDA_GPU_BIT(e->gpu), cuGraphInstantiateWithFlags, &e->handle, graph, 0);
     if (r == CUDA_SUCCESS)
         note_made(d, &e->gpu->capacity, 0);
     else
@@ -199,8 +208,9 @@ CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e)
     return q->client->dev->api.cuGraphLaunch(e->handle, q->stream);
 }
 
-/* The queue in which it may still run; NULL: it does not. A graph's launches come one after the other, in whatever streams, so the last one
- * says it; and a queue that is gone, or has no stream, was done. */
+/* The queue in which it may still run; NULL: it does not. A graph's launches come one after the
+ * other, in whatever streams, so the last one says it; and a queue that is gone, or has no stream,
+ * was done. */
 static struct dev_queue *runs_in(struct dev_client *c, const struct cuda_exec *e)
 {
     if (!e->launched)
@@ -216,7 +226,8 @@ static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
 {
     struct dev *d = q->client->dev;
     struct destroyed *l = calloc(1, sizeof(*l));
-    CUresult r = l ? d->api.cuEventCreate(&l->done, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r =
+        l ? d->api.cuEventCreate(&l->done, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r != CUDA_SUCCESS) {
         free(l);
         return false;
@@ -266,8 +277,8 @@ static uint32_t local_of(const struct dev *d, CUfunction f)
 static void need(_Atomic uint32_t *most, uint32_t bytes)
 {
     uint32_t now = atomic_load_explicit(most, memory_order_relaxed);
-    while (now < bytes &&
-           !atomic_compare_exchange_weak_explicit(most, &now, bytes, memory_order_relaxed, memory_order_relaxed))
+    while (now < bytes && !atomic_compare_exchange_weak_explicit(
+                              most, &now, bytes, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
@@ -276,8 +287,10 @@ void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes)
     need(&g->local, bytes);
 }
 
-/* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays. */
-bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+/* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays.
+ */
+bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                       CUfunction f)
 {
     const uint32_t local = local_of(c->dev, f);
     if (l->traits.allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed))
@@ -290,7 +303,8 @@ bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cu
     return has;
 }
 
-void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                        CUfunction f)
 {
     const uint32_t local = local_of(c->dev, f);
     need(&c->local[g->index], local);

@@ -1,15 +1,16 @@
 /*
  * Capacity: what a context has had at once of streams, graphs, nodes of graphs and local memory.
  *
- * The driver makes room for these when they are first needed, and keeps it. A call that needs more than there has been
- * waits until nothing runs in the context, and everybody waits with it. So what there has been is counted here. Who needs
- * no more is served at once. Who needs more waits before, without a lock, for a safe point (admit.h), or goes to the
- * fallback context (fallback.h).
+ * The driver makes room for these when they are first needed, and keeps it. A call that needs more
+ * than there has been waits until nothing runs in the context, and everybody waits with it. So what
+ * there has been is counted here. Who needs no more is served at once. Who needs more waits before,
+ * without a lock, for a safe point (admit.h), or goes to the fallback context (fallback.h).
  *
- * A stream or graph that is destroyed leaves its place to the next one, whatever runs. So some streams are made in advance,
- * for their places, and destroyed again. A green context has places of its own for streams. Graphs count where their GPU's
- * other graphs do, also if their kernels run in a green context: whether the driver has places for graphs in green
- * contexts has not been measured.
+ * A stream or graph that is destroyed leaves its place to the next one, whatever runs. So some
+ * streams are made in advance, for their places, and destroyed again. A green context has places of
+ * its own for streams. Graphs count where their GPU's other graphs do, also if their kernels run in
+ * a green context: whether the driver has places for graphs in green contexts has not been
+ * measured.
  */
 #ifndef GMUX_DEVICE_CUDA_CAPACITY_H
 #define GMUX_DEVICE_CUDA_CAPACITY_H
@@ -19,33 +20,40 @@
 /* A context that is new, and current. */
 void cuda_capacity_open(struct cuda_gpu *g);
 
-/* A stream of the context, which is entered then, or of the place's green context, if it has one (`p` may be NULL). CUDA_ERROR_NOT_READY: there is no
- * place for it, and nobody `waited` for the GPU. The client's thread, as the following. */
-CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
-                              bool waited, CUstream *out);
+/* A stream of the context, which is entered then, or of the place's green context, if it has one
+ * (`p` may be NULL). CUDA_ERROR_NOT_READY: there is no place for it, and nobody `waited` for the
+ * GPU. The client's thread, as the following. */
+CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
+                              int priority, bool waited, CUstream *out);
 /* As above, having waited where that is needed: then the client is about to be stopped. */
-CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
-                                   CUstream *out);
+CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
+                                   int priority, CUstream *out);
 void cuda_capacity_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);
 
-/* A place for a graph of so many nodes, where the queue's stream is; others do not find it any more. Where there is none nothing of the client may run
- * when one is made, and it has to be quiet: that is waited for until `deadline`. False: not now. */
-bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out);
+/* A place for a graph of so many nodes, where the queue's stream is; others do not find it any
+ * more. Where there is none nothing of the client may run when one is made, and it has to be quiet:
+ * that is waited for until `deadline`. False: not now. */
+bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline,
+                              struct cuda_exec *out);
 /* Until then nothing of the client's runs where the queue is, and it is quiet. */
 bool cuda_capacity_may_grow(struct dev_queue *q, uint64_t deadline);
 /* Makes it, in its place, which it has until it is destroyed, whatever comes of this. */
 CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph);
 /* Launches it, in the queue's stream. */
 CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e);
-/* Gives the place back: if it runs, others find it after that. Of one that was not made, or has no place, too. */
+/* Gives the place back: if it runs, others find it after that. Of one that was not made, or has no
+ * place, too. */
 void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e);
 
 struct cuda_library;
 
-/* A kernel, which is loaded there, can be launched without waiting: the client counts on that from now on. The client's thread. */
-bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f);
+/* A kernel, which is loaded there, can be launched without waiting: the client counts on that from
+ * now on. The client's thread. */
+bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                       CUfunction f);
 /* It is about to be launched, by somebody who has waited. The same. */
-void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f);
+void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                        CUfunction f);
 /* There is, or is about to be, at least so much local memory for each thread. Any thread. */
 void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes);
 /* A launch of the client's has failed: what it was to make room for may not be there. The same. */

@@ -1,13 +1,15 @@
 /*
- * Rows of launches become graphs of the driver whose kernels follow each other: what is launched, how and with which
- * parameters is set anew each time. A call that launches such a graph takes hardly longer than one that launches a
- * kernel, and the driver lets only one thread at a time into those calls; setting parameters goes beside it, and the GPU
- * goes from one kernel to the next by itself.
+ * Rows of launches become graphs of the driver whose kernels follow each other: what is launched,
+ * how and with which parameters is set anew each time. A call that launches such a graph takes
+ * hardly longer than one that launches a kernel, and the driver lets only one thread at a time into
+ * those calls; setting parameters goes beside it, and the GPU goes from one kernel to the next by
+ * itself.
  *
- * Rows have one of two lengths; what is over goes by itself, and so does a row that the driver will not have as a graph,
- * so that a launch's error is found and reported where it always is. Launches with attributes, those that print and
- * those with large parameters are not for rows; nor are kernels that were compiled for clusters: a node whose function
- * is set anew keeps the clusters of the one before, or their absence.
+ * Rows have one of two lengths; what is over goes by itself, and so does a row that the driver will
+ * not have as a graph, so that a launch's error is found and reported where it always is. Launches
+ * with attributes, those that print and those with large parameters are not for rows; nor are
+ * kernels that were compiled for clusters: a node whose function is set anew keeps the clusters of
+ * the one before, or their absence.
  */
 #include "device/cuda/chain.h"
 
@@ -92,10 +94,12 @@ static void drop_graph(struct dev_queue *q, struct chain_graph *g)
     g->patience = PATIENCE << GM_MIN(g->made, 16u);
 }
 
-static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row, uint32_t length)
+static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row,
+                           uint32_t length)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    CUresult r = q->client->chain_graphs < GRAPHS_MAX ? api->cuGraphCreate(&g->graph, 0) : CUDA_ERROR_NOT_SUPPORTED;
+    CUresult r = q->client->chain_graphs < GRAPHS_MAX ? api->cuGraphCreate(&g->graph, 0)
+                                                      : CUDA_ERROR_NOT_SUPPORTED;
     g->made++;
     if (r != CUDA_SUCCESS) {
         g->graph = NULL;
@@ -105,7 +109,8 @@ static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const str
     for (uint32_t i = 0; i < length && r == CUDA_SUCCESS; i++) {
         struct node n;
         describe(q, &row[i], &n);
-        r = api->cuGraphAddKernelNode_v2(&g->nodes[i], g->graph, i ? &g->nodes[i - 1] : NULL, i != 0, &n.kernel);
+        r = api->cuGraphAddKernelNode_v2(&g->nodes[i], g->graph, i ? &g->nodes[i - 1] : NULL,
+                                         i != 0, &n.kernel);
     }
     if (r == CUDA_SUCCESS)
         r = cuda_capacity_graph(&g->exec, g->graph);
@@ -113,13 +118,15 @@ static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const str
     return r;
 }
 
-static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row, uint32_t length)
+static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row,
+                          uint32_t length)
 {
     CUresult r = CUDA_SUCCESS;
     for (uint32_t i = 0; i < length && r == CUDA_SUCCESS; i++) {
         struct node n;
         describe(q, &row[i], &n);
-        r = q->client->dev->api.cuGraphExecKernelNodeSetParams_v2(g->exec.handle, g->nodes[i], &n.kernel);
+        r = q->client->dev->api.cuGraphExecKernelNodeSetParams_v2(g->exec.handle, g->nodes[i],
+                                                                  &n.kernel);
     }
     return r;
 }
@@ -142,10 +149,11 @@ static bool is_older(const struct waiting *row, uint32_t length, uint32_t module
     return false;
 }
 
-/* A graph still names the functions of its last row, which must not have gone when they are replaced: the client's
- * modules stay while the driver is told, and what has lost its module while it waited is not for a graph. False if the
- * driver did not take it. */
-static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row, uint32_t length)
+/* A graph still names the functions of its last row, which must not have gone when they are
+ * replaced: the client's modules stay while the driver is told, and what has lost its module while
+ * it waited is not for a graph. False if the driver did not take it. */
+static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row,
+                         uint32_t length)
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
@@ -185,8 +193,8 @@ bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op)
 {
     const struct cuda_op_launch *l = &op->u.launch;
     bool begun = !gm_list_empty(&q->chained);
-    if (op->kind != CUDA_OP_LAUNCH || !(begun || l->more) || l->attributes || l->prints || l->in_clusters ||
-        l->params_size > PARAMS_MAX)
+    if (op->kind != CUDA_OP_LAUNCH || !(begun || l->more) || l->attributes || l->prints ||
+        l->in_clusters || l->params_size > PARAMS_MAX)
         return false;
     struct cuda_chain *chain = chain_of(q);
     if (!chain)
@@ -221,9 +229,10 @@ static void empty(struct dev_queue *q)
 
 static void launch_alone(struct dev_queue *q, const struct waiting *w)
 {
-    const struct cuda_op op = {
-        .kind = CUDA_OP_LAUNCH, .seq = w->seq, .bytes = q->chain->bytes + w->params, .u.launch = w->launch
-    };
+    const struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
+                                .seq = w->seq,
+                                .bytes = q->chain->bytes + w->params,
+                                .u.launch = w->launch };
     cuda_op_submit(q, &op);
 }
 
@@ -236,7 +245,8 @@ void cuda_chain_hand_over(struct dev_queue *q)
     uint32_t at = 0;
     cuda_enter(q->gpu);
     for (uint32_t k = 0; k < GRAPH_KINDS; k++)
-        while (count - at >= lengths[k] && launch_graph(q, &chain->graphs[k], &chain->waiting[at], lengths[k]))
+        while (count - at >= lengths[k] &&
+               launch_graph(q, &chain->graphs[k], &chain->waiting[at], lengths[k]))
             at += lengths[k];
     for (; at < count; at++)
         launch_alone(q, &chain->waiting[at]);

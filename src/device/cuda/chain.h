@@ -1,6 +1,6 @@
 /*
- * Launches that wait in the ring one behind the other go to the driver several at a time. Everything is the client's
- * thread's.
+ * Launches that wait in the ring one behind the other go to the driver several at a time.
+ * Everything is the client's thread's.
  */
 #ifndef GMUX_DEVICE_CUDA_CHAIN_H
 #define GMUX_DEVICE_CUDA_CHAIN_H
@@ -10,10 +10,11 @@
 /* Launches that go together, at most. */
 #define CUDA_CHAIN 16u
 
-/* Puts a launch into the queue's row, if more wait behind it or the row has begun; a full row is handed over. False: it is
- * none for a row. The queue has a stream, and nothing is held back. */
+/* Puts a launch into the queue's row, if more wait behind it or the row has begun; a full row is
+ * handed over. False: it is none for a row. The queue has a stream, and nothing is held back. */
 bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op);
-/* Hands over what is in the row: before anything else of the queue, and before somebody waits for it. */
+/* Hands over what is in the row: before anything else of the queue, and before somebody waits for
+ * it. */
 void cuda_chain_hand_over(struct dev_queue *q);
 /* As above, for all queues of the client. */
 void cuda_chains_hand_over(struct dev_client *c);

@@ -26,8 +26,8 @@ static void *pointer(uint64_t address)
 static int reserve_host(struct dev_client *c)
 {
     void *want = pointer(c->base + c->half);
-    void *p =
-        mmap(want, c->half, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *p = mmap(want, c->half, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (p == MAP_FAILED)
         return -errno;
     if (p != want) {
@@ -52,13 +52,16 @@ static CUresult reserve_device(struct dev_client *c)
     return CUDA_SUCCESS;
 }
 
-/* Completion words and event slots, where the GPU writes; the ring behind them is of no interest to it. */
+/* Completion words and event slots, where the GPU writes; the ring behind them is of no interest to
+ * it. */
 static CUresult register_session(struct dev_client *c)
 {
     const struct cuda_driver *api = &c->dev->api;
     void *first = c->session->streams;
-    size_t size = (size_t)((uint8_t *)(c->session->events + c->session->events_count) - (uint8_t *)first);
-    CUresult r = api->cuMemHostRegister_v2(first, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    size_t size =
+        (size_t)((uint8_t *)(c->session->events + c->session->events_count) - (uint8_t *)first);
+    CUresult r = api->cuMemHostRegister_v2(
+        first, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     if (r != CUDA_SUCCESS)
         return r;
     c->registered = true;
@@ -75,7 +78,8 @@ static CUresult take_seat(struct dev_client *c, struct cuda_gpu *g)
         r = c->dev->api.cuMemHostGetDevicePointer_v2(&at, c->session->streams, 0);
     if (r != CUDA_SUCCESS)
         return r;
-    seat->events_at = at + (uint64_t)((uint8_t *)c->session->events - (uint8_t *)c->session->streams);
+    seat->events_at =
+        at + (uint64_t)((uint8_t *)c->session->events - (uint8_t *)c->session->streams);
     seat->streams_at = at;
     return CUDA_SUCCESS;
 }
@@ -105,8 +109,9 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
                                .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
-    struct gm_list *const lists[] = { &c->link,    &c->gone_link, &c->modules, &c->queues, &c->dirty,
-                                      &c->holding, &c->owing,     &c->chained, &c->places };
+    struct gm_list *const lists[] = { &c->link,   &c->gone_link, &c->modules,
+                                      &c->queues, &c->dirty,     &c->holding,
+                                      &c->owing,  &c->chained,   &c->places };
     for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
         gm_list_init(lists[i]);
     pthread_mutex_t *const locks[] = { &c->moves_lock,  &c->arrivals_lock, &c->modules_lock,
@@ -118,7 +123,8 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
     tp_output_init(&c->output, c->session);
 }
 
-int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+int cuda_client_create(struct dev *d, const struct dev_client_config *config,
+                       struct dev_client **out)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
@@ -143,7 +149,8 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     return GM_CUDA_SUCCESS;
 }
 
-/* A client in a fallback context gets its share when it comes back. CUDA_ERROR_NOT_READY: as cuda_place_try(). */
+/* A client in a fallback context gets its share when it comes back. CUDA_ERROR_NOT_READY: as
+ * cuda_place_try(). */
 static CUresult try_share(struct dev_client *c, uint32_t device)
 {
     CUresult r = CUDA_SUCCESS;
@@ -167,7 +174,8 @@ static CUresult set_share(struct dev_client *c, uint32_t device)
     return r;
 }
 
-void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority)
+void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
+                           int priority)
 {
     pthread_mutex_lock(&c->moves_lock);
     memcpy(c->multiprocessors, multiprocessors, sizeof(c->multiprocessors));
@@ -176,8 +184,8 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
     for (uint32_t i = 0; i < c->dev->count; i++) {
         CUresult r = set_share(c, i);
         if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) /* it is going */
-            gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[i],
-                     (int)r);
+            gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d",
+                     multiprocessors[i], (int)r);
     }
 }
 
@@ -186,13 +194,15 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
 /* True if the range lies in the half of the window that begins at `from`. */
 static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address, uint64_t size)
 {
-    return size && address >= from && address - from <= c->half && size <= c->half - (address - from);
+    return size && address >= from && address - from <= c->half &&
+           size <= c->half - (address - from);
 }
 
 /* The addresses stay taken. */
 static void close_pages(uint64_t address, uint64_t size)
 {
-    (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    (void)mmap(pointer(address), size, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 /* A range of the host area, of the pages that `fd` has from `offset` on. */
@@ -201,11 +211,14 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
     uint64_t from = c->base + c->half;
     if ((address | size) % 4096 || !in_half(c, from, address, size))
         return GM_CUDA_INVALID_VALUE;
-    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
+    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+             (off_t)offset) == MAP_FAILED)
         return GM_CUDA_OUT_OF_MEMORY;
-    CUresult r = c->dev->api.cuMemHostRegister_v2(pointer(address), size,
-                                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-    const struct cuda_range range = { .address = address, .end = address + size, .device = CUDA_HOST };
+    CUresult r = c->dev->api.cuMemHostRegister_v2(
+        pointer(address), size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    const struct cuda_range range = { .address = address,
+                                      .end = address + size,
+                                      .device = CUDA_HOST };
     if (r == CUDA_SUCCESS && (r = (CUresult)cuda_range_add(c, &range)) != CUDA_SUCCESS)
         (void)c->dev->api.cuMemHostUnregister(pointer(address));
     if (r != CUDA_SUCCESS)
@@ -220,11 +233,14 @@ int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 }
 
 /* What a GPU may do with the range: enum wire_memory_access, or 0. */
-static uint32_t access_of(const struct dev_client *c, const struct cuda_range *range, uint32_t device)
+static uint32_t access_of(const struct dev_client *c, const struct cuda_range *range,
+                          uint32_t device)
 {
     if (range->access)
         return DEV_ACCESS(range->access, device);
-    return device == range->device || (c->peers[range->device] >> device & 1) ? WIRE_MEMORY_ACCESS_WRITE : 0;
+    return device == range->device || (c->peers[range->device] >> device & 1)
+               ? WIRE_MEMORY_ACCESS_WRITE
+               : 0;
 }
 
 /* Lets all GPUs do with the range what they may, now, and notes that. */
@@ -249,7 +265,9 @@ static CUresult set_access(struct dev_client *c, struct cuda_range *range)
                                                          : CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
     }
-    CUresult r = n ? c->dev->api.cuMemSetAccess(range->address, range->end - range->address, desc, n) : CUDA_SUCCESS;
+    CUresult r =
+        n ? c->dev->api.cuMemSetAccess(range->address, range->end - range->address, desc, n)
+          : CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
         return r;
     range->given = given;
@@ -263,8 +281,8 @@ static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int f
     const uint64_t address = range->address, size = range->end - address;
     const struct cuda_driver *api = &c->dev->api;
     CUmemGenericAllocationHandle handle;
-    CUresult r =
-        api->cuMemImportFromShareableHandle(&handle, pointer((uint64_t)fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUresult r = api->cuMemImportFromShareableHandle(&handle, pointer((uint64_t)fd),
+                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (r != CUDA_SUCCESS)
         return r;
     r = api->cuMemMap(address, size, 0, handle, 0);
@@ -279,8 +297,8 @@ static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int f
     return r;
 }
 
-int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                       uint32_t device, uint32_t access)
+int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
+                       uint64_t offset, uint32_t device, uint32_t access)
 {
     struct cuda_range range;
     const bool there = cuda_range_find(c, address, size, &range);
@@ -290,7 +308,9 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
     if (offset || !in_half(c, c->base, address, size))
         return GM_CUDA_INVALID_VALUE;
     if (!there) {
-        range = (struct cuda_range) { .address = address, .end = address + size, .device = device, .access = access };
+        range = (struct cuda_range) {
+            .address = address, .end = address + size, .device = device, .access = access
+        };
         return (int)map_handle(c, &range, fd);
     }
     const uint32_t before = range.access;

@@ -94,7 +94,8 @@ int cuda_complaint_open(void)
     if (onward < 0 || pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     from = ends[0];
-    int r = fcntl(from, F_SETFL, O_NONBLOCK) < 0 ? -errno : -pthread_create(&thread, NULL, reader, NULL);
+    int r = fcntl(from, F_SETFL, O_NONBLOCK) < 0 ? -errno
+                                                 : -pthread_create(&thread, NULL, reader, NULL);
     if (r == 0) {
         pthread_detach(thread);
         gm_log_to(onward);

@@ -1,6 +1,6 @@
 /*
- * Opening: the genuine driver, its devices, their contexts, and the little kernel that stamps times. What programs hear
- * about the devices is what the driver says.
+ * Opening: the genuine driver, its devices, their contexts, and the little kernel that stamps
+ * times. What programs hear about the devices is what the driver says.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,40 +21,42 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
-/* The time first, then the number that says the time is there. And a kernel that prints nothing: with the first that might the driver makes the
- * buffer for all of them, and waits with it until nothing runs (capacity.h). */
-static const char own_ptx[] = ".version 7.0\n"
-                              ".target sm_70\n"
-                              ".address_size 64\n"
-                              ".visible .entry stamp(.param .u64 slot, .param .u64 seq)\n"
-                              "{\n"
-                              "    .reg .b64 %r<4>;\n"
-                              "    ld.param.u64 %r1, [slot];\n"
-                              "    ld.param.u64 %r2, [seq];\n"
-                              "    mov.u64 %r3, %globaltimer;\n"
-                              "    st.relaxed.sys.global.u64 [%r1], %r3;\n"
-                              "    fence.acq_rel.sys;\n"
-                              "    st.relaxed.sys.global.u64 [%r1+8], %r2;\n"
-                              "    ret;\n"
-                              "}\n"
-                              ".extern .func (.param .b32 r) vprintf (.param .b64 format, .param .b64 args);\n"
-                              ".visible .entry prints(.param .u64 format)\n"
-                              "{\n"
-                              "    .reg .b64 %r;\n"
-                              "    .reg .pred %p;\n"
-                              "    ld.param.u64 %r, [format];\n"
-                              "    setp.eq.u64 %p, %r, 0;\n"
-                              "    @%p ret;\n"
-                              "    {\n"
-                              "        .param .b64 format1;\n"
-                              "        .param .b64 args1;\n"
-                              "        .param .b32 r1;\n"
-                              "        st.param.b64 [format1], %r;\n"
-                              "        st.param.b64 [args1], %r;\n"
-                              "        call.uni (r1), vprintf, (format1, args1);\n"
-                              "    }\n"
-                              "    ret;\n"
-                              "}\n";
+/* The time first, then the number that says the time is there. And a kernel that prints nothing:
+ * with the first that might the driver makes the buffer for all of them, and waits with it until
+ * nothing runs (capacity.h). */
+static const char own_ptx[] =
+    ".version 7.0\n"
+    ".target sm_70\n"
+    ".address_size 64\n"
+    ".visible .entry stamp(.param .u64 slot, .param .u64 seq)\n"
+    "{\n"
+    "    .reg .b64 %r<4>;\n"
+    "    ld.param.u64 %r1, [slot];\n"
+    "    ld.param.u64 %r2, [seq];\n"
+    "    mov.u64 %r3, %globaltimer;\n"
+    "    st.relaxed.sys.global.u64 [%r1], %r3;\n"
+    "    fence.acq_rel.sys;\n"
+    "    st.relaxed.sys.global.u64 [%r1+8], %r2;\n"
+    "    ret;\n"
+    "}\n"
+    ".extern .func (.param .b32 r) vprintf (.param .b64 format, .param .b64 args);\n"
+    ".visible .entry prints(.param .u64 format)\n"
+    "{\n"
+    "    .reg .b64 %r;\n"
+    "    .reg .pred %p;\n"
+    "    ld.param.u64 %r, [format];\n"
+    "    setp.eq.u64 %p, %r, 0;\n"
+    "    @%p ret;\n"
+    "    {\n"
+    "        .param .b64 format1;\n"
+    "        .param .b64 args1;\n"
+    "        .param .b32 r1;\n"
+    "        st.param.b64 [format1], %r;\n"
+    "        st.param.b64 [args1], %r;\n"
+    "        call.uni (r1), vprintf, (format1, args1);\n"
+    "    }\n"
+    "    ret;\n"
+    "}\n";
 
 static _Thread_local struct cuda_gpu *entered;
 
@@ -92,7 +94,8 @@ bool cuda_is_fatal(CUresult r)
     }
 }
 
-/* The one that is just going; others stay from now on: cuda_output_leave(). Not for ever: the driver may hang with the lock held. */
+/* The one that is just going; others stay from now on: cuda_output_leave(). Not for ever: the
+ * driver may hang with the lock held. */
 static void let_clients_go(struct dev *d)
 {
     struct timespec until;
@@ -102,15 +105,17 @@ static void let_clients_go(struct dev *d)
         pthread_mutex_unlock(&d->lock);
 }
 
-/* The clients that had work in flight. The driver does not say whose kernel it was: that is known if there is one such. */
+/* The clients that had work in flight. The driver does not say whose kernel it was: that is known
+ * if there is one such. */
 static void blame(struct dev *d, CUresult r)
 {
     unsigned busy = 0;
     gm_list_for_each (c, &d->clients, struct dev_client, link)
         busy += cuda_client_is_busy(c);
-    const char *text = busy == 1 ? "a fault of this program's kernel ended the device's context"
-                                 : "a fault of this program's kernel, or of one that ran beside it, ended the "
-                                   "device's context";
+    const char *text =
+        busy == 1 ? "a fault of this program's kernel ended the device's context"
+                  : "a fault of this program's kernel, or of one that ran beside it, ended the "
+                    "device's context";
     gm_list_for_each (c, &d->clients, struct dev_client, link)
         if (cuda_client_is_busy(c))
             d->events.client_fault(d->events.arg, c, (int)r, 0, text);
@@ -215,7 +220,8 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
     return r;
 }
 
-/* What there is to know about the GPU is known; how much it can be split into does not matter here. */
+/* What there is to know about the GPU is known; how much it can be split into does not matter here.
+ */
 static CUresult open_fallback(struct cuda_gpu *g, const struct cuda_gpu *first)
 {
     g->info = first->info;
@@ -228,7 +234,9 @@ static CUresult open_fallback(struct cuda_gpu *g, const struct cuda_gpu *first)
         gm_info(&topic, "device %u (%s) has a fallback context", g->index, g->info.name);
         g->open = true;
     } else {
-        gm_warn(&topic, "device %u (%s) has no fallback context: error %d; loads wait for kernels that take long",
+        gm_warn(&topic,
+                "device %u (%s) has no fallback context: error %d; loads wait for kernels that "
+                "take long",
                 g->index, g->info.name, (int)r);
         g->refused = gm_now_ns();
     }
@@ -268,8 +276,8 @@ static CUresult find_gpus(struct dev *d)
 
 static CUresult start(struct dev *d)
 {
-    /* The genuine driver must not find our daemon, or its own. More queues of the hardware, so that streams of
-     * different clients do not stand behind each other. */
+    /* The genuine driver must not find our daemon, or its own. More queues of the hardware, so that
+     * streams of different clients do not stand behind each other. */
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
     setenv("CUDA_MODULE_LOADING", "LAZY", 1); /* a program uses a few of a library's many kernels */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

@@ -12,9 +12,9 @@ int cuda_driver_load(struct cuda_driver *d, char *why, size_t why_size)
     void *library = dev_genuine_library(why, why_size);
     if (!library)
         return -ENOENT;
-#define X(name, class)                                                                                               \
-    d->name = (__typeof__(d->name))dlsym(library, #name);                                                            \
-    if (!d->name)                                                                                                    \
+#define X(name, class)                                                                             \
+    d->name = (__typeof__(d->name))dlsym(library, #name);                                          \
+    if (!d->name)                                                                                  \
         missing = #name;
     CUDA_DRIVER_FUNCTIONS(X)
 #undef X

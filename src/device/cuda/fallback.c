@@ -41,8 +41,8 @@ static bool has_values(struct dev_client *c, uint32_t device)
     bool any = false;
     pthread_mutex_lock(&c->modules_lock);
     gm_list_for_each (m, &c->modules, struct dev_module, link)
-        any |= m->gpu->index == device &&
-               (m->globals_count != 0 || m->altered || (!m->variables && m->library->traits.loses_values));
+        any |= m->gpu->index == device && (m->globals_count != 0 || m->altered ||
+                                           (!m->variables && m->library->traits.loses_values));
     pthread_mutex_unlock(&c->modules_lock);
     return any;
 }
@@ -57,7 +57,8 @@ static bool is_over(struct dev_client *c, uint32_t device)
 
 static bool may_go(struct dev_client *c, uint32_t device)
 {
-    return is_over(c, device) && !has_parts(c, device) && !has_arrays(c, device) && !has_values(c, device);
+    return is_over(c, device) && !has_parts(c, device) && !has_arrays(c, device) &&
+           !has_values(c, device);
 }
 
 /* --- going ------------------------------------------------------------------------------------ */
@@ -82,8 +83,10 @@ static void note_away(struct dev_client *c, const struct cuda_gpu *fallback)
     c->away_ns = c->away_ns ? GM_MIN(2 * c->away_ns, CUDA_AWAY_MAX_NS) : c->dev->calm_ns;
     atomic_store_explicit(&c->away_until, gm_now_ns() + c->away_ns, memory_order_relaxed);
     atomic_fetch_or_explicit(&c->away, 1u << fallback->index, memory_order_release);
-    gm_info(&topic, "a client is in the fallback context of device %u: a kernel keeps it from loading its own",
-            fallback->index);
+    gm_info(
+        &topic,
+        "a client is in the fallback context of device %u: a kernel keeps it from loading its own",
+        fallback->index);
 }
 
 static struct cuda_gpu *other_of(struct cuda_gpu *g)
@@ -117,7 +120,8 @@ static void move(struct dev_client *c, struct cuda_gpu *from)
     pthread_mutex_unlock(&c->moves_lock);
 }
 
-/* What it has to have there (its share, stacks as large as here) is made at a safe point. moves_lock is held. */
+/* What it has to have there (its share, stacks as large as here) is made at a safe point.
+ * moves_lock is held. */
 static bool come_back(struct dev_client *c, struct cuda_gpu *first)
 {
     struct dev *d = c->dev;
@@ -154,7 +158,8 @@ void cuda_fallback_return(struct dev_client *c)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-/* Until when to wait: a program that begins does not, one that has been there for long rather does than that it leaves. */
+/* Until when to wait: a program that begins does not, one that has been there for long rather does
+ * than that it leaves. */
 static uint64_t patience(const struct dev_client *c, uint64_t begun)
 {
     return begun + GM_MIN(c->dev->held_ns, CUDA_HELD_MIN_NS + (begun - c->came) / HELD_PART);
@@ -167,8 +172,10 @@ enum verdict {
     LEAVE /* it is about to be stopped */
 };
 
-/* What a client does that wants a context idle, having waited since `begun`, and after another wait until `until`. */
-static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_move, uint64_t begun, uint64_t until)
+/* What a client does that wants a context idle, having waited since `begun`, and after another wait
+ * until `until`. */
+static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_move, uint64_t begun,
+                           uint64_t until)
 {
     struct dev *d = c->dev;
     const uint32_t gpus = CUDA_GPU_BIT(g);
@@ -250,7 +257,8 @@ void cuda_fallback_allow(const struct dev *d, CUfunction f, uint32_t bytes)
 {
     const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     int now = 0;
-    if (bytes > INT32_MAX || d->api.cuFuncGetAttribute(&now, a, f) != CUDA_SUCCESS || (uint32_t)now >= bytes)
+    if (bytes > INT32_MAX || d->api.cuFuncGetAttribute(&now, a, f) != CUDA_SUCCESS ||
+        (uint32_t)now >= bytes)
         return; /* what it may not have, its launch will say */
     (void)d->api.cuFuncSetAttribute(f, a, (int)bytes);
 }

@@ -1,8 +1,9 @@
 /*
- * Memory of another GPU than the one that a queue is on. Device memory here is mapped for the GPUs that may touch it, so
- * what the driver does with memory that it allocated itself, find out whose it is and go there, has to be done by hand:
- * an operation on memory that its own GPU may not touch takes a detour through a stream of the GPU that has it, and a copy from
- * one of those to another is one between peers, which works whether they can touch each other's memory or not.
+ * Memory of another GPU than the one that a queue is on. Device memory here is mapped for the GPUs
+ * that may touch it, so what the driver does with memory that it allocated itself, find out whose
+ * it is and go there, has to be done by hand: an operation on memory that its own GPU may not touch
+ * takes a detour through a stream of the GPU that has it, and a copy from one of those to another
+ * is one between peers, which works whether they can touch each other's memory or not.
  */
 #include <stdlib.h>
 
@@ -77,7 +78,8 @@ static CUresult end_detour(struct dev_queue *q, struct cuda_gpu *to)
     cuda_enter(to);
     CUresult r = api->cuEventRecord(d->back, d->stream);
     cuda_enter(q->gpu);
-    return r == CUDA_SUCCESS ? api->cuStreamWaitEvent(q->stream, d->back, CU_EVENT_WAIT_DEFAULT) : r;
+    return r == CUDA_SUCCESS ? api->cuStreamWaitEvent(q->stream, d->back, CU_EVENT_WAIT_DEFAULT)
+                             : r;
 }
 
 CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)

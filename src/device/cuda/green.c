@@ -1,18 +1,23 @@
 /*
- * Places: where a client's streams live. A client with a share of the multiprocessors has a green context of its own,
- * made of groups of multiprocessors; one without a limit has the whole device, as streams of the primary context.
+ * Places: where a client's streams live. A client with a share of the multiprocessors has a green
+ * context of its own, made of groups of multiprocessors; one without a limit has the whole device,
+ * as streams of the primary context.
  *
- * The device is split into groups once, as small as the driver makes them (8 multiprocessors on Hopper), because groups
- * can only be joined in one context if they come from one split. A share is a number of groups: the least used ones, so
- * that clients do not overlap while there is room, and overlap evenly when there is none. What the split leaves over
- * belongs to no group; only clients without a limit run there. Nobody is moved when others come and go.
+ * The device is split into groups once, as small as the driver makes them (8 multiprocessors on
+ * Hopper), because groups can only be joined in one context if they come from one split. A share is
+ * a number of groups: the least used ones, so that clients do not overlap while there is room, and
+ * overlap evenly when there is none. What the split leaves over belongs to no group; only clients
+ * without a limit run there. Nobody is moved when others come and go.
  *
- * Everything but the streams is the primary context's: memory, modules, functions and events serve all places.
+ * Everything but the streams is the primary context's: memory, modules, functions and events serve
+ * all places.
  *
- * A green context that a program makes within what it has is a place of its own, a part of its client's (part.c). Its streams say which.
+ * A green context that a program makes within what it has is a place of its own, a part of its
+ * client's (part.c). Its streams say which.
  *
- * A new share or priority is a new place. Each stream moves there with its next operation, which waits for what was
- * submitted before; the old place goes when the driver has finished all that was in it.
+ * A new share or priority is a new place. Each stream moves there with its next operation, which
+ * waits for what was submitted before; the old place goes when the driver has finished all that was
+ * in it.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -36,12 +41,14 @@ static CUresult split(struct cuda_gpu *gpu)
     CUdevResource all = { 0 };
     unsigned count = 0;
     CUresult r = d->api.cuDeviceGetDevResource(gpu->device, &all, type);
-    if (r == CUDA_SUCCESS) /* how many there would be; the driver rounds the size up to its smallest */
+    if (r ==
+        CUDA_SUCCESS) /* how many there would be; the driver rounds the size up to its smallest */
         r = d->api.cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 1);
     if (r != CUDA_SUCCESS)
         return r;
     count = GM_MIN(count, CUDA_GROUPS_MAX);
-    r = count ? d->api.cuDevSmResourceSplitByCount(g->group, &count, &all, NULL, 0, 1) : CUDA_ERROR_NOT_SUPPORTED;
+    r = count ? d->api.cuDevSmResourceSplitByCount(g->group, &count, &all, NULL, 0, 1)
+              : CUDA_ERROR_NOT_SUPPORTED;
     if (r != CUDA_SUCCESS)
         return r;
     g->size = g->group[0].sm.smCount;
@@ -55,7 +62,8 @@ void cuda_places_open(struct cuda_gpu *g)
     struct dev_info *i = &g->info;
     CUresult r = split(g);
     if (r != CUDA_SUCCESS) {
-        gm_warn(&topic, "no green contexts: error %d; shares of multiprocessors are not enforced", (int)r);
+        gm_warn(&topic, "no green contexts: error %d; shares of multiprocessors are not enforced",
+                (int)r);
         g->groups.count = g->groups.size = 0;
     }
     i->multiprocessors_step = g->groups.size;
@@ -67,9 +75,10 @@ void cuda_priorities_open(struct cuda_gpu *g)
     struct dev *d = g->dev;
     int least = 0, greatest = 0;
     cuda_enter(&d->gpus[0]);
-    /* The lowest of the device's priorities are for the clients below normal: even their most urgent stream comes
-     * after everything of the others. Both kinds are told the driver's range, as they would be without us; what is more
-     * urgent than they can have is the most urgent that they have. */
+    /* The lowest of the device's priorities are for the clients below normal: even their most
+     * urgent stream comes after everything of the others. Both kinds are told the driver's range,
+     * as they would be without us; what is more urgent than they can have is the most urgent that
+     * they have. */
     if (d->api.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest > least)
         least = greatest = 0;
     uint32_t all = (uint32_t)(least - greatest) + 1;
@@ -119,8 +128,8 @@ CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsi
         wanted += chosen[i].sm.smCount;
     CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
     if (r == CUDA_SUCCESS)
-        r = CUDA_CALL(d, CUDA_GPU_BIT(p->gpu), cuGreenCtxCreate, &p->green, description, p->gpu->device,
-                      CU_GREEN_CTX_DEFAULT_STREAM);
+        r = CUDA_CALL(d, CUDA_GPU_BIT(p->gpu), cuGreenCtxCreate, &p->green, description,
+                      p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
     if (r == CUDA_SUCCESS && (r = d->api.cuCtxFromGreenCtx(&p->context, p->green)) != CUDA_SUCCESS)
         (void)d->api.cuGreenCtxDestroy(p->green);
     if (r != CUDA_SUCCESS) {
@@ -129,8 +138,8 @@ CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsi
     }
     r = d->api.cuGreenCtxGetDevResource(p->green, &got, CU_DEV_RESOURCE_TYPE_SM);
     if (r != CUDA_SUCCESS || got.sm.smCount != wanted)
-        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", wanted, got.sm.smCount,
-                (int)r);
+        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", wanted,
+                got.sm.smCount, (int)r);
     return CUDA_SUCCESS;
 }
 
@@ -146,14 +155,16 @@ static CUresult join_groups(struct cuda_place *p)
     return cuda_place_make_green(p, chosen, count);
 }
 
-CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
+                        int priority)
 {
     struct cuda_seat *seat = &c->seats[g->index];
     const struct cuda_place *now = atomic_load_explicit(&seat->place, memory_order_relaxed);
     CUresult r = CUDA_SUCCESS;
     if (!cuda_place_is_part(g, multiprocessors))
         multiprocessors = 0;
-    if (now && now->gpu == g && now->multiprocessors == multiprocessors && now->low == (priority > 0))
+    if (now && now->gpu == g && now->multiprocessors == multiprocessors &&
+        now->low == (priority > 0))
         return CUDA_SUCCESS;
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)
@@ -179,14 +190,16 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     pthread_mutex_lock(&c->places_lock);
     p->number = ++c->places_made;
     gm_list_append(&c->places, &p->link);
-    atomic_store_explicit(&seat->place, p, memory_order_release); /* or it is collected as one that was left */
+    atomic_store_explicit(&seat->place, p,
+                          memory_order_release); /* or it is collected as one that was left */
     atomic_store_explicit(&seat->home, g, memory_order_release);
     atomic_fetch_or(&c->uses, CUDA_GPU_BIT(g));
     pthread_mutex_unlock(&c->places_lock);
     return CUDA_SUCCESS;
 }
 
-CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
+CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
+                        int priority)
 {
     const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
     CUresult r;
@@ -242,7 +255,8 @@ static int device_priority(const struct cuda_gpu *g, bool low, int priority)
 }
 
 /* capacity.h */
-static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, bool waited, CUstream *out)
+static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, bool waited,
+                            CUstream *out)
 {
     const int priority = device_priority(q->gpu, p->low, q->priority);
     return cuda_capacity_stream(q->client, q->gpu, p, priority, waited, out);
@@ -251,7 +265,9 @@ static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, boo
 CUresult cuda_stream_like(struct dev_queue *q, CUstream *out)
 {
     CUresult r = make_stream(q, q->place, false, out);
-    return r == CUDA_ERROR_NOT_READY && cuda_capacity_may_grow(q, 0) ? make_stream(q, q->place, true, out) : r;
+    return r == CUDA_ERROR_NOT_READY && cuda_capacity_may_grow(q, 0)
+               ? make_stream(q, q->place, true, out)
+               : r;
 }
 
 /* The watch and others ask about the stream. */
@@ -310,11 +326,14 @@ static void move_stream(struct dev_queue *q)
     /* One move at a time; and what failed once is not tried with every operation. */
     if (q->before || q->refused == p->number)
         return;
-    CUresult r = cuda_capacity_stream_wait(c, q->gpu, p, device_priority(q->gpu, p->low, q->priority), &next);
+    CUresult r = cuda_capacity_stream_wait(c, q->gpu, p,
+                                           device_priority(q->gpu, p->low, q->priority), &next);
     if (r == CUDA_SUCCESS)
         r = follow(q, next);
     if (r != CUDA_SUCCESS) {
-        gm_error(&topic, "a stream stays where it is, its client's new limits do not hold for it: error %d", (int)r);
+        gm_error(&topic,
+                 "a stream stays where it is, its client's new limits do not hold for it: error %d",
+                 (int)r);
         if (next)
             cuda_capacity_stream_destroy(q->gpu, p, next);
         q->refused = p->number;

@@ -28,7 +28,8 @@ static bool is_binary(const void *bytes, size_t size)
 {
     uint32_t magic = 0;
     memcpy(&magic, bytes, GM_MIN(size, sizeof(magic)));
-    return magic == FB_MAGIC || magic == FB_WRAPPER_MAGIC || memcmp(&magic, ELFMAG, sizeof(magic)) == 0;
+    return magic == FB_MAGIC || magic == FB_WRAPPER_MAGIC ||
+           memcmp(&magic, ELFMAG, sizeof(magic)) == 0;
 }
 
 /* The driver reads up to a zero byte, which the image need not have. */
@@ -45,13 +46,15 @@ static int text_open(struct cuda_image *i, const void *bytes, size_t size)
     return GM_CUDA_SUCCESS;
 }
 
-/* Of those that stand one behind the other, each padded to 8 bytes: where the next one begins, or the end. */
+/* Of those that stand one behind the other, each padded to 8 bytes: where the next one begins, or
+ * the end. */
 static size_t behind(const uint8_t *bytes, size_t at, size_t size)
 {
     return at + GM_MIN((size_t)gm_padded(fb_size(bytes + at)), size - at);
 }
 
-/* How many fat binaries stand one behind the other; 0 if they do not fit. With `list`, where they are. */
+/* How many fat binaries stand one behind the other; 0 if they do not fit. With `list`, where they
+ * are. */
 static size_t list_read(const uint8_t *bytes, size_t size, const void **list)
 {
     size_t count = 0;
@@ -115,8 +118,9 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
 int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {
     struct fb_entry e;
-    *c =
-        (struct cuda_code) { .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size };
+    *c = (struct cuda_code) {
+        .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size
+    };
     if (kind == WIRE_IMAGE_KIND_PTX || kind == WIRE_IMAGE_KIND_CUBIN)
         return 1;
     int r = fb_pick(bytes, size, sm, FB_WANT_CUBIN | FB_WANT_PTX, &e);
@@ -211,7 +215,8 @@ static void look_for_variables(struct cuda_movable *m, struct cuda_image_traits 
         t->keeps_values = t->loses_values = true;
     } else if (!fb_cubin_is_constant(&m->cubin)) {
         t->keeps_values = true;
-        t->loses_values |= fb_move_find(&m->cubin, FB_MOVE_GLOBAL, &m->list) != 0 || m->list.count != 0;
+        t->loses_values |=
+            fb_move_find(&m->cubin, FB_MOVE_GLOBAL, &m->list) != 0 || m->list.count != 0;
         t->has_managed |= cubin_has_managed(&m->cubin);
     }
 }
@@ -248,7 +253,8 @@ bool cuda_movable_compiled(struct cuda_movable *m, struct cuda_code *made)
 }
 
 /* What was linked is the first of a list; its parts are loaded with it. */
-static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm, struct cuda_image_traits *t)
+static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm,
+                         struct cuda_image_traits *t)
 {
     t->keeps_values = true;
     for (size_t at = 0; at < size; at = behind(bytes, at, size)) {
@@ -262,8 +268,8 @@ static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm, struct 
     }
 }
 
-void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
-                     struct cuda_movable *m)
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
+                     struct cuda_image_traits *t, struct cuda_movable *m)
 {
     *t = (struct cuda_image_traits) { 0 };
     *m = (struct cuda_movable) { 0 };

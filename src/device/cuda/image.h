@@ -1,6 +1,6 @@
 /*
- * What a client sent, made into what the genuine driver takes. The driver gets a pointer and no size, and believes what it reads: here is
- * made sure that it stays within the image.
+ * What a client sent, made into what the genuine driver takes. The driver gets a pointer and no
+ * size, and believes what it reads: here is made sure that it stays within the image.
  */
 #ifndef GMUX_DEVICE_CUDA_IMAGE_H
 #define GMUX_DEVICE_CUDA_IMAGE_H
@@ -16,11 +16,12 @@ struct cuda_image {
     char *text;
 };
 
-/* `kind` as in enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not what it says, or do not fit together. The
- * object must stay where it is until it is closed. */
-GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size, uint32_t kind);
-/* True if a GPU of architecture `sm` takes machine code from it, not PTX: a cubin, or a fat binary with one. An image that
- * was opened. */
+/* `kind` as in enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not what
+ * it says, or do not fit together. The object must stay where it is until it is closed. */
+GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size,
+                                  uint32_t kind);
+/* True if a GPU of architecture `sm` takes machine code from it, not PTX: a cubin, or a fat binary
+ * with one. An image that was opened. */
 bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
@@ -34,9 +35,10 @@ struct cuda_code {
     void *unpacked;   /* owned; NULL: it stands in the image as it is */
 };
 
-/* For a GPU of architecture `sm` (90 ..), of an image that was opened and is not a list. 1; 0: there is none for this GPU; else it cannot
- * be looked into. To be closed in any case. */
-GM_MUST_CHECK int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm);
+/* For a GPU of architecture `sm` (90 ..), of an image that was opened and is not a list. 1; 0:
+ * there is none for this GPU; else it cannot be looked into. To be closed in any case. */
+GM_MUST_CHECK int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind,
+                                 uint32_t sm);
 /* Makes `unpacked` of it, where it is not yet. False: no memory. */
 GM_MUST_CHECK bool cuda_code_own(struct cuda_code *c);
 void cuda_code_close(struct cuda_code *c);
@@ -58,15 +60,17 @@ struct cuda_movable {
     struct fb_move_list list;
 };
 
-/* Of a text, which is known to have variables: with the machine code made of it, which is taken; without any (zeroes), or where that has none that can be
- * moved, the movable is closed. False: the code has none that kernels may leave something in. */
+/* Of a text, which is known to have variables: with the machine code made of it, which is taken;
+ * without any (zeroes), or where that has none that can be moved, the movable is closed. False: the
+ * code has none that kernels may leave something in. */
 bool cuda_movable_compiled(struct cuda_movable *m, struct cuda_code *made);
 /* Of none (zeroes), too. */
 void cuda_movable_close(struct cuda_movable *m);
 
-/* For a GPU of architecture `sm` (90 ..). An image that was opened. `*m` is to be closed: the code that was looked into, if it loses values that
- * can be moved and it is known which, or if it is PTX. */
-void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
-                     struct cuda_movable *m);
+/* For a GPU of architecture `sm` (90 ..). An image that was opened. `*m` is to be closed: the code
+ * that was looked into, if it loses values that can be moved and it is known which, or if it is
+ * PTX. */
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
+                     struct cuda_image_traits *t, struct cuda_movable *m);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define PROOF_EVERY 64u
 #define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* a client that was at the limit goes on below this */
-#define ASK_NS      GM_NS_PER_MS         /* how often the driver is asked about a client at its limit */
+#define ASK_NS      GM_NS_PER_MS /* how often the driver is asked about a client at its limit */
 #define WORDS_BYTES (2 * TP_STREAMS * sizeof(uint64_t))
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -18,10 +18,12 @@ static bool make_words(struct dev_client *c)
     const struct cuda_driver *api = &c->dev->api;
     c->words_wanted = true;
     c->words_due = false;
-    void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *words =
+        mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (words == MAP_FAILED)
         return false;
-    if (api->cuMemHostRegister_v2(words, WORDS_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
+    if (api->cuMemHostRegister_v2(words, WORDS_BYTES,
+                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
         CUDA_SUCCESS) {
         munmap(words, WORDS_BYTES);
         return false;
@@ -52,7 +54,8 @@ void cuda_words_finish(struct dev_client *c)
 static uint64_t proof_of(const struct dev_queue *q)
 {
     const struct dev_client *c = q->client;
-    return c->words ? atomic_load_explicit(&c->words[TP_STREAMS + q->number], memory_order_acquire) : 0;
+    return c->words ? atomic_load_explicit(&c->words[TP_STREAMS + q->number], memory_order_acquire)
+                    : 0;
 }
 
 /* --- what is done ----------------------------------------------------------------------------- */
@@ -109,8 +112,10 @@ static void ask_for_proof(struct dev_queue *q)
         return;
     cuda_count(q, 1);
     q->asked = q->calls;
-    (void)cuda_check(c, c->dev->api.cuStreamWriteValue64_v2(q->stream, at, q->calls, CU_STREAM_WRITE_VALUE_DEFAULT),
-                     "the device refused to write how far it is");
+    (void)cuda_check(
+        c,
+        c->dev->api.cuStreamWriteValue64_v2(q->stream, at, q->calls, CU_STREAM_WRITE_VALUE_DEFAULT),
+        "the device refused to write how far it is");
 }
 
 static void ask_driver(struct dev_client *c)

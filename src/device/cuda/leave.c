@@ -1,7 +1,8 @@
 /*
- * A client's end. First its work is taken off the device. Then it is taken apart; what of that wants contexts idle (arrays, and all that is pinned)
- * may have to wait for as long as somebody else's kernel runs. One thread does that for all clients, so that those who come and
- * go beside a kernel without end leave no threads behind.
+ * A client's end. First its work is taken off the device. Then it is taken apart; what of that
+ * wants contexts idle (arrays, and all that is pinned) may have to wait for as long as somebody
+ * else's kernel runs. One thread does that for all clients, so that those who come and go beside a
+ * kernel without end leave no threads behind.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,7 +16,8 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
 
-/* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of it, when nobody has anything in flight .. */
+/* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of
+ * it, when nobody has anything in flight .. */
 #define STOP_NS       (20 * GM_NS_PER_S)
 #define STOP_AGAIN_NS (2 * GM_NS_PER_S)
 /* .. or at last anyway; less than the server's patience. */
@@ -27,8 +29,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 /* --- its work --------------------------------------------------------------------------------- */
 
-/* A kernel that runs can only be waited for: the context is everybody's. One that does not end is ended with the context, at a moment when
- * nobody else loses anything by that, if there is one. */
+/* A kernel that runs can only be waited for: the context is everybody's. One that does not end is
+ * ended with the context, at a moment when nobody else loses anything by that, if there is one. */
 static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
 {
     struct dev *d = c->dev;
@@ -39,7 +41,8 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
     while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
         if ((now = gm_now_ns()) > next) {
             if (cuda_freeze(d) || now > stopped + STOP_MAX_NS) {
-                gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
+                gm_error(&topic,
+                         "a kernel of a client that is gone does not end; giving up the context");
                 cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
             }
             next = now + STOP_AGAIN_NS;
@@ -85,7 +88,8 @@ static void take_apart(struct dev_client *c)
     cuda_device_unmap(c);
 }
 
-/* There is a safe point of all contexts, or all of them are going. True: nothing is left that needs one. */
+/* There is a safe point of all contexts, or all of them are going. True: nothing is left that needs
+ * one. */
 static bool unpin_some(struct dev_client *c)
 {
     const uint64_t until = gm_now_ns() + UNPIN_NS;

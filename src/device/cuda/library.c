@@ -55,7 +55,8 @@ static void *unload(void *arg)
     return NULL;
 }
 
-/* The client that is the last to use a library may be about to launch something: others wait for the GPU (admit.h). libraries_lock is held, also in what follows. */
+/* The client that is the last to use a library may be about to launch something: others wait for
+ * the GPU (admit.h). libraries_lock is held, also in what follows. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
     pthread_t thread;
@@ -90,7 +91,8 @@ static void keep(struct dev *d, struct cuda_library *l)
         drop_oldest(d);
 }
 
-/* Without users, they take memory of the device, or are loaded nowhere: they are taken into `out`. */
+/* Without users, they take memory of the device, or are loaded nowhere: they are taken into `out`.
+ */
 static void take_unused(struct dev *d, uint32_t device, struct gm_list *out)
 {
     const uint32_t here = CUDA_GPU_BIT(&d->gpus[device]) | CUDA_GPU_BIT(&d->fallbacks[device]);
@@ -110,7 +112,8 @@ static void take_unused(struct dev *d, uint32_t device, struct gm_list *out)
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
-/* Those of the list that are loaded in the same contexts as its first, at one safe point. False: there is none soon; another one is the first. */
+/* Those of the list that are loaded in the same contexts as its first, at one safe point. False:
+ * there is none soon; another one is the first. */
 static bool unload_alike(struct dev *d, struct dev_client *c, struct gm_list *all)
 {
     struct cuda_library *first = gm_list_entry(all->next, struct cuda_library, link);
@@ -137,7 +140,8 @@ void cuda_memory_trim(struct dev_client *c, uint32_t device)
     struct gm_list all;
     take_unused(d, device, &all);
     cuda_enter(&d->gpus[0]);
-    while (!gm_list_empty(&all) && (unload_alike(d, c, &all) || (!cuda_is_leaving(d, c) && gm_now_ns() < until)))
+    while (!gm_list_empty(&all) &&
+           (unload_alike(d, c, &all) || (!cuda_is_leaving(d, c) && gm_now_ns() < until)))
         ;
     pthread_mutex_lock(&d->libraries_lock);
     gm_list_for_each_safe (l, &all, struct cuda_library, link) {
@@ -155,9 +159,11 @@ static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetModule, &loaded, l);
 }
 
-/* Machine code of an image that is a text for this GPU, made while others go on: with the first kernel, at a safe point, the driver would make it, too. False: it
- * is none, or does not link; what is wrong with it the driver says when it loads it. */
-static bool compile(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t kind, struct cuda_code *made)
+/* Machine code of an image that is a text for this GPU, made while others go on: with the first
+ * kernel, at a safe point, the driver would make it, too. False: it is none, or does not link; what
+ * is wrong with it the driver says when it loads it. */
+static bool compile(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t kind,
+                    struct cuda_code *made)
 {
     struct cuda_code text;
     const uint32_t capability = cuda_capability(g);
@@ -166,7 +172,8 @@ static bool compile(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t
         return false;
     cuda_enter(g);
     bool done = cuda_code_open(&text, bytes, size, kind, capability) > 0 && text.is_ptx &&
-                cuda_link_text(g->dev, text.bytes, text.text_size, &made->unpacked, &made->size) == GM_CUDA_SUCCESS;
+                cuda_link_text(g->dev, text.bytes, text.text_size, &made->unpacked, &made->size) ==
+                    GM_CUDA_SUCCESS;
     made->bytes = made->unpacked;
     cuda_code_close(&text);
     return done;
@@ -194,16 +201,18 @@ static CUresult load_text(struct cuda_gpu *g, struct dev_client *c, struct cuda_
     return r;
 }
 
-static CUresult load_image(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                           struct cuda_library *l, struct cuda_code *made, char **log)
+static CUresult load_image(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size,
+                           uint32_t kind, struct cuda_library *l, struct cuda_code *made,
+                           char **log)
 {
     GM_AUTO_FREE char *errors = calloc(1, LOG_BYTES);
     struct cuda_image image;
-    CUresult r = errors ? (CUresult)cuda_image_open(&image, bytes, size, kind) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r =
+        errors ? (CUresult)cuda_image_open(&image, bytes, size, kind) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r != CUDA_SUCCESS)
         return r;
-    const bool compiled =
-        compile(g, bytes, size, kind, made) && load_data(g->dev, made->bytes, errors, &l->handle) == CUDA_SUCCESS;
+    const bool compiled = compile(g, bytes, size, kind, made) &&
+                          load_data(g->dev, made->bytes, errors, &l->handle) == CUDA_SUCCESS;
     if (!compiled && (r = load_data(g->dev, image.data, errors, &l->handle)) == CUDA_SUCCESS &&
         kind == WIRE_IMAGE_KIND_PTX)
         r = load_text(g, c, l);
@@ -220,8 +229,9 @@ uint32_t cuda_capability(const struct cuda_gpu *g)
 }
 
 /* What is in it is not known yet. */
-static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                        struct cuda_library **out, struct cuda_code *made, char **log)
+static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size,
+                        uint32_t kind, struct cuda_library **out, struct cuda_code *made,
+                        char **log)
 {
     struct cuda_library *l = calloc(1, sizeof(*l));
     *out = NULL;
@@ -242,8 +252,8 @@ static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *by
     return GM_CUDA_SUCCESS;
 }
 
-static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                          struct cuda_library **out, char **log)
+static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size,
+                          uint32_t kind, struct cuda_library **out, char **log)
 {
     struct cuda_code made;
     int r = library_load(g, c, bytes, size, kind, out, &made, log);
@@ -278,8 +288,9 @@ int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, c
 
 static bool is_same(const struct cuda_library *a, const struct cuda_library *b)
 {
-    return a->uid == b->uid && a->capability == b->capability && a->size == b->size && a->kind == b->kind &&
-           memcmp(a->digest, b->digest, sizeof(a->digest)) == 0 && memcmp(a->bytes, b->bytes, a->size) == 0;
+    return a->uid == b->uid && a->capability == b->capability && a->size == b->size &&
+           a->kind == b->kind && memcmp(a->digest, b->digest, sizeof(a->digest)) == 0 &&
+           memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
 static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
@@ -321,9 +332,11 @@ static const struct loading *find_loading(struct dev *d, const struct cuda_libra
     return NULL;
 }
 
-/* The library with one user more, or NULL: it is to be loaded. Programs that start at the same time load the same at the same time: the
- * others wait for the first. What that one could not share they load beside each other. libraries_lock is held. */
-static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_library *like, struct loading *mine)
+/* The library with one user more, or NULL: it is to be loaded. Programs that start at the same time
+ * load the same at the same time: the others wait for the first. What that one could not share they
+ * load beside each other. libraries_lock is held. */
+static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_library *like,
+                                          struct loading *mine)
 {
     struct cuda_library *l = find(d, like);
     const struct loading *first = l ? NULL : find_loading(d, like);
@@ -341,8 +354,8 @@ static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_libra
     return l;
 }
 
-int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size, uint32_t kind,
-                      struct cuda_library **out, char **log)
+int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size,
+                      uint32_t kind, struct cuda_library **out, char **log)
 {
     struct dev *d = g->dev;
     struct cuda_library like = {
@@ -400,7 +413,8 @@ struct cuda_loaded {
     const struct cuda_gpu *gpu;
 };
 
-static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k, CUfunction *out)
+static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k,
+                        CUfunction *out)
 {
     bool found = false;
     pthread_mutex_lock(&g->dev->libraries_lock);
@@ -412,7 +426,8 @@ static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
 }
 
 /* Without room for it, the next one to ask waits without need. */
-static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k, CUfunction function)
+static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k,
+                        CUfunction function)
 {
     pthread_mutex_lock(&g->dev->libraries_lock);
     if (gm_array_room(&l->loaded, sizeof(*l->loaded), l->loaded_count, KERNELS_MAX))
@@ -421,19 +436,23 @@ static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
     pthread_mutex_unlock(&g->dev->libraries_lock);
 }
 
-CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k)
+CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
+                              CUkernel k)
 {
     CUfunction f;
     return find_loaded(l, g, k, &f) && cuda_capacity_has(c, g, l, f) ? f : NULL;
 }
 
-/* Something of the library is about to be loaded where the client is, which is entered: if it is the first there, at a safe point, for which the client
- * may go elsewhere. NULL: it is about to be stopped. */
-static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device, const struct cuda_library *l, bool *waits)
+/* Something of the library is about to be loaded where the client is, which is entered: if it is
+ * the first there, at a safe point, for which the client may go elsewhere. NULL: it is about to be
+ * stopped. */
+static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device,
+                                   const struct cuda_library *l, bool *waits)
 {
     struct cuda_gpu *g = cuda_home(c, device);
     pthread_mutex_lock(&g->dev->libraries_lock);
-    *waits = !(l->gpus & CUDA_GPU_BIT(g)); /* what else the driver has of it comes without waiting */
+    *waits =
+        !(l->gpus & CUDA_GPU_BIT(g)); /* what else the driver has of it comes without waiting */
     pthread_mutex_unlock(&g->dev->libraries_lock);
     if (*waits && !(g = cuda_settle(c, g, true)))
         return NULL;
@@ -441,8 +460,8 @@ static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device, const 
     return g;
 }
 
-CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
-                               CUfunction *out)
+CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                               CUkernel k, CUfunction *out)
 {
     CUresult r = CUDA_SUCCESS;
     bool waits;
@@ -461,18 +480,20 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     return r;
 }
 
-CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f)
+CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                           struct cuda_function *f)
 {
     CUfunction loaded;
     CUresult r = cuda_library_function(c, device, l, f->handle, &loaded);
     struct cuda_gpu *g = cuda_home(c, device);
-    f->loaded = r == CUDA_SUCCESS && !g->is_fallback && cuda_capacity_has(c, g, l, loaded) ? loaded : NULL;
+    f->loaded =
+        r == CUDA_SUCCESS && !g->is_fallback && cuda_capacity_has(c, g, l, loaded) ? loaded : NULL;
     return r;
 }
 
 /* Where it has to wait, the client may go elsewhere, where the kernel is another function. */
-CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
-                             CUfunction *out)
+CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                             CUkernel k, CUfunction *out)
 {
     CUresult r = cuda_library_function(c, device, l, k, out);
     if (r != CUDA_SUCCESS || cuda_capacity_has(c, cuda_home(c, device), l, *out))
@@ -487,15 +508,16 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
     return r;
 }
 
-CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l, const char *name,
-                               CUdeviceptr *address, size_t *size)
+CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                               const char *name, CUdeviceptr *address, size_t *size)
 {
     CUfunction none;
     bool waits;
     struct cuda_gpu *g = begin_load(c, device, l, &waits);
     if (!g)
         return CUDA_ERROR_NOT_READY;
-    CUresult r = CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetGlobal, address, size, l->handle, name);
+    CUresult r =
+        CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetGlobal, address, size, l->handle, name);
     if (r == CUDA_SUCCESS && !find_loaded(l, g, NULL, &none))
         keep_loaded(l, g, NULL, NULL);
     if (waits)
@@ -510,7 +532,8 @@ bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t by
     struct dev *d = g->dev;
     const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     int now = 0;
-    pthread_mutex_lock(&d->libraries_lock); /* between looking and raising nobody else may raise it more */
+    pthread_mutex_lock(
+        &d->libraries_lock); /* between looking and raising nobody else may raise it more */
     CUresult r = d->api.cuKernelGetAttribute(&now, a, kernel, g->device);
     if (r != CUDA_SUCCESS || now < 0 || (uint32_t)now < bytes)
         r = d->api.cuKernelSetAttribute(a, (int)bytes, kernel, g->device);
@@ -530,13 +553,14 @@ static CUresult find_again(struct dev_client *c, struct cuda_gpu *g, struct cuda
         r = d->api.cuLibraryGetKernel(&out->handle, in->handle, name);
     if (r == CUDA_SUCCESS)
         r = cuda_library_find(c, g->index, in, out);
-    if (r != CUDA_SUCCESS || cuda_home(c, g->index)->is_fallback) /* there it is raised with the launch */
+    if (r != CUDA_SUCCESS ||
+        cuda_home(c, g->index)->is_fallback) /* there it is raised with the launch */
         return r;
     if (!cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && f->non_portable)
-        r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, out->handle,
-                                        g->device);
+        r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
+                                        out->handle, g->device);
     return r;
 }
 

@@ -1,14 +1,17 @@
 /*
  * Libraries of the driver: the code of images, shared among clients.
  *
- * Programs of one user load the same images; PyTorch alone has hundreds. If each client loaded its own, the code would lie
- * in the GPU's memory once for each of them. A program can leave nothing behind in an image without variables: such an
- * image is loaded once, and the modules of all clients refer to that library. What a client can change about a kernel is its
- * attributes. Limits only grow, so everybody may have them; for any other change the client gets a library of its own first.
+ * Programs of one user load the same images; PyTorch alone has hundreds. If each client loaded its
+ * own, the code would lie in the GPU's memory once for each of them. A program can leave nothing
+ * behind in an image without variables: such an image is loaded once, and the modules of all
+ * clients refer to that library. What a client can change about a kernel is its attributes. Limits
+ * only grow, so everybody may have them; for any other change the client gets a library of its own
+ * first.
  *
- * A shared library stays loaded when it has no users, so that a program that is started again loads nothing. The images of all
- * such libraries come to dev->kept_max bytes at most; then the one goes that has been unused for longest. When a device
- * refuses memory, those go that take some of it (cuda_memory_trim).
+ * A shared library stays loaded when it has no users, so that a program that is started again loads
+ * nothing. The images of all such libraries come to dev->kept_max bytes at most; then the one goes
+ * that has been unused for longest. When a device refuses memory, those go that take some of it
+ * (cuda_memory_trim).
  *
  * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */
@@ -22,9 +25,10 @@
 #define CUDA_KEPT_BYTES (256u << 20)
 
 struct cuda_library {
-    struct gm_list link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
+    struct gm_list
+        link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
     unsigned users;
-    uint32_t gpus;              /* contexts where something of it is loaded, a CUDA_GPU_BIT for each .. */
+    uint32_t gpus; /* contexts where something of it is loaded, a CUDA_GPU_BIT for each .. */
     struct cuda_loaded *loaded; /* .. the kernels .. */
     uint32_t loaded_count;
     struct gm_list kept; /* dev->kept, or alone: it has no users, and may have again */
@@ -35,22 +39,24 @@ struct cuda_library {
     const void *bytes; /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;
-    uint32_t uid;        /* of the clients who share it */
-    uint32_t capability; /* of the GPUs that share it */
-    struct cuda_movable
-        movable; /* of the image, until variables.h has taken it, before that goes; its load's thread */
+    uint32_t uid;                /* of the clients who share it */
+    uint32_t capability;         /* of the GPUs that share it */
+    struct cuda_movable movable; /* of the image, until variables.h has taken it, before that goes;
+                                    its load's thread */
 };
 
-/* For a GPU, which is entered, and the client that is loading: the library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
- * driver gave it. */
-int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size, uint32_t kind,
-                      struct cuda_library **out, char **log);
-/* Gives a module whose library is its alone the library of another form of the same code, which is not shared. CUresult, with *log as above;
- * on failure the module is as it was. */
+/* For a GPU, which is entered, and the client that is loading: the library of the image, which is a
+ * shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL)
+ * as the driver gave it. */
+int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size,
+                      uint32_t kind, struct cuda_library **out, char **log);
+/* Gives a module whose library is its alone the library of another form of the same code, which is
+ * not shared. CUresult, with *log as above; on failure the module is as it was. */
 int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
-/* NULL is accepted. Without users a library that is shared may stay; others are unloaded later, by a thread of its own. */
+/* NULL is accepted. Without users a library that is shared may stay; others are unloaded later, by
+ * a thread of its own. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 
 static inline bool cuda_library_is_shared(const struct cuda_library *l)
@@ -58,28 +64,35 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
     return l->bytes != NULL;
 }
 
-/* A kernel as a function of the context in which the client is on that GPU, which may be another one afterwards (fallback.h), and is entered. The
- * first one to ask waits (admit.h) and has it loaded. The client's thread. */
-CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
-                               CUfunction *out);
+/* A kernel as a function of the context in which the client is on that GPU, which may be another
+ * one afterwards (fallback.h), and is entered. The first one to ask waits (admit.h) and has it
+ * loaded. The client's thread. */
+CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                               CUkernel k, CUfunction *out);
 /* As above, for f->handle; it becomes f->loaded if it is that and can be launched. */
-CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f);
-/* A kernel that is to be launched now, as such a function; the context has room for it (capacity.h). The client's thread. */
-CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
-                             CUfunction *out);
-/* The function if somebody has had it loaded there, and there is room for it; else NULL. The client's thread. */
-CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k);
+CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                           struct cuda_function *f);
+/* A kernel that is to be launched now, as such a function; the context has room for it
+ * (capacity.h). The client's thread. */
+CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                             CUkernel k, CUfunction *out);
+/* The function if somebody has had it loaded there, and there is room for it; else NULL. The
+ * client's thread. */
+CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
+                              CUkernel k);
 /* As above, for a variable: where it is. */
-CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l, const char *name,
-                               CUdeviceptr *address, size_t *size);
+CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                               const char *name, CUdeviceptr *address, size_t *size);
 
-/* Gives the module a library that is only its own, if it is not yet: its functions are found there again. CUresult. */
+/* Gives the module a library that is only its own, if it is not yet: its functions are found there
+ * again. CUresult. */
 int cuda_library_own(struct dev_module *m);
 
 /* The GPU's architecture: 90 .. */
 uint32_t cuda_capability(const struct cuda_gpu *g);
 
-/* The kernel takes, in this GPU's primary context, where it is loaded, at least this much dynamic shared memory from now on. */
+/* The kernel takes, in this GPU's primary context, where it is loaded, at least this much dynamic
+ * shared memory from now on. */
 bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
- * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
- * them, of any client, and the driver says so. So the heap is large from the beginning: it is everybody's, and takes no memory until
- * there is such a kernel. The buffer is made with the context (device.c), as large as the driver has it: more than that at once a program does not take
- * (transport/session.h). What they take of the device's memory is nobody's charge, hence the
- * bounds. And how much of that memory is left.
+ * Limits of the one context, which all clients share: each is as large as the largest that a client
+ * has asked for. A stack may grow at any time; the heap of device malloc and the buffer of device
+ * printf only before the first kernel that uses them, of any client, and the driver says so. So the
+ * heap is large from the beginning: it is everybody's, and takes no memory until there is such a
+ * kernel. The buffer is made with the context (device.c), as large as the driver has it: more than
+ * that at once a program does not take (transport/session.h). What they take of the device's memory
+ * is nobody's charge, hence the bounds. And how much of that memory is left.
  */
 #include "base/log.h"
 #include "device/cuda/admit.h"
@@ -64,8 +65,9 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, limit, value);
 }
 
-/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which kernels may count on (capacity.h). So nothing is
- * asked for but what they have; unless that is still to come, with a launch, and the driver refuses it. */
+/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which
+ * kernels may count on (capacity.h). So nothing is asked for but what they have; unless that is
+ * still to come, with a launch, and the driver refuses it. */
 static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
 {
     const uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
@@ -77,7 +79,8 @@ static CUresult raise_to(struct cuda_gpu *g, uint64_t value)
 {
     CUresult r = CUDA_SUCCESS;
     pthread_mutex_lock(&g->stacks_lock);
-    if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) && (r = set_stack(g, value)) == CUDA_SUCCESS) {
+    if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) &&
+        (r = set_stack(g, value)) == CUDA_SUCCESS) {
         atomic_store_explicit(&g->stack, value, memory_order_relaxed);
         cuda_capacity_local(g, (uint32_t)value);
     }
@@ -137,10 +140,12 @@ static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
     return late ? CUDA_SUCCESS : r;
 }
 
-/* There is a stack for each thread that the device can hold. All together may take an eighth of its memory: 64 KiB each on an H200. */
+/* There is a stack for each thread that the device can hold. All together may take an eighth of its
+ * memory: 64 KiB each on an H200. */
 static uint64_t stacks_max(const struct cuda_gpu *g)
 {
-    const uint64_t each = (uint64_t)g->info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR];
+    const uint64_t each =
+        (uint64_t)g->info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR];
     const uint64_t threads = each * g->info.multiprocessors;
     return threads ? g->info.memory_total / 8 / threads : 0;
 }
@@ -152,10 +157,12 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
     for (unsigned i = 0; i < GM_ARRAY_LEN(limits); i++) {
         if ((uint32_t)limits[i].limit != w.limit)
             continue;
-        if (w.value > limits[i].most || (limits[i].limit == CU_LIMIT_STACK_SIZE && w.value > stacks_max(c->asked)))
+        if (w.value > limits[i].most ||
+            (limits[i].limit == CU_LIMIT_STACK_SIZE && w.value > stacks_max(c->asked)))
             return GM_CUDA_OUT_OF_MEMORY;
-        return (int)(limits[i].limit == CU_LIMIT_STACK_SIZE ? raise_stack(c, w.value)
-                                                            : raise_other(c, limits[i].limit, w.value));
+        return (int)(limits[i].limit == CU_LIMIT_STACK_SIZE
+                         ? raise_stack(c, w.value)
+                         : raise_other(c, limits[i].limit, w.value));
     }
     return GM_CUDA_NOT_SUPPORTED;
 }

@@ -1,9 +1,10 @@
 /*
- * Linking for a client: what it sends is kept until all of it is there, and then handed to the driver's linker at once. One
- * link at a time per client; what a client that has not finished one leaves here is bounded, and goes with it.
+ * Linking for a client: what it sends is kept until all of it is there, and then handed to the
+ * driver's linker at once. One link at a time per client; what a client that has not finished one
+ * leaves here is bounded, and goes with it.
  *
- * The driver reads what it is given as it does with an image that is loaded: the same checks come first. Objects and
- * archives of a host compiler are not taken.
+ * The driver reads what it is given as it does with an image that is loaded: the same checks come
+ * first. Objects and archives of a host compiler are not taken.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,11 +74,13 @@ static bool take_options(struct options *o, struct wire_bytes bytes)
 {
     uint32_t pair[2];
     *o = (struct options) { 0 };
-    for (uint32_t at = 0; at + sizeof(pair) <= bytes.size && o->count < OPTIONS_MAX; at += (uint32_t)sizeof(pair)) {
+    for (uint32_t at = 0; at + sizeof(pair) <= bytes.size && o->count < OPTIONS_MAX;
+         at += (uint32_t)sizeof(pair)) {
         memcpy(pair, (const uint8_t *)bytes.data + at, sizeof(pair));
         if (!is_number(pair[0]))
             return false;
-        set_option(o, (CUjit_option)pair[0], (void *)(uintptr_t)pair[1]); /* NOLINT: the interface's way to say it */
+        set_option(o, (CUjit_option)pair[0],
+                   (void *)(uintptr_t)pair[1]); /* NOLINT: the interface's way to say it */
     }
     return bytes.size % sizeof(pair) == 0;
 }
@@ -101,9 +104,11 @@ int cuda_link_input(struct dev_client *c, struct wire_dec *args, struct wire_enc
     struct cuda_link *l = c->linking;
     wire_get_call_link_input(args, &w);
     if (args->fatal || !l || w.size == 0 ||
-        (w.kind != WIRE_IMAGE_KIND_PTX && w.kind != WIRE_IMAGE_KIND_CUBIN && w.kind != WIRE_IMAGE_KIND_FATBIN))
+        (w.kind != WIRE_IMAGE_KIND_PTX && w.kind != WIRE_IMAGE_KIND_CUBIN &&
+         w.kind != WIRE_IMAGE_KIND_FATBIN))
         return GM_CUDA_INVALID_VALUE;
-    if (w.size > BYTES_MAX - l->size || !gm_array_room(&l->inputs, sizeof(*l->inputs), l->count, INPUTS_MAX))
+    if (w.size > BYTES_MAX - l->size ||
+        !gm_array_room(&l->inputs, sizeof(*l->inputs), l->count, INPUTS_MAX))
         return GM_CUDA_OUT_OF_MEMORY;
     struct input *i = &l->inputs[l->count];
     *i = (struct input) { .kind = w.kind, .size = w.size };
@@ -145,8 +150,8 @@ static CUresult add(struct dev *d, CUlinkState state, struct input *i)
     CUresult r = (CUresult)cuda_image_open(&image, i->bytes, i->size, i->kind);
     if (r == CUDA_SUCCESS)
         r = d->api.cuLinkAddData_v2(state, type, (void *)(uintptr_t)image.data, i->size + text,
-                                    i->name[0] ? i->name : NULL, i->options.count, i->options.option,
-                                    i->options.value);
+                                    i->name[0] ? i->name : NULL, i->options.count,
+                                    i->options.option, i->options.value);
     cuda_image_close(&image);
     return r;
 }
@@ -171,9 +176,11 @@ static CUresult link_all(struct dev *d, struct cuda_link *l)
     void *cubin = NULL;
     size_t size = 0;
     set_option(&o, CU_JIT_INFO_LOG_BUFFER, l->info);
-    set_option(&o, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_BYTES - 1)); /* NOLINT */
+    set_option(&o, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+               (void *)(uintptr_t)(LOG_BYTES - 1)); /* NOLINT */
     set_option(&o, CU_JIT_ERROR_LOG_BUFFER, l->error);
-    set_option(&o, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_BYTES - 1)); /* NOLINT */
+    set_option(&o, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+               (void *)(uintptr_t)(LOG_BYTES - 1)); /* NOLINT */
     CUresult r = d->api.cuLinkCreate_v2(o.count, o.option, o.value, &state);
     if (r != CUDA_SUCCESS)
         return r;
@@ -190,7 +197,9 @@ static CUresult link_all(struct dev *d, struct cuda_link *l)
 int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size)
 {
     struct cuda_link *l = calloc(1, sizeof(*l));
-    struct input i = { .kind = WIRE_IMAGE_KIND_PTX, .size = size, .have = size, .bytes = malloc(size) };
+    struct input i = {
+        .kind = WIRE_IMAGE_KIND_PTX, .size = size, .have = size, .bytes = malloc(size)
+    };
     CUresult r = l && i.bytes ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     if (r == CUDA_SUCCESS) {
         memcpy(i.bytes, text, size);
@@ -226,8 +235,9 @@ int cuda_link_read(struct dev_client *c, struct wire_dec *args, struct wire_enc 
     if (args->fatal || !l || !l->cubin || w.offset > l->cubin_size)
         return GM_CUDA_INVALID_VALUE;
     uint64_t left = l->cubin_size - w.offset;
-    const struct wire_call_link_data data = { .data = { .data = l->cubin + w.offset,
-                                                        .size = (uint32_t)GM_MIN(left, (uint64_t)32000) } };
+    const struct wire_call_link_data data = {
+        .data = { .data = l->cubin + w.offset, .size = (uint32_t)GM_MIN(left, (uint64_t)32000) }
+    };
     wire_put_call_link_data(reply, &data);
     return GM_CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /*
- * What a client asks about a module, name by name. The driver loads a kernel when its attributes are first wanted.
+ * What a client asks about a module, name by name. The driver loads a kernel when its attributes
+ * are first wanted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +20,18 @@
 static uint32_t attribute(const struct cuda_gpu *g, CUkernel k, CUfunction_attribute a)
 {
     int value = 0;
-    return g->dev->api.cuKernelGetAttribute(&value, a, k, g->device) == CUDA_SUCCESS && value > 0 ? (uint32_t)value
-                                                                                                  : 0;
+    return g->dev->api.cuKernelGetAttribute(&value, a, k, g->device) == CUDA_SUCCESS && value > 0
+               ? (uint32_t)value
+               : 0;
 }
 
-static uint32_t param_list(const struct dev *d, CUkernel k, struct dev_param *params, uint32_t *bytes)
+static uint32_t param_list(const struct dev *d, CUkernel k, struct dev_param *params,
+                           uint32_t *bytes)
 {
     uint32_t count = 0;
     size_t offset, size, end = 0;
-    while (count < PARAMS_MAX && d->api.cuKernelGetParamInfo(k, count, &offset, &size) == CUDA_SUCCESS) {
+    while (count < PARAMS_MAX &&
+           d->api.cuKernelGetParamInfo(k, count, &offset, &size) == CUDA_SUCCESS) {
         params[count++] = (struct dev_param) { .offset = (uint32_t)offset, .size = (uint32_t)size };
         end = GM_MAX(end, offset + size);
     }
@@ -35,7 +39,8 @@ static uint32_t param_list(const struct dev *d, CUkernel k, struct dev_param *pa
     return count;
 }
 
-static int describe(const struct cuda_gpu *g, struct cuda_function *f, const char *name, struct wire_enc *reply)
+static int describe(const struct cuda_gpu *g, struct cuda_function *f, const char *name,
+                    struct wire_enc *reply)
 {
     struct dev_param *params = malloc(PARAMS_MAX * sizeof(*params));
     if (!params)
@@ -120,8 +125,9 @@ int cuda_function_names(struct dev_module *m, struct wire_dec *args, struct wire
             name = "";
         wire_put_call_name(&names, &(struct wire_call_name) { .text = name });
     }
-    const struct wire_call_names_are answer = { .total = m->listed_count,
-                                                .names = { .data = bytes, .size = (uint32_t)names.size } };
+    const struct wire_call_names_are answer = {
+        .total = m->listed_count, .names = { .data = bytes, .size = (uint32_t)names.size }
+    };
     wire_put_call_names_are(reply, &answer);
     free(bytes);
     return GM_CUDA_SUCCESS;
@@ -144,7 +150,8 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
         return GM_CUDA_SUCCESS;
     }
     CUresult r = cuda_library_variable(c, m->gpu->index, m->library, w.name, &address, &size);
-    if (r == CUDA_SUCCESS && cuda_library_is_shared(m->library)) { /* a client must not write what others read */
+    if (r == CUDA_SUCCESS &&
+        cuda_library_is_shared(m->library)) { /* a client must not write what others read */
         r = (CUresult)cuda_library_own(m);
         if (r == CUDA_SUCCESS)
             r = cuda_library_variable(c, m->gpu->index, m->library, w.name, &address, &size);
@@ -168,8 +175,8 @@ static struct cuda_function *function(const struct dev_module *m, uint32_t index
     return index < m->functions_count ? &m->functions[index] : NULL;
 }
 
-/* The kernel as a function, if it is not loaded in the primary context or the client is not there: what is said of the kernel there would load it,
- * with everybody waiting. Else NULL. */
+/* The kernel as a function, if it is not loaded in the primary context or the client is not there:
+ * what is said of the kernel there would load it, with everybody waiting. Else NULL. */
 static CUresult find_apart(struct dev_module *m, struct cuda_function *f, CUfunction *out)
 {
     struct dev_client *c = m->client;
@@ -191,17 +198,19 @@ int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_
     CUfunction loaded;
     CUresult r = find_apart(m, f, &loaded);
     if (r == CUDA_SUCCESS)
-        r = loaded
-                ? d->api.cuFuncGetAttribute(&value, (CUfunction_attribute)w.attribute, loaded)
-                : d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, m->gpu->device);
-    if (w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && cuda_library_is_shared(m->library))
+        r = loaded ? d->api.cuFuncGetAttribute(&value, (CUfunction_attribute)w.attribute, loaded)
+                   : d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute,
+                                                 f->handle, m->gpu->device);
+    if (w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED &&
+        cuda_library_is_shared(m->library))
         value = f->non_portable;
     if (r == CUDA_SUCCESS)
         wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
     return (int)r;
 }
 
-/* True if setting it on a kernel that others use, too, changes nothing for them: a hint, or a permission. */
+/* True if setting it on a kernel that others use, too, changes nothing for them: a hint, or a
+ * permission. */
 static bool is_harmless(uint32_t attribute)
 {
     return attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
@@ -244,12 +253,14 @@ int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_
 
 void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes)
 {
-    if (bytes > f->dynamic_max && bytes <= INT32_MAX && cuda_library_raise_dynamic(g, f->handle, bytes))
+    if (bytes > f->dynamic_max && bytes <= INT32_MAX &&
+        cuda_library_raise_dynamic(g, f->handle, bytes))
         f->dynamic_max = bytes;
 }
 
 /* As the driver is asked about it, with so much dynamic shared memory. */
-static CUresult with_dynamic(struct dev_module *m, struct cuda_function *f, uint32_t bytes, CUfunction *out)
+static CUresult with_dynamic(struct dev_module *m, struct cuda_function *f, uint32_t bytes,
+                             CUfunction *out)
 {
     CUresult r = find_apart(m, f, out);
     if (r != CUDA_SUCCESS)
@@ -271,7 +282,8 @@ int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *
     int value = 0;
     wire_get_call_clusters(args, &w);
     struct cuda_function *f = function(m, w.index);
-    if (args->fatal || !f || !cuda_attributes_take(attributes, w.attributes.data, w.attributes.size))
+    if (args->fatal || !f ||
+        !cuda_attributes_take(attributes, w.attributes.data, w.attributes.size))
         return GM_CUDA_INVALID_VALUE;
     const CUlaunchConfig config = {
         .gridDimX = w.grid_x,
@@ -306,7 +318,8 @@ int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *re
     CUfunction found;
     CUresult r = with_dynamic(m, f, w.shared_bytes, &found);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, found, (int)w.threads, w.shared_bytes);
+        r = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, found, (int)w.threads,
+                                                               w.shared_bytes);
     if (r == CUDA_SUCCESS)
         wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
     return (int)r;

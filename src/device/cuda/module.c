@@ -1,6 +1,7 @@
 /*
- * Modules: each refers to a library of the driver (library.c). What is in it the client finds out as it needs
- * it (lookup.c). Variables live in the client's memory (variables.c), or else where the driver put them, outside the window.
+ * Modules: each refers to a library of the driver (library.c). What is in it the client finds out
+ * as it needs it (lookup.c). Variables live in the client's memory (variables.c), or else where the
+ * driver put them, outside the window.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "device/modinfo.h"
 #include "fatbin/move.h"
 
-int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
-                     struct dev_module **out, struct dev_module_info *info)
+int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                     uint32_t kind, struct dev_module **out, struct dev_module_info *info)
 {
     struct dev_module *m = calloc(1, sizeof(*m));
     struct dev_modinfo found;
@@ -49,12 +50,15 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     return GM_CUDA_SUCCESS;
 }
 
-/* Under a second executor, variables that the driver has given memory have lost what kernels made of them. What the program made of
- * constants, and of others whose addresses it has asked for, it counts itself (client/session/mortal.h). */
+/* Under a second executor, variables that the driver has given memory have lost what kernels made
+ * of them. What the program made of constants, and of others whose addresses it has asked for, it
+ * counts itself (client/session/mortal.h). */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
     int r = m->variables ? cuda_variables_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;
-    return r || initialise || m->variables || !m->library->traits.loses_values ? r : GM_CUDA_LAUNCH_FAILED;
+    return r || initialise || m->variables || !m->library->traits.loses_values
+               ? r
+               : GM_CUDA_LAUNCH_FAILED;
 }
 
 /* Queued launches hold the module's code in the driver until they have run. */

@@ -38,7 +38,8 @@ struct cuda_op {
     struct gm_list link; /* queue->held */
     enum cuda_op_kind kind;
     uint64_t seq;
-    const void *bytes; /* of a launch or a write: behind the op where it is held, else the caller's */
+    const void
+        *bytes; /* of a launch or a write: behind the op where it is held, else the caller's */
     union {
         struct cuda_op_launch launch;
         struct wire_rec_copy copy;
@@ -57,7 +58,8 @@ struct cuda_op {
     } u;
 };
 
-/* The outcome of a driver call for an operation: cuda_check(), or, while a run is learnt, the end of that. */
+/* The outcome of a driver call for an operation: cuda_check(), or, while a run is learnt, the end
+ * of that. */
 static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *what)
 {
     if (GM_LIKELY(!q->learning) || cuda_is_fatal(r))
@@ -67,7 +69,8 @@ static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *wha
     return r == CUDA_SUCCESS;
 }
 /* The operation names memory that is not the client's. */
-static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t address, const char *what)
+static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t address,
+                                  const char *what)
 {
     if (q->learning)
         cuda_run_fails(q->learning);

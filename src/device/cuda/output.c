@@ -51,7 +51,9 @@ void cuda_output_turns(struct dev *d, uint64_t now)
 {
     if (!d->author || now - d->author_since < TURN_MAX_NS || !others_wait(d->author))
         return;
-    gm_warn(&topic, "a kernel that may print does not end: others that print do not wait for it any longer");
+    gm_warn(
+        &topic,
+        "a kernel that may print does not end: others that print do not wait for it any longer");
     d->author->print_hog = true;
     end_turn(d);
 }
@@ -96,7 +98,8 @@ static void deliver(struct dev *d, const char *text, size_t size)
     }
     pthread_mutex_unlock(&d->lock);
     if (!c)
-        gm_warn(&topic, "one of several programs printed: %.*s", (int)GM_MIN(size, (size_t)400), text);
+        gm_warn(&topic, "one of several programs printed: %.*s", (int)GM_MIN(size, (size_t)400),
+                text);
 }
 
 /* Takes out what is in the pipe. */
@@ -121,7 +124,8 @@ static void *reader(void *arg)
     return NULL;
 }
 
-/* All that finished kernels of the GPU have printed is with its client. The stream is empty: nothing is waited for. */
+/* All that finished kernels of the GPU have printed is with its client. The stream is empty:
+ * nothing is waited for. */
 static void flush(struct cuda_gpu *g)
 {
     struct dev *d = g->dev;
@@ -226,7 +230,8 @@ CUdeviceptr cuda_output_word(struct dev_queue *q, CUdeviceptr direct)
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->dev->lock);
-    bool apart = q->print_seq != 0; /* as long as the client has not been shown what it may have printed */
+    bool apart =
+        q->print_seq != 0; /* as long as the client has not been shown what it may have printed */
     if (apart)
         q->print_marked = q->last;
     pthread_mutex_unlock(&c->dev->lock);
@@ -274,7 +279,8 @@ void cuda_output_leave(struct dev_client *c)
 {
     struct dev *d = c->dev;
     pthread_mutex_lock(&d->lock);
-    while (atomic_load(&d->dead)) { /* another thread looks at all clients once more, and ends the process */
+    while (atomic_load(
+        &d->dead)) { /* another thread looks at all clients once more, and ends the process */
         pthread_mutex_unlock(&d->lock);
         pause();
         pthread_mutex_lock(&d->lock);

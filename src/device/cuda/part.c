@@ -1,14 +1,17 @@
 /*
- * Partitions that a program makes itself: green contexts, and contexts with an execution affinity, within what its client has.
+ * Partitions that a program makes itself: green contexts, and contexts with an execution affinity,
+ * within what its client has.
  *
- * The driver does the splitting. For a client without a limit it splits the device, for one with a share the client's green
- * context, and where a program splits a part again, the green context of that part. So the program gets the groups of
- * multiprocessors that it would get without gmux, and can join them in the same ways.
+ * The driver does the splitting. For a client without a limit it splits the device, for one with a
+ * share the client's green context, and where a program splits a part again, the green context of
+ * that part. So the program gets the groups of multiprocessors that it would get without gmux, and
+ * can join them in the same ways.
  *
- * Session memory describes each part (struct tp_part): which split it comes from, and which groups of that it has. The
- * part is made when a stream is first to be there, or when it is split itself. A client whose share changes gets another
- * place, and there the same descriptions are followed again. Where the new place has fewer groups, their numbers wrap
- * around; a part for which there is no room is the whole place.
+ * Session memory describes each part (struct tp_part): which split it comes from, and which groups
+ * of that it has. The part is made when a stream is first to be there, or when it is split itself.
+ * A client whose share changes gets another place, and there the same descriptions are followed
+ * again. Where the new place has fewer groups, their numbers wrap around; a part for which there is
+ * no room is the whole place.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +44,8 @@ static CUresult resource_of(const struct cuda_place *p, CUdevResource *out)
 }
 
 /* At least one group, or an error. */
-static CUresult split(const struct cuda_place *p, const struct wire_call_split *how, struct pieces *out)
+static CUresult split(const struct cuda_place *p, const struct wire_call_split *how,
+                      struct pieces *out)
 {
     const struct cuda_driver *api = &p->gpu->dev->api;
     const unsigned most = how->wanted ? GM_MIN(how->wanted, TP_PART_GROUPS) : TP_PART_GROUPS;
@@ -54,12 +58,14 @@ static CUresult split(const struct cuda_place *p, const struct wire_call_split *
     if (r == CUDA_SUCCESS && how->minimum > all.sm.smCount)
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
-        r = api->cuDevSmResourceSplitByCount(NULL, &out->count, &all, NULL, how->flags, how->minimum);
+        r = api->cuDevSmResourceSplitByCount(NULL, &out->count, &all, NULL, how->flags,
+                                             how->minimum);
     out->count = GM_MIN(out->count, most);
     if (r == CUDA_SUCCESS && out->count == 0)
         r = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     if (r == CUDA_SUCCESS)
-        r = api->cuDevSmResourceSplitByCount(out->group, &out->count, &all, &out->rest, how->flags, how->minimum);
+        r = api->cuDevSmResourceSplitByCount(out->group, &out->count, &all, &out->rest, how->flags,
+                                             how->minimum);
     if (r == CUDA_SUCCESS && (out->count == 0 || out->count > most))
         r = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     return r;
@@ -89,9 +95,11 @@ static unsigned choose(struct pieces *s, const struct tp_part *part)
 static CUresult fill(struct cuda_place *p, const struct tp_part *part)
 {
     struct pieces s;
-    const struct wire_call_split how = { .flags = atomic_load_explicit(&part->flags, memory_order_relaxed),
-                                         .minimum = atomic_load_explicit(&part->minimum, memory_order_relaxed),
-                                         .wanted = atomic_load_explicit(&part->wanted, memory_order_relaxed) };
+    const struct wire_call_split how = {
+        .flags = atomic_load_explicit(&part->flags, memory_order_relaxed),
+        .minimum = atomic_load_explicit(&part->minimum, memory_order_relaxed),
+        .wanted = atomic_load_explicit(&part->wanted, memory_order_relaxed)
+    };
     CUresult r = split(p->parent, &how, &s);
     unsigned count = r == CUDA_SUCCESS ? choose(&s, part) : 0;
     if (r == CUDA_SUCCESS && count == 0)
@@ -100,8 +108,8 @@ static CUresult fill(struct cuda_place *p, const struct tp_part *part)
 }
 
 /* places_lock held, also in what follows. NULL: the driver makes none. */
-static struct cuda_place *make(struct dev_client *c, struct cuda_place *whole, struct cuda_place *parent,
-                               uint32_t number)
+static struct cuda_place *make(struct dev_client *c, struct cuda_place *whole,
+                               struct cuda_place *parent, uint32_t number)
 {
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)
@@ -119,12 +127,14 @@ static struct cuda_place *make(struct dev_client *c, struct cuda_place *whole, s
     }
     p->number = ++c->places_made;
     parent->parts++;
-    gm_list_prepend(&c->places, &p->link); /* before its parent: nothing is destroyed before what is part of it */
+    gm_list_prepend(
+        &c->places,
+        &p->link); /* before its parent: nothing is destroyed before what is part of it */
     return p;
 }
 
-static struct cuda_place *find(const struct dev_client *c, const struct cuda_place *whole, uint32_t number,
-                               unsigned *count)
+static struct cuda_place *find(const struct dev_client *c, const struct cuda_place *whole,
+                               uint32_t number, unsigned *count)
 {
     *count = 0;
     gm_list_for_each (p, &c->places, struct cuda_place, link) {
@@ -135,8 +145,8 @@ static struct cuda_place *find(const struct dev_client *c, const struct cuda_pla
     return NULL;
 }
 
-static struct cuda_place *find_or_make(struct dev_client *c, struct cuda_place *whole, struct cuda_place *parent,
-                                       uint32_t number)
+static struct cuda_place *find_or_make(struct dev_client *c, struct cuda_place *whole,
+                                       struct cuda_place *parent, uint32_t number)
 {
     unsigned count;
     struct cuda_place *p = find(c, whole, number, &count);
@@ -184,7 +194,8 @@ struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole
 {
     struct dev_client *c = q->client;
     if (GM_UNLIKELY(q->part_of != whole->number || q->part_wanted != q->wanted)) {
-        const bool made = is_made(c, whole, q->wanted), may = made || cuda_settle(c, whole->gpu, false);
+        const bool made = is_made(c, whole, q->wanted),
+                   may = made || cuda_settle(c, whole->gpu, false);
         cuda_enter(q->gpu);
         pthread_mutex_lock(&c->places_lock);
         cuda_part_forget(q);
@@ -206,7 +217,8 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     struct pieces s;
     wire_get_call_split(args, &how);
     cuda_places_collect(c, false); /* what was made for earlier questions */
-    struct cuda_place *whole = atomic_load_explicit(&c->seats[c->asked->index].place, memory_order_acquire);
+    struct cuda_place *whole =
+        atomic_load_explicit(&c->seats[c->asked->index].place, memory_order_acquire);
     if (args->fatal || !whole)
         return GM_CUDA_INVALID_VALUE;
     const bool made = is_made(c, whole, how.of);
@@ -220,9 +232,9 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     if (!made)
         cuda_settled(c, whole->gpu);
     if (r == CUDA_SUCCESS)
-        wire_put_call_split_is(reply,
-                               &(struct wire_call_split_is) { .groups = s.count,
-                                                              .size = s.group[0].sm.smCount,
-                                                              .rest = is_some(&s.rest) ? s.rest.sm.smCount : 0 });
+        wire_put_call_split_is(reply, &(struct wire_call_split_is) {
+                                          .groups = s.count,
+                                          .size = s.group[0].sm.smCount,
+                                          .rest = is_some(&s.rest) ? s.rest.sm.smCount : 0 });
     return (int)r;
 }

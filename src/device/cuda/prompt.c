@@ -1,9 +1,10 @@
 /*
- * What can be handed to the driver at once: no operation before it that is held back, nothing to be made or loaded for it, and nobody
- * whose call keeps the driver. For those who stand in for several clients (executor/poller.h).
+ * What can be handed to the driver at once: no operation before it that is held back, nothing to be
+ * made or loaded for it, and nobody whose call keeps the driver. For those who stand in for several
+ * clients (executor/poller.h).
  *
- * What is looked at may change before the operation is handed over; then it waits where it always does, and those others with it
- * for as long.
+ * What is looked at may change before the operation is handed over; then it waits where it always
+ * does, and those others with it for as long.
  */
 #include "device/cuda/lookahead.h"
 #include "device/cuda/inflight.h"
@@ -11,9 +12,9 @@
 
 static bool client_is_prompt(const struct dev_client *c)
 {
-    return c->calls < CUDA_CALLS / 2 && cuda_unfinished(c) < CUDA_DEPTH / 2 && gm_list_empty(&c->holding) &&
-           gm_list_empty(&c->chained) && !c->moving && !c->may_print &&
-           !atomic_load_explicit(&c->full, memory_order_relaxed) &&
+    return c->calls < CUDA_CALLS / 2 && cuda_unfinished(c) < CUDA_DEPTH / 2 &&
+           gm_list_empty(&c->holding) && gm_list_empty(&c->chained) && !c->moving &&
+           !c->may_print && !atomic_load_explicit(&c->full, memory_order_relaxed) &&
            !atomic_load_explicit(&c->away, memory_order_acquire) &&
            !atomic_load_explicit(&c->gone, memory_order_relaxed) &&
            !atomic_load_explicit(&c->dev->frozen, memory_order_relaxed);
@@ -21,10 +22,12 @@ static bool client_is_prompt(const struct dev_client *c)
 
 static bool launch_is_prompt(const struct dev_module *m, const struct wire_rec_launch *r)
 {
-    const struct cuda_function *f = r->function < m->functions_count ? &m->functions[r->function] : NULL;
-    bool asserts_first =
-        m->library->traits.asserts && !atomic_load_explicit(&m->client->asserts, memory_order_relaxed);
-    return f && f->loaded && r->shared_bytes <= f->dynamic_max && !asserts_first && !m->library->traits.prints;
+    const struct cuda_function *f =
+        r->function < m->functions_count ? &m->functions[r->function] : NULL;
+    bool asserts_first = m->library->traits.asserts &&
+                         !atomic_load_explicit(&m->client->asserts, memory_order_relaxed);
+    return f && f->loaded && r->shared_bytes <= f->dynamic_max && !asserts_first &&
+           !m->library->traits.prints;
 }
 
 /* A thread that unmaps memory has that lock for as long as the driver takes. */
@@ -41,7 +44,8 @@ static bool is_of_device(const struct dev_client *c, uint64_t address)
     return address >= c->base && address - c->base < c->half;
 }
 
-/* From host to host the driver makes the asking thread wait; how much it has to do for many rows is not known. */
+/* From host to host the driver makes the asking thread wait; how much it has to do for many rows is
+ * not known. */
 static bool copy_is_prompt(const struct dev_client *c, const struct wire_rec_copy *r)
 {
     return r->height == 1 && r->depth == 1 && (is_of_device(c, r->dst) || is_of_device(c, r->src));
@@ -65,9 +69,12 @@ static bool rest_is_prompt(struct dev_client *c, const struct wire_record *r)
 
 static bool queue_is_prompt(const struct dev_queue *q)
 {
-    return q->stream && cuda_may_have(q, 1) && !q->gate && !q->learning && !q->wanted && !q->gpu->is_fallback &&
-           q->place == atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire) &&
-           atomic_load_explicit(&q->gpu->waits, memory_order_relaxed) == 0 && cuda_proof_is_prompt(q);
+    return q->stream && cuda_may_have(q, 1) && !q->gate && !q->learning && !q->wanted &&
+           !q->gpu->is_fallback &&
+           q->place ==
+               atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire) &&
+           atomic_load_explicit(&q->gpu->waits, memory_order_relaxed) == 0 &&
+           cuda_proof_is_prompt(q);
 }
 
 static bool is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m)
@@ -79,7 +86,8 @@ static bool is_prompt(struct dev_queue *q, const struct wire_record *r, const st
     case WIRE_OP_LAUNCH:
         return launch_is_prompt(m, record);
     case WIRE_OP_RUN:
-        return cuda_may_have(q, ((const struct wire_rec_run *)record)->count) && cuda_run_is_known(q, record);
+        return cuda_may_have(q, ((const struct wire_rec_run *)record)->count) &&
+               cuda_run_is_known(q, record);
     case WIRE_OP_MARK:
         return true;
     default:

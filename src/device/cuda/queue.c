@@ -1,16 +1,17 @@
 /*
- * Operations: each becomes a call or two of the driver on the queue's stream, and none waits. See state.h for how
- * completion comes back.
+ * Operations: each becomes a call or two of the driver on the queue's stream, and none waits. See
+ * state.h for how completion comes back.
  *
- * A stream of the driver never stands at a gate, because the driver's own calls may stand still with it: what comes
- * behind a gate is held here until the gate opens, and so is a wait for something that is held. Everything of a client
- * is its thread's, so that needs no lock.
+ * A stream of the driver never stands at a gate, because the driver's own calls may stand still
+ * with it: what comes behind a gate is held here until the gate opens, and so is a wait for
+ * something that is held. Everything of a client is its thread's, so that needs no lock.
  *
- * How much the driver may have of a client is bounded (inflight.h), and of a queue by the time that it takes (lookahead.h); beyond that operations are held
- * back here, too.
+ * How much the driver may have of a client is bounded (inflight.h), and of a queue by the time that
+ * it takes (lookahead.h); beyond that operations are held back here, too.
  *
- * Where a program records an event (a mark or a stamp) the completion is written at once, whatever comes behind it, and the
- * driver records an event of its own, for other streams to wait for (point.h).
+ * Where a program records an event (a mark or a stamp) the completion is written at once, whatever
+ * comes behind it, and the driver records an event of its own, for other streams to wait for
+ * (point.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +36,18 @@ static CUresult write_mark(struct dev_queue *q, CUdeviceptr word)
     const struct cuda_driver *api = &q->client->dev->api;
     CUdeviceptr proof = cuda_proof(q);
     if (!proof)
-        return api->cuStreamWriteValue64_v2(q->stream, word, q->last, CU_STREAM_WRITE_VALUE_DEFAULT);
-    CUstreamBatchMemOpParams both[] = { /* in this order: a reader that sees the word move finds the proof */
-                                        { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
-                                                          .address = proof,
-                                                          .value64 = q->calls,
-                                                          .flags = CU_STREAM_WRITE_VALUE_DEFAULT } },
-                                        { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
-                                                          .address = word,
-                                                          .value64 = q->last,
-                                                          .flags = CU_STREAM_WRITE_VALUE_DEFAULT } }
+        return api->cuStreamWriteValue64_v2(q->stream, word, q->last,
+                                            CU_STREAM_WRITE_VALUE_DEFAULT);
+    CUstreamBatchMemOpParams both[] = {
+        /* in this order: a reader that sees the word move finds the proof */
+        { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+                          .address = proof,
+                          .value64 = q->calls,
+                          .flags = CU_STREAM_WRITE_VALUE_DEFAULT } },
+        { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+                          .address = word,
+                          .value64 = q->last,
+                          .flags = CU_STREAM_WRITE_VALUE_DEFAULT } }
     };
     return api->cuStreamBatchMemOp_v2(q->stream, GM_ARRAY_LEN(both), both, 0);
 }
@@ -53,7 +56,8 @@ void cuda_queue_mark(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    CUdeviceptr word = c->seats[q->gpu->index].streams_at + q->number * sizeof(struct tp_stream_slot);
+    CUdeviceptr word =
+        c->seats[q->gpu->index].streams_at + q->number * sizeof(struct tp_stream_slot);
     q->calls_marked = q->calls;
     gm_list_remove(&q->dirty);
     if (q->marked == q->last || !q->stream)
@@ -87,7 +91,8 @@ void cuda_queue_submitted(struct dev_queue *q, uint64_t seq)
         cuda_queue_mark(q);
 }
 
-/* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for it. */
+/* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for
+ * it. */
 static void complete_at_once(struct dev_queue *q, uint64_t seq)
 {
     struct dev *d = q->client->dev;
@@ -141,7 +146,8 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
             cuda_point_set(q);
         return;
     }
-    cuda_queue_mark(q); /* what is before the gate must be seen to be done while the stream stands at it */
+    cuda_queue_mark(
+        q); /* what is before the gate must be seen to be done while the stream stands at it */
     q->gate = op->seq;
     if (op->kind == CUDA_OP_VALUE) {
         cuda_value_begin(q, &op->u.value);
@@ -182,7 +188,8 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
     op->bytes = bytes;
     cuda_enter(q->gpu);
     if (op->kind == CUDA_OP_LAUNCH &&
-        (op->u.launch.prints || !is_loaded_there(q, op->u.launch.loaded))) /* such take turns, or have to be found */
+        (op->u.launch.prints ||
+         !is_loaded_there(q, op->u.launch.loaded))) /* such take turns, or have to be found */
         cuda_run_fails(q->learning);
     else
         cuda_op_submit(q, op);
@@ -191,14 +198,16 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
     return GM_CUDA_SUCCESS;
 }
 
-/* It has to wait for something that is not with the driver yet, or for its client's turn to print. */
+/* It has to wait for something that is not with the driver yet, or for its client's turn to print.
+ */
 static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 {
     if (op->kind == CUDA_OP_WAIT)
         cuda_chain_hand_over(op->u.wait.other);
     if (q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq))
         return true;
-    return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) && !cuda_output_take_turn(q->client);
+    return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) &&
+           !cuda_output_take_turn(q->client);
 }
 
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
@@ -206,7 +215,8 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
     cuda_hands_on(q->client); /* until the flush that follows */
     if (GM_UNLIKELY(q->learning))
         return take_to_learn(q, op, bytes);
-    if (gm_list_empty(&q->held) && cuda_has_room(q->client) && cuda_has_ahead(q) && !stands(q, op)) {
+    if (gm_list_empty(&q->held) && cuda_has_room(q->client) && cuda_has_ahead(q) &&
+        !stands(q, op)) {
         op->bytes = bytes;
         accept(q, op->seq); /* before: a thread that asks meanwhile who is busy must see it */
         submit(q, op);
@@ -289,7 +299,8 @@ uint32_t cuda_backlog(struct dev_client *c)
 {
     if (GM_UNLIKELY(atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) != 0))
         return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
-    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) && cuda_unfinished(c) == 0) {
+    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) &&
+        cuda_unfinished(c) == 0) {
         cuda_hands_off(c);
         cuda_fallback_return(c);
     }
@@ -298,7 +309,8 @@ uint32_t cuda_backlog(struct dev_client *c)
         advance_all(c); /* before more of the ring is read */
         cuda_hands_off(c);
     }
-    return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
+    return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c)
+                                       : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }
 
 void cuda_hand_over(struct dev_client *c)
@@ -334,7 +346,8 @@ void cuda_queue_drop(struct dev_queue *q)
 
 static void look_at_slot(struct dev_queue *q)
 {
-    q->wanted = q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
+    q->wanted =
+        q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
 }
 
 bool cuda_queue_is_over(struct dev_queue *q)
@@ -348,12 +361,14 @@ bool cuda_queue_is_over(struct dev_queue *q)
     return seen;
 }
 
-/* A stream of the driver has its priority for good. What still has something to do keeps its own. */
+/* A stream of the driver has its priority for good. What still has something to do keeps its own.
+ */
 void cuda_queue_reuse(struct dev_queue *q)
 {
     int priority = atomic_load_explicit(&q->slot->priority, memory_order_relaxed);
     look_at_slot(q);
-    if (GM_LIKELY(priority == q->priority) || !q->stream || !cuda_queue_is_done(q) || !cuda_queue_is_over(q))
+    if (GM_LIKELY(priority == q->priority) || !q->stream || !cuda_queue_is_done(q) ||
+        !cuda_queue_is_over(q))
         return;
     q->priority = priority;
     cuda_stream_give_up(q);
@@ -372,8 +387,8 @@ void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to)
     look_at_slot(q);
 }
 
-int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
-                      struct dev_queue **out)
+int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
+                      int priority, struct dev_queue **out)
 {
     struct dev_queue *q = calloc(1, sizeof(*q));
     if (!q)
@@ -435,10 +450,12 @@ void cuda_queue_destroy(struct dev_queue *q)
 
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
-    struct cuda_function *f = l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
+    struct cuda_function *f =
+        l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
     cuda_enter(q->gpu);
     if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
-        (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
+        (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE,
+                           "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
     if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_fallback)
@@ -455,10 +472,11 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
-                                        .modules =
-                                            atomic_load_explicit(&q->client->runs.modules, memory_order_relaxed),
+                                        .modules = atomic_load_explicit(&q->client->runs.modules,
+                                                                        memory_order_relaxed),
                                         .in_clusters = f->in_clusters,
-                                        .prints = l->module->library->traits.prints && cuda_output_watched(q),
+                                        .prints = l->module->library->traits.prints &&
+                                                  cuda_output_watched(q),
                                         .more = l->more,
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
@@ -479,7 +497,9 @@ int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_cop
 
 int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size)
 {
-    struct cuda_op op = { .kind = CUDA_OP_WRITE, .seq = seq, .u.write = { .dst = dst, .size = size } };
+    struct cuda_op op = { .kind = CUDA_OP_WRITE,
+                          .seq = seq,
+                          .u.write = { .dst = dst, .size = size } };
     return take(q, &op, data, size);
 }
 
@@ -491,7 +511,9 @@ int cuda_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r)
 
 int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq)
 {
-    struct cuda_op op = { .kind = CUDA_OP_WAIT, .seq = seq, .u.wait = { .other = other, .seq = other_seq } };
+    struct cuda_op op = { .kind = CUDA_OP_WAIT,
+                          .seq = seq,
+                          .u.wait = { .other = other, .seq = other_seq } };
     return take(q, &op, NULL, 0);
 }
 

@@ -98,12 +98,15 @@ void cuda_ranges_finish(struct dev_client *c)
 
 /* --- what is at an address -------------------------------------------------------------------- */
 
-/* ranges_lock held; `i` begin at or below the address: each is followed by the next one up to there. */
+/* ranges_lock held; `i` begin at or below the address: each is followed by the next one up to
+ * there. */
 static bool is_mapped(const struct dev_client *c, uint32_t i, uint64_t address, uint64_t end)
 {
     if (i)
         i--;
-    for (; i < c->ranges_count && c->ranges[i].address <= address && address < c->ranges[i].end && address < end; i++)
+    for (; i < c->ranges_count && c->ranges[i].address <= address && address < c->ranges[i].end &&
+           address < end;
+         i++)
         address = c->ranges[i].end;
     return address >= end;
 }
@@ -140,7 +143,8 @@ static struct cuda_memory memory_outside(struct dev_client *c, uint64_t address,
 
 struct cuda_memory cuda_memory_at(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    return address - c->base < 2 * c->half ? memory_inside(c, address, size) : memory_outside(c, address, size);
+    return address - c->base < 2 * c->half ? memory_inside(c, address, size)
+                                           : memory_outside(c, address, size);
 }
 
 bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)

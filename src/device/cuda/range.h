@@ -1,11 +1,14 @@
 /*
- * What is mapped in a client's window: one table for device memory and host memory, sorted by address.
+ * What is mapped in a client's window: one table for device memory and host memory, sorted by
+ * address.
  *
- * It says which GPU has to do an operation, and whether memory is the client's at all. The driver takes an address that it does not know for
- * ordinary memory of this process, and reads or writes it there and then; so it is not asked to copy what is not mapped, nor while it
- * is being unmapped (client->memory_lock).
+ * It says which GPU has to do an operation, and whether memory is the client's at all. The driver
+ * takes an address that it does not know for ordinary memory of this process, and reads or writes
+ * it there and then; so it is not asked to copy what is not mapped, nor while it is being unmapped
+ * (client->memory_lock).
  *
- * Orders add and remove ranges, and change what GPUs may do with them. The table is only looked at by address, and what is found is a copy.
+ * Orders add and remove ranges, and change what GPUs may do with them. The table is only looked at
+ * by address, and what is found is a copy.
  */
 #ifndef GMUX_DEVICE_CUDA_RANGE_H
 #define GMUX_DEVICE_CUDA_RANGE_H
@@ -27,8 +30,10 @@ struct cuda_range {
 /* A piece of memory: what is true where it begins, and whether it is one. */
 struct cuda_memory {
     struct cuda_gpu *gpu; /* whose; NULL: the host's, or nobody's */
-    uint32_t reach;       /* GPUs that may write there, a bit each; none, of variables outside the window */
-    bool held;            /* all of it is the client's in its window, or inside a variable of one of its modules */
+    uint32_t
+        reach; /* GPUs that may write there, a bit each; none, of variables outside the window */
+    bool held; /* all of it is the client's in its window, or inside a variable of one of its
+                  modules */
 };
 
 /* Until something else is said, the GPU whose memory it is may write there. CUresult */

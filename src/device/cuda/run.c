@@ -1,11 +1,12 @@
 /*
- * Runs, which a client hands over again and again, become graphs of the driver: one call instead of one per operation,
- * and the GPU goes from one kernel to the next by itself.
+ * Runs, which a client hands over again and again, become graphs of the driver: one call instead of
+ * one per operation, and the GPU goes from one kernel to the next by itself.
  *
- * A run that comes for the second time is learnt: its operations go to a stream that captures. Whatever goes wrong
- * meanwhile, and whatever a graph cannot have, makes it a run that stays plain, so that an operation's error is found
- * and reported where it always is. A graph names functions, addresses, arrays and a green context: when one of those
- * may have gone it is made anew, later each time, because that costs as much as many plain runs.
+ * A run that comes for the second time is learnt: its operations go to a stream that captures.
+ * Whatever goes wrong meanwhile, and whatever a graph cannot have, makes it a run that stays plain,
+ * so that an operation's error is found and reported where it always is. A graph names functions,
+ * addresses, arrays and a green context: when one of those may have gone it is made anew, later
+ * each time, because that costs as much as many plain runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,10 @@ struct cuda_run {
     uint64_t place;         /* number of the one that its kernels run in */
     struct cuda_exec graph; /* none: the run is plain */
     uint32_t learnt;        /* how often */
-    uint32_t plain;         /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
-    uint32_t modules;       /* the client's counts of changes when it was learnt .. */
-    uint32_t memory;        /* .. the latter if it names memory */
+    uint32_t
+        plain; /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
+    uint32_t modules; /* the client's counts of changes when it was learnt .. */
+    uint32_t memory;  /* .. the latter if it names memory */
     bool names_memory;
     bool failed;        /* while it is learnt, this .. */
     CUstream capturing; /* .. and this */
@@ -71,7 +73,8 @@ void cuda_runs_leave(struct dev_client *c, uint64_t place)
 static bool is_stale(const struct dev_client *c, const struct cuda_run *run)
 {
     return run->modules != atomic_load_explicit(&c->runs.modules, memory_order_acquire) ||
-           (run->names_memory && run->memory != atomic_load_explicit(&c->runs.memory, memory_order_acquire));
+           (run->names_memory &&
+            run->memory != atomic_load_explicit(&c->runs.memory, memory_order_acquire));
 }
 
 static struct cuda_run *find(struct dev_queue *q, const struct dev_run *run, uint64_t hash)
@@ -96,13 +99,14 @@ static bool was_seen(struct cuda_runs *r, uint64_t hash)
 
 static void make_room(struct dev_client *c, uint32_t size)
 {
-    while (!gm_list_empty(&c->runs.list) && (c->runs.count >= RUNS_MAX || c->runs.bytes + size > RUNS_BYTES_MAX))
+    while (!gm_list_empty(&c->runs.list) &&
+           (c->runs.count >= RUNS_MAX || c->runs.bytes + size > RUNS_BYTES_MAX))
         forget(c, gm_list_entry(c->runs.list.prev, struct cuda_run, link));
 }
 
 /* Its graph has a place. */
-static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run, uint64_t hash, uint32_t before,
-                                  struct cuda_exec *graph)
+static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run, uint64_t hash,
+                                  uint32_t before, struct cuda_exec *graph)
 {
     struct dev_client *c = q->client;
     const struct cuda_driver *api = &c->dev->api;
@@ -112,17 +116,18 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
         cuda_capacity_graph_destroy(c, graph);
         return DEV_RUN_PLAIN;
     }
-    *new = (struct cuda_run) { .hash = hash,
-                               .size = run->size,
-                               .place = q->place->number,
-                               .graph = *graph,
-                               .learnt = before + 1,
-                               .modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire),
-                               .memory = atomic_load_explicit(&c->runs.memory, memory_order_acquire) };
+    *new =
+        (struct cuda_run) { .hash = hash,
+                            .size = run->size,
+                            .place = q->place->number,
+                            .graph = *graph,
+                            .learnt = before + 1,
+                            .modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire),
+                            .memory = atomic_load_explicit(&c->runs.memory, memory_order_acquire) };
     memcpy(new->bytes, run->records, run->size);
     CUresult r = cuda_stream_like(q, &new->capturing);
-    if (r == CUDA_SUCCESS &&
-        (r = api->cuStreamBeginCapture_v2(new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS && (r = api->cuStreamBeginCapture_v2(
+                                  new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
         cuda_capacity_stream_destroy(q->gpu, q->place, new->capturing);
     if (r != CUDA_SUCCESS) {
         cuda_capacity_graph_destroy(c, &new->graph);
@@ -133,12 +138,14 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
     return DEV_RUN_LEARN;
 }
 
-/* The client's modules stay while the driver is told, and so do their functions. False if the driver did not take it. */
+/* The client's modules stay while the driver is told, and so do their functions. False if the
+ * driver did not take it. */
 static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_run *what)
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
-    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : cuda_capacity_graph_launch(q, &run->graph);
+    CUresult r =
+        is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : cuda_capacity_graph_launch(q, &run->graph);
     pthread_mutex_unlock(&c->modules_lock);
     if (r != CUDA_SUCCESS) {
         if (cuda_is_fatal(r))
@@ -151,7 +158,8 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
     return true;
 }
 
-/* Where there is none the client waits a little, now and then, for what it has handed over before. */
+/* Where there is none the client waits a little, now and then, for what it has handed over before.
+ */
 static bool take_room(struct dev_queue *q, const struct dev_run *run, struct cuda_exec *graph)
 {
     struct cuda_runs *r = &q->client->runs;
@@ -175,7 +183,9 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     struct cuda_run *known = find(q, run, hash);
     struct cuda_exec graph;
     if (!known)
-        return was_seen(&c->runs, hash) && take_room(q, run, &graph) ? learn(q, run, hash, 0, &graph) : DEV_RUN_PLAIN;
+        return was_seen(&c->runs, hash) && take_room(q, run, &graph)
+                   ? learn(q, run, hash, 0, &graph)
+                   : DEV_RUN_PLAIN;
     if (known->graph.handle && !is_stale(c, known))
         return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
     if (known->graph.handle) {
@@ -195,7 +205,8 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
 
 bool cuda_run_is_known(struct dev_queue *q, const struct wire_rec_run *r)
 {
-    const struct dev_run run = { .size = r->head.size - (uint32_t)sizeof(*r), .records = r->records };
+    const struct dev_run run = { .size = r->head.size - (uint32_t)sizeof(*r),
+                                 .records = r->records };
     const struct cuda_run *known = find(q, &run, XXH3_64bits(run.records, run.size));
     return known && known->graph.handle && !is_stale(q->client, known);
 }

@@ -1,5 +1,6 @@
 /*
- * Runs that became graphs of the driver. Everything is the client's thread's, but for the two counts of changes.
+ * Runs that became graphs of the driver. Everything is the client's thread's, but for the two
+ * counts of changes.
  */
 #ifndef GMUX_DEVICE_CUDA_RUN_H
 #define GMUX_DEVICE_CUDA_RUN_H
@@ -17,10 +18,11 @@ struct cuda_runs {
     struct gm_list list;
     uint32_t count;
     size_t bytes;
-    uint64_t *seen;           /* hashes of runs that came once; made with the first */
-    uint64_t waited;          /* when it was last waited for room for a graph */
-    _Atomic uint32_t modules; /* goes up, under client->modules_lock, before a function may be gone .. */
-    _Atomic uint32_t memory;  /* .. and before memory or an array is */
+    uint64_t *seen;  /* hashes of runs that came once; made with the first */
+    uint64_t waited; /* when it was last waited for room for a graph */
+    _Atomic uint32_t
+        modules; /* goes up, under client->modules_lock, before a function may be gone .. */
+    _Atomic uint32_t memory; /* .. and before memory or an array is */
 };
 
 void cuda_runs_init(struct cuda_runs *r);
@@ -35,7 +37,8 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *run);
 /* There is a graph for it. The queue has a stream. */
 bool cuda_run_is_known(struct dev_queue *q, const struct wire_rec_run *r);
 
-/* Of the one that a queue learns: where its operations go; that it names memory; that it is to stay plain. */
+/* Of the one that a queue learns: where its operations go; that it names memory; that it is to stay
+ * plain. */
 CUstream cuda_run_stream(const struct cuda_run *run);
 void cuda_run_names_memory(struct cuda_run *run);
 void cuda_run_fails(struct cuda_run *run);

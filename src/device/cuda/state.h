@@ -1,20 +1,24 @@
 /*
  * The cuda device: what its files share.
  *
- * One primary context of each GPU for all clients, and sometimes a fallback one (fallback.h). The first GPU's is there from the start; another one's
- * is made when the first client uses it. A client's device area is one reservation of addresses for all of them, into which the
- * server's memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a stream of the
- * driver. Completion words are written by the GPU itself, at marks: a write behind everything submitted so far, made
- * when the client's ring has run dry and after every so many operations. The GPU cannot wake a sleeper, so one thread
- * (watch.c) looks at the words of queues with work in flight, wakes, and finds out about faults.
+ * One primary context of each GPU for all clients, and sometimes a fallback one (fallback.h). The
+ * first GPU's is there from the start; another one's is made when the first client uses it. A
+ * client's device area is one reservation of addresses for all of them, into which the server's
+ * memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a
+ * stream of the driver. Completion words are written by the GPU itself, at marks: a write behind
+ * everything submitted so far, made when the client's ring has run dry and after every so many
+ * operations. The GPU cannot wake a sleeper, so one thread (watch.c) looks at the words of queues
+ * with work in flight, wakes, and finds out about faults.
  *
- * A fault of the hardware ends the context for good, and with it the process: those who had work in flight get the
- * error, and the server starts another executor for the rest.
+ * A fault of the hardware ends the context for good, and with it the process: those who had work in
+ * flight get the error, and the server starts another executor for the rest.
  *
- * Locks: a client's moves_lock before all others; dev.lock for the lists of clients and active queues, for how often groups of multiprocessors are used, and for who prints;
- * libraries_lock; open_lock, before all others. Of a client: memory_lock, then ranges_lock or modules_lock; places_lock, then dev.lock.
- * Everything else of a client belongs to its thread, or to the executor's orders, of which device.h says which come one at a time.
- * Nobody reports a fault with one of them held.
+ * Locks: a client's moves_lock before all others; dev.lock for the lists of clients and active
+ * queues, for how often groups of multiprocessors are used, and for who prints; libraries_lock;
+ * open_lock, before all others. Of a client: memory_lock, then ranges_lock or modules_lock;
+ * places_lock, then dev.lock. Everything else of a client belongs to its thread, or to the
+ * executor's orders, of which device.h says which come one at a time. Nobody reports a fault with
+ * one of them held.
  */
 #ifndef GMUX_DEVICE_CUDA_STATE_H
 #define GMUX_DEVICE_CUDA_STATE_H
@@ -76,20 +80,21 @@ struct cuda_place {
     uint64_t groups;               /* bit for each; 0: all of the device */
     uint32_t multiprocessors;      /* asked for; 0: no limit */
     bool low;                      /* below normal */
-    bool unsure;                   /* was left with work that may still run: it stays until the client's end */
-    uint32_t streams;              /* the client's thread */
-    uint32_t parts;                /* places with this one as their parent; places_lock */
+    bool unsure;      /* was left with work that may still run: it stays until the client's end */
+    uint32_t streams; /* the client's thread */
+    uint32_t parts;   /* places with this one as their parent; places_lock */
     /* A part of another place, for a green context of the program's: */
-    uint64_t of;               /* the number of the client's place that it is in; 0: it is none */
-    uint32_t part;             /* the program's number of it */
-    struct cuda_place *parent; /* what was split: the client's place, or a part of it; NULL: it is none */
-    uint32_t queues;           /* that are to be in it; places_lock */
+    uint64_t of;   /* the number of the client's place that it is in; 0: it is none */
+    uint32_t part; /* the program's number of it */
+    struct cuda_place
+        *parent;     /* what was split: the client's place, or a part of it; NULL: it is none */
+    uint32_t queues; /* that are to be in it; places_lock */
 };
 
 #define CUDA_GPU_BIT(gpu) (1u << ((gpu)->index + (gpu)->is_fallback * DEV_DEVICES))
 
-/* One of the GPUs, or rather a context of it: the primary one, or the fallback (fallback.h). It is opened before a client's thread is told of
- * it. */
+/* One of the GPUs, or rather a context of it: the primary one, or the fallback (fallback.h). It is
+ * opened before a client's thread is told of it. */
 struct cuda_gpu {
     struct dev *dev;
     uint32_t index; /* in dev->gpus, or dev->fallbacks */
@@ -107,12 +112,15 @@ struct cuda_gpu {
     CUstream print_stream;      /* output.h: always empty */
     struct cuda_capacity capacity;
     struct cuda_safe_point point;
-    _Atomic uint32_t waits;      /* calls that may wait for what runs (admit.h); changes under dev->lock */
-    uint64_t long_at;            /* dev->lock: when an operation was last seen that took long */
-    pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may wait for the GPU */
-    _Atomic size_t stack;        /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
-    _Atomic uint32_t local;      /* capacity.h: local memory of each thread that there is .. */
-    _Atomic bool heap;           /* .. and the heap of device malloc is there */
+    _Atomic uint32_t
+        waits;        /* calls that may wait for what runs (admit.h); changes under dev->lock */
+    uint64_t long_at; /* dev->lock: when an operation was last seen that took long */
+    pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may
+                                    wait for the GPU */
+    _Atomic size_t
+        stack; /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
+    _Atomic uint32_t local; /* capacity.h: local memory of each thread that there is .. */
+    _Atomic bool heap;      /* .. and the heap of device malloc is there */
 };
 
 struct dev {
@@ -123,7 +131,8 @@ struct dev {
     struct dev_events events;
     _Atomic bool dead;
     _Atomic uint32_t frozen; /* clients hand over nothing (admit.h): for so many that want it .. */
-    _Atomic uint32_t closed; /* .. or not to these contexts, a bit each: there is a safe point; dev->lock to change */
+    _Atomic uint32_t closed; /* .. or not to these contexts, a bit each: there is a safe point;
+                                dev->lock to change */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -137,7 +146,7 @@ struct dev {
     struct gm_list destroyed;       /* destroyed_lock: graphs that still run (capacity.c) */
 
     /* output.h; under `lock` where nothing else is said */
-    int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */
+    int pipe; /* what standard output is, to read from; -1: kernels' texts are lost */
     pthread_mutex_t pipe_lock; /* to read; before `lock` */
     struct dev_client *author, *author_before;
     uint64_t author_since;
@@ -157,22 +166,25 @@ struct dev {
     bool unloads; /* .. by a thread, which there is */
 
     pthread_mutex_t open_lock; /* while a GPU is being opened */
-    uint64_t rest_ns;          /* admit.h; constant, as are the following: what is in flight may take so long .. */
+    uint64_t rest_ns; /* admit.h; constant, as are the following: what is in flight may take so long
+                         .. */
     uint64_t unknown_ns;       /* .. and what is not known so long to end */
     uint64_t held_ns, calm_ns; /* fallback.h */
     uint64_t ahead_ns;         /* lookahead.h */
 };
 
-/* `g`: the contexts that there may be, of these; those that are not open have no `context`, or are not `open`. */
-#define cuda_for_each_context(g, d, of)                                                                              \
-    for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                                                 \
-        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_] : &(d)->fallbacks[i_ - (d)->count];               \
+/* `g`: the contexts that there may be, of these; those that are not open have no `context`, or are
+ * not `open`. */
+#define cuda_for_each_context(g, d, of)                                                            \
+    for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                               \
+        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_]                                 \
+                                                  : &(d)->fallbacks[i_ - (d)->count];              \
              g && (CUDA_GPU_BIT(g) & (of)); g = NULL)
 
 /* What a client has of a GPU that it uses. */
 struct cuda_seat {
-    CUdeviceptr
-        streams_at; /* where the GPU sees session->streams and session->events; 0: the client does not use it */
+    CUdeviceptr streams_at; /* where the GPU sees session->streams and session->events; 0: the
+                               client does not use it */
     CUdeviceptr events_at;
     _Atomic(struct cuda_place *) place; /* of streams from now on; an order sets it .. */
     _Atomic(struct cuda_gpu *)
@@ -190,10 +202,11 @@ struct dev_client {
     const _Atomic bool *leaving; /* it is about to be stopped; NULL: that is not said */
     bool reserved, host_reserved, registered;
     struct cuda_seat seats[DEV_DEVICES];
-    uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
+    uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it;
+                                    orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
-    _Atomic uint32_t
-        local[DEV_DEVICES]; /* capacity.h: of a thread, the most that its kernels need; 0: what is always there */
+    _Atomic uint32_t local[DEV_DEVICES]; /* capacity.h: of a thread, the most that its kernels need;
+                                            0: what is always there */
     int priority;
     uint64_t came;               /* when */
     _Atomic bool gone;           /* its work goes off the device */
@@ -201,7 +214,8 @@ struct dev_client {
     _Atomic uint32_t away;       /* GPUs in whose fallback context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */
     uint64_t away_ns;            /* .. which is longer each time; moves_lock */
-    pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
+    pthread_mutex_t
+        memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t ranges_lock;
     struct cuda_range *ranges; /* range.h, ranges_lock */
     uint32_t ranges_count;
@@ -215,20 +229,21 @@ struct dev_client {
     struct cuda_runs runs;
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
-    struct gm_list queues;   /* the client's thread changes it, with dev->lock */
-    struct gm_list dirty;    /* queues with operations behind their last mark */
-    struct gm_list holding;  /* queues with operations that are held back */
-    struct gm_list owing;    /* inflight.h: queues with calls that are not known to be done .. */
-    uint32_t owing_count;    /* .. how many that are .. */
-    uint32_t calls;          /* .. and of how many calls */
-    _Atomic bool full;       /* that was too much: the watch reads it */
-    uint64_t driver_asked;   /* when, what is done */
-    _Atomic uint32_t uses;   /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT each .. */
-    _Atomic bool handing;    /* .. and its thread may be doing so */
-    bool was_handing;        /* .. and was, when it began to wait; fallback.h */
-    bool words_wanted;       /* there are some, or were not to be had */
-    bool words_due;          /* the next mark makes them */
-    _Atomic uint64_t *words; /* private ones, the GPU writes */
+    struct gm_list queues;  /* the client's thread changes it, with dev->lock */
+    struct gm_list dirty;   /* queues with operations behind their last mark */
+    struct gm_list holding; /* queues with operations that are held back */
+    struct gm_list owing;   /* inflight.h: queues with calls that are not known to be done .. */
+    uint32_t owing_count;   /* .. how many that are .. */
+    uint32_t calls;         /* .. and of how many calls */
+    _Atomic bool full;      /* that was too much: the watch reads it */
+    uint64_t driver_asked;  /* when, what is done */
+    _Atomic uint32_t
+        uses; /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT each .. */
+    _Atomic bool handing;              /* .. and its thread may be doing so */
+    bool was_handing;                  /* .. and was, when it began to wait; fallback.h */
+    bool words_wanted;                 /* there are some, or were not to be had */
+    bool words_due;                    /* the next mark makes them */
+    _Atomic uint64_t *words;           /* private ones, the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
     uint64_t arrivals;         /* arrivals_lock */
@@ -240,7 +255,7 @@ struct dev_client {
     uint64_t arrays_bytes[DEV_DEVICES], arrays_limit[DEV_DEVICES]; /* arrays_lock */
     struct cuda_link *linking;                                     /* link.c; the client's thread */
     _Atomic uint64_t submitted;                                    /* operations accepted */
-    _Atomic uint64_t completed;                                    /* of those, as far as was seen */
+    _Atomic uint64_t completed; /* of those, as far as was seen */
 
     /* output.h; dev->lock where nothing else is said */
     struct tp_output output; /* has a lock of its own */
@@ -252,22 +267,25 @@ struct dev_client {
     uint32_t print_silent;   /* completions since the last text */
 };
 
-/* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy. How much the driver has of a
- * client that does not tell the truth there is inflight.h. */
+/* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy.
+ * How much the driver has of a client that does not tell the truth there is inflight.h. */
 #define CUDA_DEPTH 768u
 
 struct cuda_function {
     CUkernel handle;
-    CUfunction
-        loaded; /* the same in the GPU's primary context, without a look at the current one; NULL: not loaded */
+    CUfunction loaded; /* the same in the GPU's primary context, without a look at the current one;
+                          NULL: not loaded */
     uint32_t param_bytes;
-    bool in_clusters;     /* as it was compiled, whatever a launch says */
-    bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
-    uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */
+    bool in_clusters;  /* as it was compiled, whatever a launch says */
+    bool non_portable; /* clusters larger than all GPUs take; of this client, whatever others have
+                          set */
+    uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver
+                             for more */
 };
 
-/* A library of the driver, whose kernels are loaded when the client finds them. Functions and variables in the order in
- * which it did; the client's thread adds them, with client->modules_lock held for variables. */
+/* A library of the driver, whose kernels are loaded when the client finds them. Functions and
+ * variables in the order in which it did; the client's thread adds them, with client->modules_lock
+ * held for variables. */
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
@@ -282,8 +300,9 @@ struct dev_module {
         uint64_t address, size;
     } * globals;
     uint32_t globals_count;
-    struct cuda_variables *variables; /* variables that are in the client's window (variables.h); NULL: none */
-    bool altered;                     /* attributes of its kernels were set that hold for one context */
+    struct cuda_variables
+        *variables; /* variables that are in the client's window (variables.h); NULL: none */
+    bool altered;   /* attributes of its kernels were set that hold for one context */
     void *info;
 };
 
@@ -300,11 +319,11 @@ struct dev_queue {
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
-    uint32_t wanted;             /* the part of its client's place where it is to be; 0: all of it */
-    uint32_t part_wanted;        /* the same, the last time that one was looked for .. */
-    uint64_t part_of;            /* .. in this place .. */
-    struct cuda_place *part;     /* .. and what that came to; NULL: nothing, it is where all is */
-    uint64_t refused;            /* number of the place where there was no stream to be had */
+    uint32_t wanted;         /* the part of its client's place where it is to be; 0: all of it */
+    uint32_t part_wanted;    /* the same, the last time that one was looked for .. */
+    uint64_t part_of;        /* .. in this place .. */
+    struct cuda_place *part; /* .. and what that came to; NULL: nothing, it is where all is */
+    uint64_t refused;        /* number of the place where there was no stream to be had */
     struct cuda_detour *detours; /* far.c: by context; NULL: none yet */
     struct cuda_points *points;  /* point.h; NULL: none yet */
     struct gm_list held;         /* operations behind a gate, or behind something held elsewhere */
@@ -315,22 +334,23 @@ struct dev_queue {
     uint64_t accepted;
     uint64_t gate; /* the stream stands there; 0: at none */
     struct wire_rec_wait_value
-        value;     /* .. until the word is as this says (wait_value.c); width 0: until it is opened */
+        value; /* .. until the word is as this says (wait_value.c); width 0: until it is opened */
     bool looking;  /* the word is on its way to slot->looked */
     uint64_t last; /* with the driver */
     uint64_t marked;
     uint64_t seen;  /* dev->lock: completed, as the watch saw it last .. */
     uint64_t since; /* .. and since when, while it is active; 0: it has not looked yet .. */
     uint64_t pace;  /* .. and the mean time of an operation (admit.h); 0: none is known; and */
-    _Atomic uint32_t
-        ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX: there is no bound but CUDA_DEPTH .. */
-    _Atomic bool waits_ahead; /* .. and the client is to be told when there is room again */
-    bool drains;              /* its client is gone, but not what it has begun, whatever its word says */
-    _Atomic bool touched;     /* the driver has something of it that it has not said to be done */
-    uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
-    uint64_t calls_marked; /* .. up to the last mark .. */
-    uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */
-    uint64_t proven;       /* .. and up to where it has */
+    _Atomic uint32_t ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX:
+                                   there is no bound but CUDA_DEPTH .. */
+    _Atomic bool waits_ahead;   /* .. and the client is to be told when there is room again */
+    bool drains; /* its client is gone, but not what it has begun, whatever its word says */
+    _Atomic bool touched; /* the driver has something of it that it has not said to be done */
+    uint64_t calls; /* inflight.h: of the driver, so far; with those of the row and of the mark to
+                       come .. */
+    uint64_t calls_marked;     /* .. up to the last mark .. */
+    uint64_t asked;            /* .. up to where the GPU was last to say that it has come .. */
+    uint64_t proven;           /* .. and up to where it has */
     struct cuda_run *learning; /* operations are its, and are not submitted; NULL: they are */
 
     /* output.h, dev->lock */
@@ -340,12 +360,14 @@ struct dev_queue {
     uint64_t shown;         /* what of it has been published */
 };
 
-/* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's thread. */
+/* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's
+ * thread. */
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
 /* Where the queue's stream is to be, from now on. */
 static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
 {
-    struct cuda_place *p = atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire);
+    struct cuda_place *p =
+        atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire);
     return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
 }
 
@@ -365,8 +387,8 @@ CUresult cuda_gpu_open(struct cuda_gpu *g);
 /* Its fallback context, made if there is none yet; NULL: none to be had. As above. */
 struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 
-/* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
- * is the context's end ends the process. Any thread, no lock held. */
+/* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's
+ * fault; an error that is the context's end ends the process. Any thread, no lock held. */
 bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 /* The context has died of `r`: reports the clients that had work in flight and ends the process. */
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
@@ -386,11 +408,13 @@ int cuda_client_device(struct dev_client *c, uint32_t device);
 int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
 /* Of the client's own, nothing of the driver. */
 void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_client_config *config);
-int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
-void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
+int cuda_client_create(struct dev *d, const struct dev_client_config *config,
+                       struct dev_client **out);
+void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
+                           int priority);
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
-int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                       uint32_t device, uint32_t access);
+int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
+                       uint64_t offset, uint32_t device, uint32_t access);
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
 /* Unpins, at a safe point of all contexts, in all of which it is mapped. */
@@ -409,10 +433,12 @@ void cuda_client_destroy(struct dev_client *c);
 void cuda_client_discard(struct dev_client *c);
 
 /* --- far.c: memory of another GPU than the queue's */
-/* The client's thread, without a lock: there is a way from the queue to this GPU, if that is not its own. May wait for room for a stream. CUresult */
+/* The client's thread, without a lock: there is a way from the queue to this GPU, if that is not
+ * its own. May wait for room for a stream. CUresult */
 CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to);
-/* The same thread: an operation of the queue that this GPU has to do. *into is where it is put, with the GPU entered (CUDA_ERROR_NOT_READY: there is no way yet);
- * then leave, with what that came to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
+/* The same thread: an operation of the queue that this GPU has to do. *into is where it is put,
+ * with the GPU entered (CUDA_ERROR_NOT_READY: there is no way yet); then leave, with what that came
+ * to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
 CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r);
 void cuda_detours_destroy(struct dev_queue *q);
@@ -423,9 +449,11 @@ void cuda_places_open(struct cuda_gpu *g);
 /* Its priorities. A GPU that is not open is taken to have those of the first. */
 void cuda_priorities_open(struct cuda_gpu *g);
 /* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
-CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
+CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
+                        int priority);
 /* As above, without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
-CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
+                        int priority);
 /* That place would be a green context. */
 static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
 {
@@ -435,8 +463,8 @@ static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multipr
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
 void cuda_places_collect(struct dev_client *c, bool all);
-/* The client's thread, as the following: the queue has no stream yet, or one where the client is no longer. Makes one where
- * the client's place is; without one, the client has an error. */
+/* The client's thread, as the following: the queue has no stream yet, or one where the client is no
+ * longer. Makes one where the client's place is; without one, the client has an error. */
 void cuda_stream_place(struct dev_queue *q);
 /* Another stream in the same place; CUDA_ERROR_NOT_READY: there is no room for it now. */
 CUresult cuda_stream_like(struct dev_queue *q, CUstream *out);
@@ -455,8 +483,8 @@ void cuda_part_forget(struct dev_queue *q);
 int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- module.c */
-int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
-                     struct dev_module **out, struct dev_module_info *info);
+int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                     uint32_t kind, struct dev_module **out, struct dev_module_info *info);
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
 void cuda_module_unload(struct dev_module *m);
 
@@ -474,8 +502,8 @@ int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *re
 /* Lets a function have so much dynamic shared memory; what it may not have, its launch will say. */
 void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes);
 
-/* --- submit.c: a client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if there are too many, or
- * one that a client may not give. */
+/* --- submit.c: a client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if
+ * there are too many, or one that a client may not give. */
 bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size);
 
 /* --- array.c, texture.c: the client's thread, but for the limit. CUresult */
@@ -488,7 +516,8 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
 /* --- limit.c: the client's thread, but for the beginning */
 /* Of a context that is new, and current. */
 void cuda_limits_open(struct cuda_gpu *g);
-/* Gives back local memory of a context, which is quiet and current, but for what is wanted now (g->local, g->stack). An order's thread. */
+/* Gives back local memory of a context, which is quiet and current, but for what is wanted now
+ * (g->local, g->stack). An order's thread. */
 void cuda_limits_shrink(struct cuda_gpu *g);
 /* Kernels have had more stack in the GPU's other context than there is in this one. */
 bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other);
@@ -506,26 +535,28 @@ int cuda_link_read(struct dev_client *c, struct wire_dec *args, struct wire_enc 
 int cuda_link_end(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 /* Forgets the link that is being made. Nothing else of the client runs. */
 void cuda_link_finish(struct dev_client *c);
-/* Any thread: machine code (malloc, the caller's) of a text of PTX, for the GPU whose context is current. CUresult. */
+/* Any thread: machine code (malloc, the caller's) of a text of PTX, for the GPU whose context is
+ * current. CUresult. */
 int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size);
 
 /* --- tensormap.c */
 int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- call.c */
-/* Something was refused: by a context that has ended, in which case so does the executor, or not. The answer itself does not say:
- * compilers and loaders give errors of ended contexts for bytes that a client sent, and what an ended context refuses may be
- * called an invalid value. */
+/* Something was refused: by a context that has ended, in which case so does the executor, or not.
+ * The answer itself does not say: compilers and loaders give errors of ended contexts for bytes
+ * that a client sent, and what an ended context refuses may be called an invalid value. */
 void cuda_die_if_lost(struct cuda_gpu *g);
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 /* --- queue.c */
 /* Looks in session memory where the program wants the stream to be. */
 void cuda_queue_reuse(struct dev_queue *q);
-int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
-                      struct dev_queue **out);
+int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
+                      int priority, struct dev_queue **out);
 bool cuda_queue_is_done(struct dev_queue *q);
-/* What the driver had of it is done, and its client has heard of that; something may be held back. */
+/* What the driver had of it is done, and its client has heard of that; something may be held back.
+ */
 bool cuda_queue_is_over(struct dev_queue *q);
 /* One of which the driver has nothing goes to another context, where its client already is. */
 void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to);
@@ -552,13 +583,15 @@ void cuda_gate_moved(struct dev_queue *q);
 int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
 
 /* --- wait_value.c: words that streams wait for; the client's thread, its hands on */
-/* The stream stands at its gate until the word has its value; looked at when all before it is done. */
+/* The stream stands at its gate until the word has its value; looked at when all before it is done.
+ */
 void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
 /* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */
 void cuda_value_look(struct dev_queue *q);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
 bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m);
-/* What is in rows, and marks: before the client's thread waits for anything. Its program hears of what is done, and others see what runs. */
+/* What is in rows, and marks: before the client's thread waits for anything. Its program hears of
+ * what is done, and others see what runs. */
 void cuda_hand_over(struct dev_client *c);
 void cuda_flush(struct dev_client *c);
 /* At least CUDA_DEPTH while the driver has too much of the client. The client's thread. */

@@ -51,8 +51,8 @@ static CUfunction function(const struct dev_queue *q, const struct cuda_op_launc
     return q->place && q->place->green ? (CUfunction)l->kernel : l->loaded;
 }
 
-static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op_launch *l, const uint8_t *bytes,
-                                       void **extra)
+static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op_launch *l,
+                                       const uint8_t *bytes, void **extra)
 {
     CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX];
     if (!cuda_attributes_take(attributes, bytes, l->attributes * sizeof(*attributes)))
@@ -83,8 +83,9 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     void **extra = size ? buffer : NULL;
     CUresult r = l->attributes
                      ? launch_with_attributes(q, l, bytes, extra)
-                     : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                           l->block[1], l->block[2], l->shared_bytes, cuda_into(q), NULL, extra);
+                     : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2],
+                                           l->block[0], l->block[1], l->block[2], l->shared_bytes,
+                                           cuda_into(q), NULL, extra);
     if (!cuda_outcome(q, r, "the device refused a launch"))
         cuda_capacity_unsure(q->client, q->gpu);
 }
@@ -93,7 +94,8 @@ static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice
 {
     uint64_t rows, slices;
     return !__builtin_mul_overflow(pitch, r->height - 1, &rows) &&
-           !__builtin_mul_overflow(slice, r->depth - 1, &slices) && !__builtin_add_overflow(rows, slices, out) &&
+           !__builtin_mul_overflow(slice, r->depth - 1, &slices) &&
+           !__builtin_add_overflow(rows, slices, out) &&
            !__builtin_add_overflow(*out, r->width, out);
 }
 
@@ -111,13 +113,15 @@ static bool has_planes_of_rows(uint64_t slice, uint64_t pitch, uint64_t height)
     return pitch && pitch <= PITCH_MAX && slice % pitch == 0 && slice / pitch >= height;
 }
 
-/* All planes in one call: one for each would fill the driver's queues. They are whole rows apart, as CUDA has them; false if
- * they are not. */
+/* All planes in one call: one for each would fill the driver's queues. They are whole rows apart,
+ * as CUDA has them; false if they are not. */
 static bool take_volume(const struct wire_rec_copy *r, struct volume *v)
 {
     if (r->height == 1 && GM_MIN(r->dst_slice, r->src_slice) >= r->width &&
         GM_MAX(r->dst_slice, r->src_slice) <= PITCH_MAX) { /* planes are rows */
-        *v = (struct volume) { r->width, r->depth, 1, r->dst_slice, r->src_slice, r->depth, r->depth };
+        *v = (struct volume) {
+            r->width, r->depth, 1, r->dst_slice, r->src_slice, r->depth, r->depth
+        };
         return true;
     }
     if (!has_planes_of_rows(r->dst_slice, r->dst_pitch, r->height) ||
@@ -134,8 +138,9 @@ static bool take_volume(const struct wire_rec_copy *r, struct volume *v)
 }
 
 /* From one GPU's memory to another one's. */
-static CUresult copy_volume_between(struct dev_queue *q, const struct volume *v, CUdeviceptr dst, CUdeviceptr src,
-                                    const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
+static CUresult copy_volume_between(struct dev_queue *q, const struct volume *v, CUdeviceptr dst,
+                                    CUdeviceptr src, const struct cuda_gpu *to,
+                                    const struct cuda_gpu *from, CUstream into)
 {
     const CUDA_MEMCPY3D_PEER box = {
         .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -155,8 +160,9 @@ static CUresult copy_volume_between(struct dev_queue *q, const struct volume *v,
     return q->client->dev->api.cuMemcpy3DPeerAsync(&box, into);
 }
 
-static CUresult copy_volume(struct dev_queue *q, const struct volume *v, CUdeviceptr dst, CUdeviceptr src,
-                            const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
+static CUresult copy_volume(struct dev_queue *q, const struct volume *v, CUdeviceptr dst,
+                            CUdeviceptr src, const struct cuda_gpu *to, const struct cuda_gpu *from,
+                            CUstream into)
 {
     if (GM_UNLIKELY(to != from))
         return copy_volume_between(q, v, dst, src, to, from, into);
@@ -180,20 +186,24 @@ static CUresult copy_bytes(struct dev_queue *q, CUdeviceptr dst, CUdeviceptr src
                            const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    return GM_UNLIKELY(to != from) ? api->cuMemcpyPeerAsync(dst, to->context, src, from->context, size, into)
-                                   : api->cuMemcpyAsync(dst, src, size, into);
+    return GM_UNLIKELY(to != from)
+               ? api->cuMemcpyPeerAsync(dst, to->context, src, from->context, size, into)
+               : api->cuMemcpyAsync(dst, src, size, into);
 }
 
-static CUresult copy_into(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_gpu *to,
-                          const struct cuda_gpu *from, CUstream into)
+static CUresult copy_into(struct dev_queue *q, const struct wire_rec_copy *r,
+                          const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
 {
-    const struct volume plane = {
-        .width = r->width, .height = r->height, .depth = 1, .dst_pitch = r->dst_pitch, .src_pitch = r->src_pitch
-    };
+    const struct volume plane = { .width = r->width,
+                                  .height = r->height,
+                                  .depth = 1,
+                                  .dst_pitch = r->dst_pitch,
+                                  .src_pitch = r->src_pitch };
     bool is_run = r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width);
     struct volume all;
     if (GM_UNLIKELY(r->depth > 1))
-        return take_volume(r, &all) ? copy_volume(q, &all, r->dst, r->src, to, from, into) : CUDA_ERROR_INVALID_VALUE;
+        return take_volume(r, &all) ? copy_volume(q, &all, r->dst, r->src, to, from, into)
+                                    : CUDA_ERROR_INVALID_VALUE;
     return is_run ? copy_bytes(q, r->dst, r->src, r->width * r->height, to, from, into)
                   : copy_volume(q, &plane, r->dst, r->src, to, from, into);
 }
@@ -205,17 +215,19 @@ static struct cuda_gpu *doer(const struct dev_queue *q, struct cuda_gpu *to, str
 }
 
 /* Where there are several GPUs; *does: the one that does it. */
-static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_memory *dst,
-                         const struct cuda_memory *src, struct cuda_gpu **does)
+static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r,
+                         const struct cuda_memory *dst, const struct cuda_memory *src,
+                         struct cuda_gpu **does)
 {
     struct cuda_gpu *to = dst->gpu, *from = src->gpu;
     CUstream into;
     if (dst->reach & src->reach & 1u << q->gpu->index)
-        to = from = q->gpu;              /* wherever it lies; who has it may not be let to touch it */
+        to = from = q->gpu; /* wherever it lies; who has it may not be let to touch it */
     to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
     from = from ? from : to;
     *does = doer(q, to, from);
-    if (to != from && (q->learning || !to->context || !from->context)) /* that is no operation for a graph */
+    if (to != from &&
+        (q->learning || !to->context || !from->context)) /* that is no operation for a graph */
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = cuda_go(q, *does, &into);
     if (result == CUDA_SUCCESS)
@@ -227,8 +239,10 @@ static bool find_both(struct dev_client *c, const struct wire_rec_copy *r, struc
                       struct cuda_memory *src)
 {
     uint64_t dst_size, src_size;
-    if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) || !extent(r, r->src_pitch, r->src_slice, &src_size) ||
-        (r->height != 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16)
+    if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) ||
+        !extent(r, r->src_pitch, r->src_slice, &src_size) ||
+        (r->height != 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) ||
+        r->depth > 1u << 16)
         return false;
     *dst = cuda_memory_at(c, r->dst, dst_size);
     *src = cuda_memory_at(c, r->src, src_size);
@@ -236,7 +250,8 @@ static bool find_both(struct dev_client *c, const struct wire_rec_copy *r, struc
 }
 
 /* False: it is not all the client's memory. */
-static bool try_copy(struct dev_queue *q, const struct wire_rec_copy *r, CUresult *result, struct cuda_gpu **does)
+static bool try_copy(struct dev_queue *q, const struct wire_rec_copy *r, CUresult *result,
+                     struct cuda_gpu **does)
 {
     struct dev_client *c = q->client;
     struct cuda_memory dst, src;
@@ -249,7 +264,8 @@ static bool try_copy(struct dev_queue *q, const struct wire_rec_copy *r, CUresul
     return held;
 }
 
-/* Where there is no way yet, it may have to be waited for, and others need the lock meanwhile: a thread that unmaps memory keeps everybody. */
+/* Where there is no way yet, it may have to be waited for, and others need the lock meanwhile: a
+ * thread that unmaps memory keeps everybody. */
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 {
     CUresult result = CUDA_SUCCESS;
@@ -257,10 +273,12 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
     if (!r->width || !r->height || !r->depth)
         return;
     bool held = try_copy(q, r, &result, &does);
-    while (GM_UNLIKELY(held && result == CUDA_ERROR_NOT_READY) && (result = cuda_open_way(q, does)) == CUDA_SUCCESS)
+    while (GM_UNLIKELY(held && result == CUDA_ERROR_NOT_READY) &&
+           (result = cuda_open_way(q, does)) == CUDA_SUCCESS)
         held = try_copy(q, r, &result, &does);
     if (!held)
-        cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
+        cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst,
+                       "copy outside the program's device memory");
     (void)cuda_outcome(q, result, "the device refused a copy");
 }
 
@@ -277,7 +295,8 @@ static CUresult go(struct dev_queue *q, struct cuda_gpu *does, CUstream *into)
 }
 
 /* A copy to the device goes to device memory only: a word of the host's is stored. */
-static CUresult write_into(const struct dev_client *c, const struct cuda_op *op, bool to_host, CUstream into)
+static CUresult write_into(const struct dev_client *c, const struct cuda_op *op, bool to_host,
+                           CUstream into)
 {
     const struct cuda_driver *api = &c->dev->api;
     uint64_t word;
@@ -295,7 +314,8 @@ static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
     struct cuda_gpu *does = doer_at(q, &m);
     CUstream into;
     if (!m.held)
-        cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
+        cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst,
+                   "write outside the program's device memory");
     else if (op->u.write.size) {
         CUresult r = go(q, does, &into);
         if (r == CUDA_SUCCESS)
@@ -319,9 +339,11 @@ static CUresult fill_rows(const struct dev_queue *q, const struct wire_rec_fill 
     }
     switch (r->element_size) {
     case 1:
-        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width, r->height, into);
+        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width,
+                                      r->height, into);
     case 2:
-        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width, r->height, into);
+        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width,
+                                       r->height, into);
     default:
         return api->cuMemsetD2D32Async(r->dst, r->pitch, r->value, r->width, r->height, into);
     }
@@ -336,11 +358,13 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
         return;
     bool sane = (r->element_size == 1 || r->element_size == 2 || r->element_size == 4) &&
                 !__builtin_mul_overflow(r->width, r->element_size, &row) &&
-                !__builtin_mul_overflow(r->pitch, r->height - 1, &size) && !__builtin_add_overflow(size, row, &size);
+                !__builtin_mul_overflow(r->pitch, r->height - 1, &size) &&
+                !__builtin_add_overflow(size, row, &size);
     if (sane)
         m = cuda_memory_at(q->client, r->dst, size);
     if (!m.held)
-        cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
+        cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst,
+                       "fill outside the program's device memory");
     else {
         struct cuda_gpu *does = doer_at(q, &m);
         CUresult result = go(q, does, &into);
@@ -367,8 +391,9 @@ static void stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
     struct dev_client *c = q->client;
     uint64_t slot = c->seats[q->gpu->index].events_at + event * sizeof(struct tp_event_slot);
     void *params[] = { &slot, &seq };
-    (void)cuda_check(c, c->dev->api.cuLaunchKernel(q->gpu->stamp, 1, 1, 1, 1, 1, 1, 0, q->stream, params, NULL),
-                     "the device refused a time stamp");
+    (void)cuda_check(
+        c, c->dev->api.cuLaunchKernel(q->gpu->stamp, 1, 1, 1, 1, 1, 1, 0, q->stream, params, NULL),
+        "the device refused a time stamp");
 }
 
 struct arrival {

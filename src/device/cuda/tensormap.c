@@ -17,7 +17,8 @@ static const void *array(struct wire_bytes b, void *room, size_t each, uint32_t 
     return room;
 }
 
-static CUresult encode(const struct cuda_driver *api, const struct wire_call_tensor_map *w, CUtensorMap *map)
+static CUresult encode(const struct cuda_driver *api, const struct wire_call_tensor_map *w,
+                       CUtensorMap *map)
 {
     cuuint64_t dims[RANK_MAX], strides[RANK_MAX];
     cuuint32_t box[RANK_MAX], steps[RANK_MAX];
@@ -41,14 +42,15 @@ static CUresult encode(const struct cuda_driver *api, const struct wire_call_ten
     case WIRE_TENSOR_MAP_KIND_TILED:
         if (!array(w->box, box, sizeof(*box), w->rank))
             return CUDA_ERROR_INVALID_VALUE;
-        return api->cuTensorMapEncodeTiled(map, type, w->rank, address, dims, strides, box, steps, interleave,
-                                           swizzle, promotion, fill);
+        return api->cuTensorMapEncodeTiled(map, type, w->rank, address, dims, strides, box, steps,
+                                           interleave, swizzle, promotion, fill);
     case WIRE_TENSOR_MAP_KIND_IM2COL:
         if (w->rank < 3 || !array(w->lower, lower, sizeof(*lower), w->rank - 2) ||
             !array(w->upper, upper, sizeof(*upper), w->rank - 2))
             return CUDA_ERROR_INVALID_VALUE;
-        return api->cuTensorMapEncodeIm2col(map, type, w->rank, address, dims, strides, lower, upper, w->channels,
-                                            w->pixels, steps, interleave, swizzle, promotion, fill);
+        return api->cuTensorMapEncodeIm2col(map, type, w->rank, address, dims, strides, lower,
+                                            upper, w->channels, w->pixels, steps, interleave,
+                                            swizzle, promotion, fill);
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -64,6 +66,7 @@ int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc
     memset(&map, 0, sizeof(map));
     CUresult r = encode(&c->dev->api, &w, &map);
     if (r == CUDA_SUCCESS)
-        wire_put_call_tensor_map_is(reply, &(struct wire_call_tensor_map_is) { .map = { &map, sizeof(map) } });
+        wire_put_call_tensor_map_is(
+            reply, &(struct wire_call_tensor_map_is) { .map = { &map, sizeof(map) } });
     return (int)r;
 }

@@ -1,6 +1,7 @@
 /*
- * Texture and surface objects of a client. A kernel gets the driver's own handle as a number; the client names the object
- * by a number of ours where it wants it destroyed, so that it can destroy nobody else's.
+ * Texture and surface objects of a client. A kernel gets the driver's own handle as a number; the
+ * client names the object by a number of ours where it wants it destroyed, so that it can destroy
+ * nobody else's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +11,25 @@
 
 #define OBJECTS_MAX 65536u
 
-_Static_assert(sizeof(CUDA_TEXTURE_DESC) == 104 && sizeof(CUDA_RESOURCE_VIEW_DESC) == 112, "as they travel");
+_Static_assert(sizeof(CUDA_TEXTURE_DESC) == 104 && sizeof(CUDA_RESOURCE_VIEW_DESC) == 112,
+               "as they travel");
 
-/* It begins in memory of the client's, and ends in the client's window: what a kernel reads behind the memory, as some programs allow for,
- * is that kernel's fault. */
+/* It begins in memory of the client's, and ends in the client's window: what a kernel reads behind
+ * the memory, as some programs allow for, is that kernel's fault. */
 static bool may_read(struct dev_client *c, uint64_t address, uint64_t size)
 {
     uint64_t window = 2 * c->half;
     bool inside = address - c->base < window;
-    return inside ? size <= window - (address - c->base) && cuda_holds(c, address, 1) : cuda_holds(c, address, size);
+    return inside ? size <= window - (address - c->base) && cuda_holds(c, address, 1)
+                  : cuda_holds(c, address, size);
 }
 
 /* Arrays by their numbers, memory in the client's window. */
-static CUresult read_resource(struct dev_client *c, const struct wire_call_object_create *w, CUDA_RESOURCE_DESC *d)
+static CUresult read_resource(struct dev_client *c, const struct wire_call_object_create *w,
+                              CUDA_RESOURCE_DESC *d)
 {
-    struct cuda_array *a = cuda_array_find(c, w->array, w->type == CU_RESOURCE_TYPE_ARRAY ? w->level : 0);
+    struct cuda_array *a =
+        cuda_array_find(c, w->array, w->type == CU_RESOURCE_TYPE_ARRAY ? w->level : 0);
     uint64_t element = dev_array_element(w->format, w->channels), row, size;
     if (a && a->gpu != c->asked)
         a = NULL;
@@ -32,7 +37,8 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
     d->resType = (CUresourcetype)w->type;
     switch (w->type) {
     case CU_RESOURCE_TYPE_ARRAY:
-        return a ? cuda_array_level(c, a, w->level, &d->res.array.hArray) : CUDA_ERROR_INVALID_HANDLE;
+        return a ? cuda_array_level(c, a, w->level, &d->res.array.hArray)
+                 : CUDA_ERROR_INVALID_HANDLE;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
         if (!a || !a->mipmap)
             return CUDA_ERROR_INVALID_HANDLE;
@@ -43,7 +49,8 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
         d->res.linear.format = (CUarray_format)w->format;
         d->res.linear.numChannels = w->channels;
         d->res.linear.sizeInBytes = w->size;
-        return element && w->size && may_read(c, w->address, w->size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return element && w->size && may_read(c, w->address, w->size) ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_VALUE;
     case CU_RESOURCE_TYPE_PITCH2D:
         d->res.pitch2D.devPtr = w->address;
         d->res.pitch2D.format = (CUarray_format)w->format;
@@ -51,8 +58,9 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
         d->res.pitch2D.width = w->width;
         d->res.pitch2D.height = w->height;
         d->res.pitch2D.pitchInBytes = w->pitch;
-        if (!element || !w->width || !w->height || __builtin_mul_overflow(w->width, element, &row) ||
-            row > w->pitch || __builtin_mul_overflow(w->pitch, w->height - 1, &size) ||
+        if (!element || !w->width || !w->height ||
+            __builtin_mul_overflow(w->width, element, &row) || row > w->pitch ||
+            __builtin_mul_overflow(w->pitch, w->height - 1, &size) ||
             __builtin_add_overflow(size, row, &size) || !may_read(c, w->address, size))
             return CUDA_ERROR_INVALID_VALUE;
         return CUDA_SUCCESS;
@@ -62,8 +70,8 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
 }
 
 /* Descriptions without pointers: the driver checks them. */
-static CUresult make(struct dev_client *c, const struct wire_call_object_create *w, CUDA_RESOURCE_DESC *d,
-                     uint64_t *handle)
+static CUresult make(struct dev_client *c, const struct wire_call_object_create *w,
+                     CUDA_RESOURCE_DESC *d, uint64_t *handle)
 {
     const struct cuda_driver *api = &c->dev->api;
     CUDA_TEXTURE_DESC texture;
@@ -71,7 +79,8 @@ static CUresult make(struct dev_client *c, const struct wire_call_object_create 
     unsigned long long made = 0;
     CUresult r;
     if (w->surface) {
-        r = w->type == CU_RESOURCE_TYPE_ARRAY ? api->cuSurfObjectCreate(&made, d) : CUDA_ERROR_INVALID_VALUE;
+        r = w->type == CU_RESOURCE_TYPE_ARRAY ? api->cuSurfObjectCreate(&made, d)
+                                              : CUDA_ERROR_INVALID_VALUE;
     } else {
         if (w->texture.size != sizeof(texture) || (w->view.size && w->view.size != sizeof(view)))
             return CUDA_ERROR_INVALID_VALUE;
@@ -132,17 +141,20 @@ int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_
         return (int)r;
     }
     bool of_array = w.type == CU_RESOURCE_TYPE_ARRAY || w.type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    *o = (struct cuda_object) {
-        .exists = true, .surface = w.surface != 0, .gpu = c->asked, .handle = handle, .array = of_array ? w.array : 0
-    };
+    *o = (struct cuda_object) { .exists = true,
+                                .surface = w.surface != 0,
+                                .gpu = c->asked,
+                                .handle = handle,
+                                .array = of_array ? w.array : 0 };
     if (of_array)
         c->arrays[w.array - 1].users++;
-    wire_put_call_object_is(reply, &(struct wire_call_object_is) { .object = number, .handle = handle });
+    wire_put_call_object_is(reply,
+                            &(struct wire_call_object_is) { .object = number, .handle = handle });
     return GM_CUDA_SUCCESS;
 }
 
-/* As with the genuine driver, kernels that still use it find what they find; the array itself stays while anything of the
- * client runs. */
+/* As with the genuine driver, kernels that still use it find what they find; the array itself stays
+ * while anything of the client runs. */
 int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
     struct wire_call_object w;

@@ -1,7 +1,8 @@
 /*
  * The code is loaded in another form (fatbin/move.h), in which it finds its variables elsewhere.
  *
- * The library of the image as it came is loaded all the same, before: whatever is wrong with it is said then.
+ * The library of the image as it came is loaded all the same, before: whatever is wrong with it is
+ * said then.
  */
 #include "device/cuda/variables.h"
 
@@ -78,8 +79,10 @@ uint64_t cuda_variables_size(const struct dev_module *m)
     return m->variables ? m->variables->movable.list.size : 0;
 }
 
-/* True: the module's library is one with its variables there, whose first values are in `contents`. */
-static bool load_moved(struct dev_module *m, struct cuda_variables *v, uint64_t address, void *contents)
+/* True: the module's library is one with its variables there, whose first values are in `contents`.
+ */
+static bool load_moved(struct dev_module *m, struct cuda_variables *v, uint64_t address,
+                       void *contents)
 {
     struct cuda_code *code = &v->movable.code;
     char *log = NULL;
@@ -90,7 +93,8 @@ static bool load_moved(struct dev_module *m, struct cuda_variables *v, uint64_t 
     }
     r = cuda_library_replace(m, code->bytes, code->size, &log);
     if (r != GM_CUDA_SUCCESS)
-        gm_warn(&topic, "a module's variables stay in the executor: error %d: %s", r, log ? log : "");
+        gm_warn(&topic, "a module's variables stay in the executor: error %d: %s", r,
+                log ? log : "");
     free(log);
     if (r != GM_CUDA_SUCCESS)
         return false;
@@ -99,7 +103,8 @@ static bool load_moved(struct dev_module *m, struct cuda_variables *v, uint64_t 
     return true;
 }
 
-static CUresult write_values(const struct dev_module *m, uint64_t address, const void *contents, uint64_t size)
+static CUresult write_values(const struct dev_module *m, uint64_t address, const void *contents,
+                             uint64_t size)
 {
     const struct cuda_driver *api = &m->client->dev->api;
     CUresult r = api->cuMemcpyHtoDAsync_v2(address, contents, size, m->gpu->print_stream);
@@ -122,7 +127,8 @@ int cuda_variables_place(struct dev_module *m, uint64_t address, bool initialise
     return (int)r;
 }
 
-bool cuda_variables_find(const struct dev_module *m, const char *name, uint64_t *address, uint64_t *size)
+bool cuda_variables_find(const struct dev_module *m, const char *name, uint64_t *address,
+                         uint64_t *size)
 {
     const struct cuda_variables *v = m->variables;
     for (uint32_t i = 0; v && i < v->movable.list.count; i++)

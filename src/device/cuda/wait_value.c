@@ -1,15 +1,17 @@
 /*
- * Streams that wait for a value in memory. The driver's own wait would keep one of the GPU's channels, which streams of
- * other programs share, and would not end with its program. So the stream stands at a gate, as for a host function, and the
- * word is copied to where it can be seen, in the stream itself: nothing else is in it then. The executor has it looked at again and
- * again while the program is there (executor/client.c; docs/adr/0020).
+ * Streams that wait for a value in memory. The driver's own wait would keep one of the GPU's
+ * channels, which streams of other programs share, and would not end with its program. So the
+ * stream stands at a gate, as for a host function, and the word is copied to where it can be seen,
+ * in the stream itself: nothing else is in it then. The executor has it looked at again and again
+ * while the program is there (executor/client.c; docs/adr/0020).
  *
  * The copy goes to session memory, where the client could write, too; it would only deceive itself.
  */
 #include "device/value.h"
 #include "device/cuda/op.h"
 
-/* memory_lock: nothing is unmapped meanwhile. CUDA_ERROR_NOT_READY: there is no way yet to the GPU `*does`, whose memory it is. */
+/* memory_lock: nothing is unmapped meanwhile. CUDA_ERROR_NOT_READY: there is no way yet to the GPU
+ * `*does`, whose memory it is. */
 static CUresult fetch(struct dev_queue *q, struct cuda_gpu **does)
 {
     struct dev_client *c = q->client;
@@ -21,7 +23,8 @@ static CUresult fetch(struct dev_queue *q, struct cuda_gpu **does)
     CUresult r = cuda_go(q, *does, &into);
     if (r != CUDA_SUCCESS)
         return r;
-    CUdeviceptr to = c->seats[(*does)->index].streams_at + q->number * sizeof(struct tp_stream_slot) +
+    CUdeviceptr to = c->seats[(*does)->index].streams_at +
+                     q->number * sizeof(struct tp_stream_slot) +
                      offsetof(struct tp_stream_slot, looked);
     r = c->dev->api.cuMemcpyAsync(to, q->value.address, q->value.width, into);
     return cuda_leave(q, *does, r);

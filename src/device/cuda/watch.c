@@ -1,7 +1,7 @@
 /*
- * The watch: one thread that sleeps while nothing is in flight, and otherwise looks at the completion words every few
- * microseconds. Clients spin for as long themselves before they sleep, so it is only long operations that are noticed
- * here, and a little late.
+ * The watch: one thread that sleeps while nothing is in flight, and otherwise looks at the
+ * completion words every few microseconds. Clients spin for as long themselves before they sleep,
+ * so it is only long operations that are noticed here, and a little late.
  */
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -15,11 +15,11 @@
 #define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
 #define LOOK_PART   32                 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
-#define RUN         128u         /* operations that are done at once, at least: else they are one by one */
+#define RUN         128u /* operations that are done at once, at least: else they are one by one */
 #define QUERY_NS    GM_NS_PER_MS /* how often the driver is asked whether all is well */
 
-/* The client's thread naps when it has handed over too much: it is woken before the GPU has done it all, and when a run makes
- * room for another one. */
+/* The client's thread naps when it has handed over too much: it is woken before the GPU has done it
+ * all, and when a run makes room for another one. */
 static bool is_time_for_more(uint32_t before, uint32_t now)
 {
     return (before >= CUDA_DEPTH / 2 && now < CUDA_DEPTH / 2) ||
@@ -43,7 +43,8 @@ static void note_done(struct dev_queue *q, uint64_t now, uint64_t done)
 static bool look(struct dev_queue *q, uint64_t at)
 {
     cuda_output_look(q);
-    /* The word is the client's to forge: a number beyond the mark counts as the mark, and one that goes back is not believed. */
+    /* The word is the client's to forge: a number beyond the mark counts as the mark, and one that
+     * goes back is not believed. */
     const uint64_t now = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
     const uint64_t done = GM_MIN(now, q->marked);
     const bool moved = now > q->seen;
@@ -69,13 +70,16 @@ static bool somebody_sleeps(const struct dev *d)
     return false;
 }
 
-/* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations that run, and if nobody sleeps
- * until they are done a small part of their time more does not matter; a queue that comes new ends the pause. */
+/* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations
+ * that run, and if nobody sleeps until they are done a small part of their time more does not
+ * matter; a queue that comes new ends the pause. */
 static void rest(struct dev *d, uint64_t now, uint64_t moved)
 {
-    uint64_t pause = somebody_sleeps(d) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
+    uint64_t pause =
+        somebody_sleeps(d) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
     if (pause <= LOOK_NS) {
-        const struct timespec shortly = { .tv_nsec = (long)(pause == LOOK_MIN_NS ? LOOK_MIN_NS : LOOK_NS) };
+        const struct timespec shortly = { .tv_nsec = (long)(pause == LOOK_MIN_NS ? LOOK_MIN_NS
+                                                                                 : LOOK_NS) };
         pthread_mutex_unlock(&d->lock);
         nanosleep(&shortly, NULL);
         pthread_mutex_lock(&d->lock);
@@ -88,8 +92,9 @@ static void rest(struct dev *d, uint64_t now, uint64_t moved)
     d->resting = false;
 }
 
-/* dev->lock held. The driver has just said that the queue's stream is done, and so the GPU has written the last mark. A word that does not say so
- * was written back by the client, which would keep others from their safe points. */
+/* dev->lock held. The driver has just said that the queue's stream is done, and so the GPU has
+ * written the last mark. A word that does not say so was written back by the client, which would
+ * keep others from their safe points. */
 static void overrule(struct dev_queue *q, uint64_t now)
 {
     const uint64_t word = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
@@ -97,7 +102,8 @@ static void overrule(struct dev_queue *q, uint64_t now)
         note_done(q, now, q->marked);
 }
 
-/* dev->lock held. Asks the driver whether all is well in each context that has something to do: about one queue at a time, each in its turn. */
+/* dev->lock held. Asks the driver whether all is well in each context that has something to do:
+ * about one queue at a time, each in its turn. */
 static void ask(struct dev *d, uint64_t now)
 {
     uint32_t asked = 0;

@@ -1,7 +1,8 @@
 /*
- * Finding NVIDIA's libcuda. Our client library carries its soname, so the ordinary search may give us back to
- * ourselves: candidates are opened by absolute path, and a file that is this very library (same device and inode) is
- * passed over. RTLD_LOCAL, so that its symbols do not mix with ours.
+ * Finding NVIDIA's libcuda. Our client library carries its soname, so the ordinary search may give
+ * us back to ourselves: candidates are opened by absolute path, and a file that is this very
+ * library (same device and inode) is passed over. RTLD_LOCAL, so that its symbols do not mix with
+ * ours.
  */
 #include "device/genuine/genuine.h"
 
@@ -19,7 +20,8 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("genuine");
 
-/* Where distributions and NVIDIA's installers put it, for where the loader's cache does not know. */
+/* Where distributions and NVIDIA's installers put it, for where the loader's cache does not know.
+ */
 static const char *const usual_places[] = {
     "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -36,13 +38,14 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Spares opening ourselves a second time. The loader's name for us may be relative and stale; then is_gmux() tells. */
+/* Spares opening ourselves a second time. The loader's name for us may be relative and stale; then
+ * is_gmux() tells. */
 static bool is_ourselves(const char *path)
 {
     Dl_info info;
     struct stat own, other;
-    return dladdr((const void *)usual_places, &info) && stat(info.dli_fname, &own) == 0 && stat(path, &other) == 0 &&
-           same_file(&own, &other);
+    return dladdr((const void *)usual_places, &info) && stat(info.dli_fname, &own) == 0 &&
+           stat(path, &other) == 0 && same_file(&own, &other);
 }
 
 /* We, or another build of us, which would attach in its turn: such a library says who it is. */
@@ -69,8 +72,9 @@ static void *try_open(const char *path, char *why, size_t why_size)
     return library;
 }
 
-/* The loader's cache, /etc/ld.so.cache, in the format that glibc has written since 2.2: a header, entries that point
- * into a table of strings behind them. Root wrote it, but a damaged one must not take the program down. */
+/* The loader's cache, /etc/ld.so.cache, in the format that glibc has written since 2.2: a header,
+ * entries that point into a table of strings behind them. Root wrote it, but a damaged one must not
+ * take the program down. */
 struct cache_header {
     char magic[20];
     uint32_t count;
@@ -95,15 +99,18 @@ static void *find_in_cache(const char *cache, size_t size, char *why, size_t why
     if (size < sizeof(h))
         return NULL;
     memcpy(&h, cache, sizeof(h));
-    if (memcmp(h.magic, magic, sizeof(h.magic)) != 0 || h.count > (size - sizeof(h)) / sizeof(struct cache_entry))
+    if (memcmp(h.magic, magic, sizeof(h.magic)) != 0 ||
+        h.count > (size - sizeof(h)) / sizeof(struct cache_entry))
         return NULL;
     for (uint32_t i = 0; i < h.count && !library; i++) {
         struct cache_entry e;
         memcpy(&e, cache + sizeof(h) + i * sizeof(e), sizeof(e));
         if (e.name >= size || e.path >= size || !memchr(cache + e.name, '\0', size - e.name) ||
-            !memchr(cache + e.path, '\0', size - e.path) || strcmp(cache + e.name, "libcuda.so.1") != 0)
+            !memchr(cache + e.path, '\0', size - e.path) ||
+            strcmp(cache + e.name, "libcuda.so.1") != 0)
             continue;
-        library = try_open(cache + e.path, why, why_size); /* of another architecture: does not open */
+        library =
+            try_open(cache + e.path, why, why_size); /* of another architecture: does not open */
     }
     return library;
 }
@@ -126,7 +133,8 @@ static void *find(char *why, size_t why_size)
 {
     const char *named = secure_getenv("GMUX_GENUINE_LIBCUDA");
     if (named)
-        return *named == '/' ? try_open(named, why, why_size) : NULL; /* empty or "none": do as if there were none */
+        return *named == '/' ? try_open(named, why, why_size)
+                             : NULL; /* empty or "none": do as if there were none */
     void *cached = ask_cache(why, why_size);
     if (cached)
         return cached;
@@ -142,7 +150,8 @@ void *dev_genuine_library(char *why, size_t why_size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static void *library;
-    static char reason[256] = "none installed"; /* the search is made once, its result told as often as asked */
+    static char reason[256] =
+        "none installed"; /* the search is made once, its result told as often as asked */
     static bool searched;
 
     pthread_mutex_lock(&lock);

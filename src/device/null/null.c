@@ -1,8 +1,8 @@
 /*
- * The null device: accepts everything, computes nothing in kernels, and is otherwise a device: memory,
- * copies, fills, order, waits, gates and stamps are real. Tests of everything above the device run on it, and
- * benchmarks that measure gmux itself. Operations complete in the call that submits them unless they have to
- * wait for something.
+ * The null device: accepts everything, computes nothing in kernels, and is otherwise a device:
+ * memory, copies, fills, order, waits, gates and stamps are real. Tests of everything above the
+ * device run on it, and benchmarks that measure gmux itself. Operations complete in the call that
+ * submits them unless they have to wait for something.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +67,16 @@ static const struct dev_info *null_info(struct dev *d, uint32_t device)
     return &d->info[device];
 }
 
-static int null_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+static int null_client_create(struct dev *d, const struct dev_client_config *config,
+                              struct dev_client **out)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
     pthread_mutex_init(&c->modules_lock, NULL);
     gm_list_init(&c->modules);
-    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
-            0 ||
+    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd,
+                        config->host_fd) < 0 ||
         dev_work_init(&c->work, c, &null_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         free(c);
@@ -85,8 +86,8 @@ static int null_client_create(struct dev *d, const struct dev_client_config *con
     return GM_CUDA_SUCCESS;
 }
 
-static void null_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
-                                  int priority)
+static void null_client_set_share(struct dev_client *c, double share_pct,
+                                  const uint32_t *multiprocessors, int priority)
 {
     /* Nothing is computed, so there is nothing to share. */
 }
@@ -124,8 +125,8 @@ static int null_memory_map(struct dev_client *c, uint64_t address, uint64_t size
     return dev_window_map(&c->window, address, size) == 0 ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
-static int null_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                              uint32_t device, uint32_t access)
+static int null_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
+                              uint64_t offset, uint32_t device, uint32_t access)
 {
     return dev_window_attach(&c->window, address, size, fd, offset, dev_access_writes(access)) == 0
                ? GM_CUDA_SUCCESS
@@ -137,8 +138,8 @@ static void null_memory_unmap(struct dev_client *c, uint64_t address, uint64_t s
     dev_window_unmap(&c->window, address, size);
 }
 
-static int null_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
-                            struct dev_module **out, struct dev_module_info *info)
+static int null_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                            uint32_t kind, struct dev_module **out, struct dev_module_info *info)
 {
     *out = NULL;
     memset(info, 0, sizeof(*info));
@@ -168,8 +169,8 @@ static int null_module_place(struct dev_module *m, uint64_t globals_address, boo
     return GM_CUDA_SUCCESS; /* fresh memory is zero, and no kernel reads it */
 }
 
-static int null_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
-                             struct dev_queue **out)
+static int null_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
+                             int priority, struct dev_queue **out)
 {
     return dev_queue_open(&c->work, stream, done, priority, out);
 }
@@ -177,7 +178,8 @@ static int null_queue_create(struct dev_client *c, uint32_t device, uint32_t str
 static int null_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     if (l->function >= l->module->functions)
-        dev_work_fail(q->work, GM_CUDA_INVALID_HANDLE, 0, "launch names a function that does not exist");
+        dev_work_fail(q->work, GM_CUDA_INVALID_HANDLE, 0,
+                      "launch names a function that does not exist");
     return dev_queue_mark(q, seq);
 }
 

@@ -1,5 +1,6 @@
 /*
- * A tokenizer and two productions: ".entry NAME ( .param ... )" and, outside of all braces, ".global|.const
+ * A tokenizer and two productions: ".entry NAME ( .param ... )" and, outside of all braces,
+ * ".global|.const
  * ... NAME [N][M]". Everything else is skipped.
  */
 #include "device/null/scan.h"
@@ -46,7 +47,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-/* A word with a possible leading dot, a quoted string (as its first quote), or one other character. */
+/* A word with a possible leading dot, a quoted string (as its first quote), or one other character.
+ */
 static bool next(struct scan *s)
 {
     skip_blanks(s);
@@ -99,8 +101,8 @@ static bool attribute(struct scan *s, bool *managed)
     return false;
 }
 
-/* One declaration from behind ".param" or ".global" to the token after its name and dimensions: size,
- * alignment, name, and whether it is managed. */
+/* One declaration from behind ".param" or ".global" to the token after its name and dimensions:
+ * size, alignment, name, and whether it is managed. */
 static bool declaration(struct scan *s, char *name, uint64_t *size, uint64_t *align, bool *managed)
 {
     uint64_t element = 0, lanes = 1, count = 1, explicit_align = 0;
@@ -134,7 +136,8 @@ static bool declaration(struct scan *s, char *name, uint64_t *size, uint64_t *al
             return false;
     }
     *size = element * lanes * count;
-    *align = gm_is_pow2(explicit_align) && explicit_align <= 4096 ? explicit_align : element * lanes;
+    *align =
+        gm_is_pow2(explicit_align) && explicit_align <= 4096 ? explicit_align : element * lanes;
     return true;
 }
 
@@ -155,9 +158,11 @@ static bool entry(struct scan *s)
             uint64_t size, align;
             bool managed;
             if (count == PARAMS_MAX || !declaration(s, ignored, &size, &align, &managed) ||
-                !gm_align_up(bytes, align, &bytes) || size > DEV_PARAM_BYTES || bytes + size > DEV_PARAM_BYTES)
+                !gm_align_up(bytes, align, &bytes) || size > DEV_PARAM_BYTES ||
+                bytes + size > DEV_PARAM_BYTES)
                 return false;
-            params[count++] = (struct dev_param) { .offset = (uint32_t)bytes, .size = (uint32_t)size };
+            params[count++] =
+                (struct dev_param) { .offset = (uint32_t)bytes, .size = (uint32_t)size };
             bytes += size;
             if (!is(s, ","))
                 break;
@@ -181,12 +186,15 @@ static bool variable(struct scan *s, bool is_const)
     char name[NAME_MAX_CHARS];
     uint64_t size, align, end;
     bool managed;
-    if (!declaration(s, name, &size, &align, &managed) || !gm_align_up(s->globals_size, align, &s->globals_size) ||
+    if (!declaration(s, name, &size, &align, &managed) ||
+        !gm_align_up(s->globals_size, align, &s->globals_size) ||
         __builtin_add_overflow(s->globals_size, size, &end) || end > (1ull << 40))
         return false;
-    const struct wire_global_info info = {
-        .name = name, .offset = s->globals_size, .size = size, .is_const = is_const, .is_managed = managed
-    };
+    const struct wire_global_info info = { .name = name,
+                                           .offset = s->globals_size,
+                                           .size = size,
+                                           .is_const = is_const,
+                                           .is_managed = managed };
     s->globals_size = end;
     s->globals_align = GM_MAX(s->globals_align, align);
     dev_modinfo_global(&s->info, &info);
@@ -239,12 +247,14 @@ int dev_null_scan(const char *text, size_t size, struct dev_module_info *out, ui
         for (const char *p = text; p < s->at; p++)
             line += *p == '\n';
         if (asprintf(&out->log, "%u:1: %s", line,
-                     s->ptx_version ? "cannot make sense of this declaration" : "not PTX: no .version") < 0)
+                     s->ptx_version ? "cannot make sense of this declaration"
+                                    : "not PTX: no .version") < 0)
             out->log = NULL;
         dev_modinfo_drop(&s->info);
     } else {
         *functions = s->info.function_count;
-        r = dev_modinfo_finish(&s->info, s->ptx_version, s->target, s->globals_size, s->globals_align, out);
+        r = dev_modinfo_finish(&s->info, s->ptx_version, s->target, s->globals_size,
+                               s->globals_align, out);
     }
     free(s);
     return r;

@@ -1,7 +1,9 @@
 /*
- * What clients' modules take of this process: parsed text, the interpreter's code and compiled code. A little text can
- * become a lot of that, so it is bounded for all clients together. A user, however many clients he has, gets at most three quarters of what other users have
- * left, and a client two thirds of what his other clients have left of that: those who come later always find some.
+ * What clients' modules take of this process: parsed text, the interpreter's code and compiled
+ * code. A little text can become a lot of that, so it is bounded for all clients together. A user,
+ * however many clients he has, gets at most three quarters of what other users have left, and a
+ * client two thirds of what his other clients have left of that: those who come later always find
+ * some.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +11,8 @@
 #include "device/soft/ir/raw.h"
 #include "device/soft/kernel.h"
 
-/* While a text is parsed, by its size and the registers that it declares ("%r<100>"); and what calls become (ir/inline.c), at least and for each
- * byte of the text. */
+/* While a text is parsed, by its size and the registers that it declares ("%r<100>"); and what
+ * calls become (ir/inline.c), at least and for each byte of the text. */
 #define PARSE_BYTES        60u
 #define INLINED_LEAST      (52ull << 20)
 #define INLINED_BYTES      3200u
@@ -109,7 +111,8 @@ static uint64_t gate_enter(struct soft_gate *g, uint64_t bytes)
     return bytes;
 }
 
-/* At least as many as the parser takes: what is not written in plain digits is as many as there may be. */
+/* At least as many as the parser takes: what is not written in plain digits is as many as there may
+ * be. */
 static uint64_t registers_in(const char *text, size_t size)
 {
     const char *end = text + size;

@@ -1,7 +1,9 @@
 /*
- * The software devices: kernels given as PTX run on the host's processors. Several (GMUX_SOFT_DEVICES) are one in all but
- * what they say of themselves: they share the worker threads, and each can touch the memory of all. This file is its table of functions and the
- * life of device and clients; module.c loads modules, kernel.c keeps their executable forms, exec/ runs blocks.
+ * The software devices: kernels given as PTX run on the host's processors. Several
+ * (GMUX_SOFT_DEVICES) are one in all but what they say of themselves: they share the worker
+ * threads, and each can touch the memory of all. This file is its table of functions and the life
+ * of device and clients; module.c loads modules, kernel.c keeps their executable forms, exec/ runs
+ * blocks.
  */
 #include <malloc.h>
 #include <stdlib.h>
@@ -19,9 +21,10 @@
 #include "device/soft/loader/compiler.h"
 #include "wire/messages.h"
 
-/* What all clients' modules may take: a part of what the devices have, so that it follows the machine's memory. */
-/* Blocks of memory from here on go back to the system when they are freed. Otherwise the C library learns from the first one to keep them, for each thread
- * that has parsed a text. */
+/* What all clients' modules may take: a part of what the devices have, so that it follows the
+ * machine's memory. */
+/* Blocks of memory from here on go back to the system when they are freed. Otherwise the C library
+ * learns from the first one to keep them, for each thread that has parsed a text. */
 #define LARGE_BLOCK (1 << 20)
 #define CODE_PART   4u
 #define CODE_MOST   (2ull << 30)
@@ -67,7 +70,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     if (!d)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
-    const struct soft_sched_config config = { .workers = dev_worker_count(), .block_timeout_ns = block_timeout_ns() };
+    const struct soft_sched_config config = { .workers = dev_worker_count(),
+                                              .block_timeout_ns = block_timeout_ns() };
     dev_guard_install();
     d->count = dev_device_count();
     for (uint32_t i = 0; i < d->count; i++) {
@@ -88,7 +92,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OPERATING_SYSTEM;
     }
     soft_sched_bound_scratch(d->sched, d->info[0].memory_total * d->count / SCRATCH_PART);
-    /* A program's own server has its environment. A daemon's clients may not: what the checker keeps is not charged. */
+    /* A program's own server has its environment. A daemon's clients may not: what the checker
+     * keeps is not charged. */
     d->checks = secure_getenv("GMUX_CHECK") != NULL;
     const char *jit = secure_getenv("GMUX_SOFT_JIT");
     const struct soft_compiler_config compiler = { .owner = events->user };
@@ -110,7 +115,8 @@ static const struct dev_info *soft_info(struct dev *d, uint32_t device)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-static int soft_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+static int soft_client_create(struct dev *d, const struct dev_client_config *config,
+                              struct dev_client **out)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
@@ -123,10 +129,11 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     pthread_mutex_init(&c->print_lock, NULL);
     tp_output_init(&c->output, config->session);
     interp_serve(&c->helpers);
-    soft_helpers_init(&c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
+    soft_helpers_init(
+        &c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
     if (!c->user ||
-        dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
-            0 ||
+        dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd,
+                        config->host_fd) < 0 ||
         dev_work_init(&c->work, c, &soft_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         soft_print_destroy(c->helpers.print);
@@ -141,16 +148,17 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     return GM_CUDA_SUCCESS;
 }
 
-static void soft_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
-                                  int priority)
+static void soft_client_set_share(struct dev_client *c, double share_pct,
+                                  const uint32_t *multiprocessors, int priority)
 {
     soft_account_set(c->dev->sched, &c->account, share_pct, priority);
 }
 
-static void soft_client_set_group(struct dev_client *c, double guarantee_pct, const struct dev_group *group)
+static void soft_client_set_group(struct dev_client *c, double guarantee_pct,
+                                  const struct dev_group *group)
 {
-    soft_account_set_group(c->dev->sched, &c->account, guarantee_pct, group->number, group->share_pct,
-                           group->guarantee_pct);
+    soft_account_set_group(c->dev->sched, &c->account, guarantee_pct, group->number,
+                           group->share_pct, group->guarantee_pct);
 }
 
 static void soft_client_stop(struct dev_client *c)
@@ -197,7 +205,8 @@ static int limit_raise(struct dev_client *c, const struct dev_call *call)
         return GM_CUDA_NOT_SUPPORTED;
     if (w.value > IR_MAX_LOCAL_BYTES)
         return GM_CUDA_INVALID_VALUE;
-    uint32_t value = (uint32_t)w.value, now = atomic_load_explicit(&c->stack_limit, memory_order_relaxed);
+    uint32_t value = (uint32_t)w.value,
+             now = atomic_load_explicit(&c->stack_limit, memory_order_relaxed);
     while (now < value && !atomic_compare_exchange_weak(&c->stack_limit, &now, value))
         ;
     return GM_CUDA_SUCCESS;
@@ -222,7 +231,8 @@ static int check_note(struct dev_client *c, const struct dev_call *call)
 {
     struct wire_call_check_note w;
     wire_get_call_check_note(call->args, &w);
-    return c->check && soft_check_note(c->check, w.note, w.address, w.size) ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
+    return c->check && soft_check_note(c->check, w.note, w.address, w.size) ? GM_CUDA_SUCCESS
+                                                                            : GM_CUDA_INVALID_VALUE;
 }
 
 static int check_count(struct dev_client *c, const struct dev_call *call)
@@ -230,7 +240,8 @@ static int check_count(struct dev_client *c, const struct dev_call *call)
     if (!c->check)
         return GM_CUDA_INVALID_VALUE;
     pthread_mutex_lock(&c->check->lock);
-    const struct wire_call_check_counted w = { .places = c->check->errors, .times = c->check->times };
+    const struct wire_call_check_counted w = { .places = c->check->errors,
+                                               .times = c->check->times };
     pthread_mutex_unlock(&c->check->lock);
     wire_put_call_check_counted(call->reply, &w);
     return GM_CUDA_SUCCESS;
@@ -259,8 +270,8 @@ static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size
     return dev_window_map(&c->window, address, size) == 0 ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
-static int soft_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                              uint32_t device, uint32_t access)
+static int soft_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
+                              uint64_t offset, uint32_t device, uint32_t access)
 {
     return dev_window_attach(&c->window, address, size, fd, offset, dev_access_writes(access)) == 0
                ? GM_CUDA_SUCCESS
@@ -274,8 +285,8 @@ static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t s
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
-static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
-                             struct dev_queue **out)
+static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
+                             int priority, struct dev_queue **out)
 {
     return dev_queue_open(&c->work, stream, done, priority, out);
 }

@@ -1,8 +1,8 @@
 /*
- * Tiers. The interpreter is there from the start, so that a launch never waits for a compiler. At a kernel's first
- * launch with a block size its compiled form is taken from the cache on disk (0.1 ms) or ordered from gmux-jit; the
- * blocks of a running launch go over to it as soon as it arrives. Codes live as long as their kernel: nobody has to
- * know who still runs the old one.
+ * Tiers. The interpreter is there from the start, so that a launch never waits for a compiler. At a
+ * kernel's first launch with a block size its compiled form is taken from the cache on disk (0.1
+ * ms) or ordered from gmux-jit; the blocks of a running launch go over to it as soon as it arrives.
+ * Codes live as long as their kernel: nobody has to know who still runs the old one.
  */
 #include "device/soft/kernel.h"
 
@@ -27,7 +27,8 @@ static void variant_take(struct soft_variant *v, struct soft_code *code)
         atomic_store_explicit(&v->code, code, memory_order_release);
         return;
     }
-    gm_info(&topic, "kernel %s stays in the interpreter: the client's modules take too much memory", v->kernel->name);
+    gm_info(&topic, "kernel %s stays in the interpreter: the client's modules take too much memory",
+            v->kernel->name);
     code_destroy(code);
 }
 
@@ -36,7 +37,8 @@ static void compiled(void *arg, struct soft_code *code, bool unsupported, const 
     struct soft_variant *v = arg;
     struct soft_kernel *k = v->kernel;
     if (code)
-        gm_debug(&topic, "kernel %s: compiled for blocks of %ux%ux%u", k->name, v->ntid[0], v->ntid[1], v->ntid[2]);
+        gm_debug(&topic, "kernel %s: compiled for blocks of %ux%ux%u", k->name, v->ntid[0],
+                 v->ntid[1], v->ntid[2]);
     else
         gm_info(&topic, "kernel %s stays in the interpreter: %s", k->name, reason);
     if (code)
@@ -49,9 +51,11 @@ static void variant_order(struct soft_variant *v)
     struct soft_kernel *k = v->kernel;
     struct dev_module *m = k->module;
     struct soft_compiler *compiler = m->client->dev->compiler;
-    struct soft_job job = {
-        .owner = m->client, .uid = m->client->user->uid, .text = m->text, .text_size = m->text_size, .entry = k->name
-    };
+    struct soft_job job = { .owner = m->client,
+                            .uid = m->client->user->uid,
+                            .text = m->text,
+                            .text_size = m->text_size,
+                            .entry = k->name };
 
     if (!compiler || !m->text)
         return;

@@ -1,7 +1,7 @@
 /*
- * A kernel of a loaded module: what launches are checked against, and the executable forms there are of it. It starts
- * in the interpreter; a compiled form for the block size in use is looked up at the first launch and otherwise ordered,
- * and taken up between two grants once it is there.
+ * A kernel of a loaded module: what launches are checked against, and the executable forms there
+ * are of it. It starts in the interpreter; a compiled form for the block size in use is looked up
+ * at the first launch and otherwise ordered, and taken up between two grants once it is there.
  */
 #ifndef GMUX_SOFT_KERNEL_H
 #define GMUX_SOFT_KERNEL_H
@@ -9,7 +9,8 @@
 #include "device/soft/exec/code.h"
 #include "device/soft/soft.h"
 
-#define SOFT_VARIANTS 4 /* compiled forms kept per kernel; further block sizes get the one for any size */
+#define SOFT_VARIANTS                                                                              \
+    4 /* compiled forms kept per kernel; further block sizes get the one for any size */
 
 /* Compiled for one block size, or for any (all 0). */
 struct soft_variant {
@@ -39,11 +40,13 @@ struct soft_kernel {
     _Atomic uint32_t block_ns; /* what a block of the last launch took */
 };
 
-/* The compiled form to use for that block size, ordered if it is new; NULL: interpreter only. Client's thread. */
+/* The compiled form to use for that block size, ordered if it is new; NULL: interpreter only.
+ * Client's thread. */
 struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t ntid[3]);
 
 /* The best code there is now. Any thread. */
-static inline const struct soft_code *soft_kernel_code(const struct soft_kernel *k, const struct soft_variant *v)
+static inline const struct soft_code *soft_kernel_code(const struct soft_kernel *k,
+                                                       const struct soft_variant *v)
 {
     const struct soft_code *code = v ? atomic_load_explicit(&v->code, memory_order_acquire) : NULL;
     return code ? code : k->interpreter;
@@ -52,27 +55,31 @@ static inline const struct soft_code *soft_kernel_code(const struct soft_kernel 
 /* Frees the codes. Nothing runs them and nothing is being compiled for the kernel any more. */
 void soft_kernel_finish(struct soft_kernel *k);
 
-/* A module object with room for `kernels`, linked into its client, with one reference. NULL: no memory. */
+/* A module object with room for `kernels`, linked into its client, with one reference. NULL: no
+ * memory. */
 struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels);
 void soft_module_ref(struct dev_module *m);
 void soft_module_unref(struct dev_module *m);
 
-/* charge.c. The user with that id, with one more client; NULL: no memory. And with one less. Any thread, as the following. */
+/* charge.c. The user with that id, with one more client; NULL: no memory. And with one less. Any
+ * thread, as the following. */
 struct soft_user *soft_user_get(struct dev *d, uint32_t uid);
 void soft_user_put(struct dev *d, struct soft_user *u);
-/* A module takes that much more memory of this process; false: more than its client, or its user, may have. */
+/* A module takes that much more memory of this process; false: more than its client, or its user,
+ * may have. */
 GM_MUST_CHECK bool soft_charge(struct dev_module *m, uint64_t bytes);
 void soft_give_back(struct dev_module *m, uint64_t bytes);
-/* What parsing takes before anything can be charged, for a text of that size: waits until there is room for it. `most`: what
- * all clients' modules may take. The gate and the amount are for soft_parse_end(). */
+/* What parsing takes before anything can be charged, for a text of that size: waits until there is
+ * room for it. `most`: what all clients' modules may take. The gate and the amount are for
+ * soft_parse_end(). */
 void soft_gate_init(struct soft_gate *g, uint64_t most);
 void soft_gate_finish(struct soft_gate *g);
 struct soft_gate *soft_parse_begin(struct dev *d, const char *text, size_t size, uint64_t *bytes);
 void soft_parse_end(struct soft_gate *g, uint64_t bytes);
 
 /* module.c: the module part of struct dev_ops. */
-int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
-                     struct dev_module **out, struct dev_module_info *info);
+int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                     uint32_t kind, struct dev_module **out, struct dev_module_info *info);
 int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
 void soft_module_unload(struct dev_module *m);
 

@@ -1,8 +1,9 @@
 /*
- * Modules: PTX text is parsed, every entry gets its interpreter code, and the client is told names, parameter layouts
- * and globals. An entry that needs what this device does not have is told, too, with the reason: it cannot be launched,
- * the others can. Nothing is compiled before it is launched. Once a module has its place in memory its parsed form is not
- * needed any more; what stays of an idle client's module is the text and the interpreter's code.
+ * Modules: PTX text is parsed, every entry gets its interpreter code, and the client is told names,
+ * parameter layouts and globals. An entry that needs what this device does not have is told, too,
+ * with the reason: it cannot be launched, the others can. Nothing is compiled before it is
+ * launched. Once a module has its place in memory its parsed form is not needed any more; what
+ * stays of an idle client's module is the text and the interpreter's code.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@
 #define GLOBALS_ALIGN      256u
 #define LEAST_INSTR_BYTES  128u /* of a module's memory, for each instruction */
 #define LACKS_MAX          256u /* bytes of the text why a kernel cannot be launched */
-#define CHECK_GAP          64u /* between variables that are checked, so that who runs over the end of one is caught */
+#define CHECK_GAP                                                                                  \
+    64u /* between variables that are checked, so that who runs over the end of one is caught */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
@@ -104,18 +106,21 @@ static uint64_t const_bytes(const struct ir_module *ir)
     return end;
 }
 
-/* What occupancy is computed from; nothing here depends on it. A launch that a GPU's assembler would have made possible is: blocks
- * of the size that the kernel says, or else of any size, have registers for all. */
-static uint32_t registers_of(const struct soft_kernel *k, const struct ir_module *ir, const struct ir_fn *fn)
+/* What occupancy is computed from; nothing here depends on it. A launch that a GPU's assembler
+ * would have made possible is: blocks of the size that the kernel says, or else of any size, have
+ * registers for all. */
+static uint32_t registers_of(const struct soft_kernel *k, const struct ir_module *ir,
+                             const struct ir_fn *fn)
 {
-    uint32_t threads = fn->reqntid[0] ? volume(k->reqntid) : k->max_threads, wanted = ir_register_pressure(fn);
+    uint32_t threads = fn->reqntid[0] ? volume(k->reqntid) : k->max_threads,
+             wanted = ir_register_pressure(fn);
     wanted = GM_MIN(wanted, REGISTERS_OF_BLOCK / threads);
     return ir->registers_most && ir->registers_most < wanted ? ir->registers_most : wanted;
 }
 
 /* Fills a kernel's facts and tells the client about them. */
-static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, const struct ir_fn *fn,
-                            struct dev_modinfo *info)
+static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir,
+                            const struct ir_fn *fn, struct dev_modinfo *info)
 {
     struct dev_param params[IR_MAX_PARAMS];
 
@@ -193,7 +198,8 @@ static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *wh
     return GM_CUDA_SUCCESS;
 }
 
-/* Module-scope variables one after the other; m->globals holds their offsets until the module is placed. */
+/* Module-scope variables one after the other; m->globals holds their offsets until the module is
+ * placed. */
 static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
 {
     const struct ir_module *ir = m->ir;
@@ -228,26 +234,29 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
     if (!m->has_workspaces)
         return GM_CUDA_SUCCESS;
     if (!gm_align_up(m->globals_size, SOFT_WORKSPACE_BYTES, &m->workspaces) ||
-        __builtin_add_overflow(m->workspaces, (uint64_t)SOFT_WORKSPACES * SOFT_WORKSPACE_BYTES, &m->globals_size))
+        __builtin_add_overflow(m->workspaces, (uint64_t)SOFT_WORKSPACES * SOFT_WORKSPACE_BYTES,
+                               &m->globals_size))
         return GM_CUDA_OUT_OF_MEMORY;
     return GM_CUDA_SUCCESS;
 }
 
-/* What is wrong with a text. What cannot be linked is told in a driver's own words, and with its errors. */
+/* What is wrong with a text. What cannot be linked is told in a driver's own words, and with its
+ * errors. */
 static int refused(const struct ptx_error *e, int error, char *why, size_t why_size)
 {
     if (error == -EEXIST || error == -ENOENT) {
         snprintf(why, why_size, "error   : %s", e->text);
         return error == -EEXIST ? GM_CUDA_INVALID_SOURCE : GM_CUDA_UNKNOWN;
     }
-    snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column, e->text);
+    snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column,
+             e->text);
     if (error == -EPROTONOSUPPORT)
         return GM_CUDA_UNSUPPORTED_PTX_VERSION;
     return error == -ENOMEM || error == -E2BIG ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
 }
 
-static int text_parse(struct dev_client *c, const char *text, size_t size, struct dev_module **out, char *why,
-                      size_t why_size)
+static int text_parse(struct dev_client *c, const char *text, size_t size, struct dev_module **out,
+                      char *why, size_t why_size)
 {
     struct ir_module *ir = NULL;
     struct ptx_error error = { 0 };
@@ -268,7 +277,8 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     *out = m;
     m->ir = ir;
     m->text_size = size;
-    if (!soft_charge(m, ir_module_bytes(ir) + size + ir->strings_size + kernels * sizeof(*m->kernels)))
+    if (!soft_charge(m,
+                     ir_module_bytes(ir) + size + ir->strings_size + kernels * sizeof(*m->kernels)))
         return too_much(why, why_size);
     m->text = malloc(GM_MAX(size, (size_t)1));
     m->names = malloc(GM_MAX(ir->strings_size, (uint64_t)1));
@@ -279,8 +289,8 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     return GM_CUDA_SUCCESS;
 }
 
-int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
-                     struct dev_module **out, struct dev_module_info *info)
+int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                     uint32_t kind, struct dev_module **out, struct dev_module_info *info)
 {
     struct dev_modinfo collected;
     struct dev_module *m = NULL;
@@ -289,7 +299,8 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
     *out = NULL;
     memset(info, 0, sizeof(*info));
     dev_modinfo_init(&collected);
-    int r = GM_CUDA_NO_BINARY_FOR_GPU; /* a client sends the text that it finds in a fat binary, and nothing else */
+    int r = GM_CUDA_NO_BINARY_FOR_GPU; /* a client sends the text that it finds in a fat binary, and
+                                          nothing else */
     if (kind == WIRE_IMAGE_KIND_PTX) {
         uint64_t bytes;
         struct soft_gate *gate = soft_parse_begin(c->dev, image, size, &bytes);
@@ -304,7 +315,8 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
     if (r == GM_CUDA_SUCCESS)
         r = globals_lay_out(m, &collected);
     if (r == GM_CUDA_SUCCESS)
-        r = dev_modinfo_finish(&collected, m->ir->version, m->ir->target, m->globals_size, m->globals_align, info);
+        r = dev_modinfo_finish(&collected, m->ir->version, m->ir->target, m->globals_size,
+                               m->globals_align, info);
     else
         dev_modinfo_drop(&collected);
     if (r != GM_CUDA_SUCCESS) {
@@ -345,8 +357,8 @@ static bool globals_note(const struct dev_module *m)
         if (ir_symbol_is_placed(ir, i) && ir->symbols[i].size)
             good &= soft_check_note(c, WIRE_CHECK_NOTE_LENT, m->globals[i], ir->symbols[i].size);
     if (m->has_workspaces)
-        good &=
-            soft_check_note(c, WIRE_CHECK_NOTE_LENT, m->workspaces, (uint64_t)SOFT_WORKSPACES * SOFT_WORKSPACE_BYTES);
+        good &= soft_check_note(c, WIRE_CHECK_NOTE_LENT, m->workspaces,
+                                (uint64_t)SOFT_WORKSPACES * SOFT_WORKSPACE_BYTES);
     return good;
 }
 

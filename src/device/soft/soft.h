@@ -36,11 +36,12 @@ struct dev {
     struct dev_events events;
     struct soft_sched *sched;
     struct soft_compiler *compiler; /* NULL: interpreter only */
-    bool checks;                    /* clients may be checked: who started this process asked for it */
+    bool checks; /* clients may be checked: who started this process asked for it */
     pthread_mutex_t code_lock;
     uint64_t code_bytes, code_max; /* charge.c; code_lock */
     struct gm_list users;          /* code_lock */
-    struct soft_gate parses[2];    /* of small texts, and of large ones, which may wait for each other for long */
+    struct soft_gate
+        parses[2]; /* of small texts, and of large ones, which may wait for each other for long */
 };
 
 struct dev_client {
@@ -50,8 +51,9 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
-    struct soft_check *check;     /* NULL: nobody asked for it. Set before there is a module */
-    _Atomic uint32_t stack_limit; /* bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE */
+    struct soft_check *check; /* NULL: nobody asked for it. Set before there is a module */
+    _Atomic uint32_t
+        stack_limit; /* bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE */
     pthread_mutex_t print_lock;
     struct tp_output output; /* print_lock to move texts there from the print buffer */
     pthread_mutex_t modules_lock;
@@ -59,7 +61,8 @@ struct dev_client {
     uint64_t code_bytes;    /* dev->code_lock */
 };
 
-/* One thread at a time, but for `refs`: one for the client's list, one for each launch that has not ended. */
+/* One thread at a time, but for `refs`: one for the client's list, one for each launch that has not
+ * ended. */
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
@@ -67,12 +70,13 @@ struct dev_module {
     uint64_t code_bytes; /* charged for it; dev->code_lock */
     uint32_t kernel_count;
     struct soft_kernel *kernels;
-    uint64_t *globals;        /* address of each symbol, by ir symbol index; fixed when the module is placed */
+    uint64_t
+        *globals; /* address of each symbol, by ir symbol index; fixed when the module is placed */
     uint64_t globals_address; /* 0: not placed */
     uint64_t globals_size;
     uint64_t globals_align;
     bool has_workspaces;
-    uint64_t workspaces;              /* address of those of cooperative launches, behind the variables */
+    uint64_t workspaces; /* address of those of cooperative launches, behind the variables */
     _Atomic uint64_t workspaces_used; /* bit by bit */
     char *names;                      /* what the kernels' names point into */
     char *text;                       /* the PTX, for the compiler */

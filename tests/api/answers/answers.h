@@ -1,8 +1,9 @@
 /*
- * What a driver answers, written down: each case makes calls and prints one line for each, the call as it stands in the
- * source and its result, and the values that came with it. The lines that NVIDIA's driver printed are kept in
- * tests/expected; compare.py runs the cases elsewhere and compares. A line that begins with "~" is about the machine
- * (its memory, its registers), and only has to be there.
+ * What a driver answers, written down: each case makes calls and prints one line for each, the call
+ * as it stands in the source and its result, and the values that came with it. The lines that
+ * NVIDIA's driver printed are kept in tests/expected; compare.py runs the cases elsewhere and
+ * compares. A line that begins with "~" is about the machine (its memory, its registers), and only
+ * has to be there.
  */
 #ifndef GMUX_TESTS_API_ANSWERS_H
 #define GMUX_TESTS_API_ANSWERS_H
@@ -21,10 +22,11 @@ struct answers_case {
 };
 
 /* One list in each file. */
-extern const struct answers_case answers_device[], answers_context[], answers_module[], answers_function[],
-    answers_memory[], answers_host[], answers_pointer[], answers_copy[], answers_managed[], answers_pool[],
-    answers_virtual[], answers_ipc[], answers_stream[], answers_event[], answers_launch[], answers_fault[],
-    answers_graph[], answers_node[], answers_misc[];
+extern const struct answers_case answers_device[], answers_context[], answers_module[],
+    answers_function[], answers_memory[], answers_host[], answers_pointer[], answers_copy[],
+    answers_managed[], answers_pool[], answers_virtual[], answers_ipc[], answers_stream[],
+    answers_event[], answers_launch[], answers_fault[], answers_graph[], answers_node[],
+    answers_misc[];
 
 CUresult answers_call(const char *text, CUresult result);
 void answers_number(const char *text, long long value, bool machine);
@@ -34,17 +36,17 @@ void answers_text(const char *label, const char *text);
 #define NUM(value)     answers_number(#value, (long long)(value), false)
 #define MACHINE(value) answers_number(#value, (long long)(value), true)
 #define TEXT(value)    answers_text(#value, (value))
-#define CASE(function)                                                                                               \
-    {                                                                                                                \
-#function, function, false                                                                                   \
+#define CASE(function)                                                                             \
+    {                                                                                              \
+#function, function, false                                                                 \
     }
-#define BARE(function)                                                                                               \
-    {                                                                                                                \
-#function, function, true                                                                                    \
+#define BARE(function)                                                                             \
+    {                                                                                              \
+#function, function, true                                                                  \
     }
-#define END                                                                                                          \
-    {                                                                                                                \
-        NULL, NULL, false                                                                                            \
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, false                                                                          \
     }
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -377,7 +377,19 @@ static void green(void)
 }
 
 const struct answers_case answers_context[] = {
-    CASE(primary),        CASE(primary_released), CASE(own),         CASE(stack),    CASE(destroyed_below),
-    CASE(limits),         CASE(without_context),  CASE(rare_limits), CASE(settings), CASE(context_of_others),
-    CASE(context_events), CASE(attach),           CASE(affinity),    CASE(green),    END,
+    CASE(primary),
+    CASE(primary_released),
+    CASE(own),
+    CASE(stack),
+    CASE(destroyed_below),
+    CASE(limits),
+    CASE(without_context),
+    CASE(rare_limits),
+    CASE(settings),
+    CASE(context_of_others),
+    CASE(context_events),
+    CASE(attach),
+    CASE(affinity),
+    CASE(green),
+    END,
 };

@@ -74,8 +74,8 @@ static void asynchronous(void)
     CALL(cuStreamSynchronize(s));
 }
 
-static CUresult two(CUdeviceptr d, size_t pitch, void *h, size_t hpitch, size_t width, size_t height, size_t x,
-                    size_t y, bool up, bool unaligned)
+static CUresult two(CUdeviceptr d, size_t pitch, void *h, size_t hpitch, size_t width,
+                    size_t height, size_t x, size_t y, bool up, bool unaligned)
 {
     CUDA_MEMCPY2D c = { .WidthInBytes = width, .Height = height };
     if (up) {

@@ -87,8 +87,8 @@ static void pci_bus_ids(void)
     CALL(cuDeviceGetAttribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0));
     CALL(cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0));
     CALL(cuDeviceGetAttribute(&device, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0));
-    snprintf(low, sizeof(low), "%04X:%02X:%02X.0", (unsigned)domain & 0xffffu, (unsigned)bus & 0xffu,
-             (unsigned)device & 0xffu);
+    snprintf(low, sizeof(low), "%04X:%02X:%02X.0", (unsigned)domain & 0xffffu,
+             (unsigned)bus & 0xffu, (unsigned)device & 0xffu);
     NUM(strcmp(id, low));
     CALL(cuDeviceGetByPCIBusId(&d, id));
     NUM(d);
@@ -124,11 +124,11 @@ static void device_attributes(void)
     CALL(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, -1));
 }
 
-#define ATTRIBUTE(name)                                                                                              \
-    do {                                                                                                             \
-        int v_ = -1;                                                                                                 \
-        cuDeviceGetAttribute(&v_, CU_DEVICE_ATTRIBUTE_##name, 0);                                                    \
-        answers_number(#name, v_, false);                                                                            \
+#define ATTRIBUTE(name)                                                                            \
+    do {                                                                                           \
+        int v_ = -1;                                                                               \
+        cuDeviceGetAttribute(&v_, CU_DEVICE_ATTRIBUTE_##name, 0);                                  \
+        answers_number(#name, v_, false);                                                          \
     } while (0)
 
 /* Those that any device of today answers alike. */
@@ -257,9 +257,11 @@ static void procedures(void)
     NUM(g == NULL);
     CALL(cuGetProcAddress("cuGraphCreate", &g, 99000, CU_GET_PROC_ADDRESS_DEFAULT, &how));
     NUM(how);
-    CALL(cuGetProcAddress("cuStreamSynchronize", &f, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &how));
+    CALL(cuGetProcAddress("cuStreamSynchronize", &f, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+                          &how));
     NUM(how);
-    CALL(cuGetProcAddress("cuStreamSynchronize", &g, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &how));
+    CALL(cuGetProcAddress("cuStreamSynchronize", &g, 12000,
+                          CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &how));
     NUM(how);
     NUM(f != g);
     CALL(cuGetProcAddress("cuMemAlloc", &f, 12000, 77, &how));

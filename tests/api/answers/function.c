@@ -27,8 +27,10 @@ static void names(void)
 
 static void function_attributes(void)
 {
-    static const char *const kernels[] = { "nothing", "fill",     "shared_static", "shared_dynamic", "local_words",
-                                           "bounded", "required", "variables",     "heap",           "parameters" };
+    static const char *const kernels[] = { "nothing",        "fill",        "shared_static",
+                                           "shared_dynamic", "local_words", "bounded",
+                                           "required",       "variables",   "heap",
+                                           "parameters" };
     int value = 0;
     for (unsigned i = 0; i < COUNT(kernels); i++) {
         TEXT(kernels[i]);
@@ -131,7 +133,8 @@ static size_t CUDA_CB bytes_of(int block)
     return (size_t)block * 16;
 }
 
-/* Blocks of kernels that are bound by threads or by shared memory, as parts of what a multiprocessor has. */
+/* Blocks of kernels that are bound by threads or by shared memory, as parts of what a
+ * multiprocessor has. */
 static void occupancy(void)
 {
     CUfunction f = answers_function_of("nothing"), s = answers_function_of("shared_static");
@@ -163,14 +166,16 @@ static void occupancy(void)
     NUM(n);
     CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, answers_function_of("bounded"), 65, 0));
     NUM(n == threads / 96);
-    CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, f, 32, 0, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE));
+    CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        &n, f, 32, 0, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE));
     CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, f, 32, 0, 8));
     CALL(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 0));
     NUM(block);
     NUM(grid == sms * (threads / 1024));
     CALL(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 200));
     NUM(block);
-    CALL(cuOccupancyMaxPotentialBlockSize(&grid, &block, answers_function_of("bounded"), NULL, 0, 0));
+    CALL(cuOccupancyMaxPotentialBlockSize(&grid, &block, answers_function_of("bounded"), NULL, 0,
+                                          0));
     NUM(block);
     CALL(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, bytes_of, 0, 0));
     NUM(block);

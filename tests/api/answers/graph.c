@@ -6,11 +6,14 @@
 
 static CUgraphNode set(CUgraph g, CUgraphNode after, CUdeviceptr p, unsigned value, size_t words)
 {
-    CUDA_MEMSET_NODE_PARAMS m = { .dst = p, .value = value, .elementSize = 4, .width = words, .height = 1 };
+    CUDA_MEMSET_NODE_PARAMS m = {
+        .dst = p, .value = value, .elementSize = 4, .width = words, .height = 1
+    };
     CUgraphNode n = NULL;
     CUcontext c;
     cuCtxGetCurrent(&c);
-    answers_call("add memset", cuGraphAddMemsetNode(&n, g, after ? &after : NULL, after ? 1 : 0, &m, c));
+    answers_call("add memset",
+                 cuGraphAddMemsetNode(&n, g, after ? &after : NULL, after ? 1 : 0, &m, c));
     return n;
 }
 
@@ -26,7 +29,8 @@ static CUgraphNode add(CUgraph g, CUgraphNode after, CUdeviceptr *p, unsigned *b
                                   .blockDimZ = 1,
                                   .kernelParams = params };
     CUgraphNode n = NULL;
-    answers_call("add kernel", cuGraphAddKernelNode(&n, g, after ? &after : NULL, after ? 1 : 0, &k));
+    answers_call("add kernel",
+                 cuGraphAddKernelNode(&n, g, after ? &after : NULL, after ? 1 : 0, &k));
     return n;
 }
 
@@ -301,9 +305,11 @@ static void graph_memory(void)
     CUgraphExec e;
     CUgraphNode a, s, f;
     CUcontext c;
-    CUDA_MEM_ALLOC_NODE_PARAMS m = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } },
-                                     .bytesize = 100000 };
+    CUDA_MEM_ALLOC_NODE_PARAMS m = {
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } },
+        .bytesize = 100000
+    };
     cuuint64_t value = 9;
     CUdeviceptr back = 0;
     cuCtxGetCurrent(&c);
@@ -312,7 +318,9 @@ static void graph_memory(void)
     CALL(cuGraphCreate(&g, 0));
     CALL(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
     NUM(m.dptr != 0);
-    CUDA_MEMSET_NODE_PARAMS set_params = { .dst = m.dptr, .value = 6, .elementSize = 4, .width = 10, .height = 1 };
+    CUDA_MEMSET_NODE_PARAMS set_params = {
+        .dst = m.dptr, .value = 6, .elementSize = 4, .width = 10, .height = 1
+    };
     CALL(cuGraphAddMemsetNode(&s, g, &a, 1, &set_params, c));
     CALL(cuGraphClone(&copy, g));
     CALL(cuGraphAddMemFreeNode(&f, g, &s, 1, m.dptr));
@@ -344,9 +352,11 @@ static void graph_memory_kept(void)
     CUgraph g;
     CUgraphExec e;
     CUgraphNode a;
-    CUDA_MEM_ALLOC_NODE_PARAMS m = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } },
-                                     .bytesize = 100000 };
+    CUDA_MEM_ALLOC_NODE_PARAMS m = {
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } },
+        .bytesize = 100000
+    };
     CALL(cuGraphCreate(&g, 0));
     CALL(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
     CALL(cuGraphInstantiate(&e, g, 0));

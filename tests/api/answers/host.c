@@ -220,7 +220,8 @@ static void registered_copies(void)
 }
 
 const struct answers_case answers_host[] = {
-    CASE(host_allocation),      CASE(registered_pages), CASE(registered_heap),   CASE(registered_neighbours),
-    CASE(registered_stack),     CASE(registered_data),  CASE(registered_shared), CASE(registered_file),
-    CASE(registered_read_only), CASE(registered_holes), CASE(registered_copies), END,
+    CASE(host_allocation),       CASE(registered_pages),  CASE(registered_heap),
+    CASE(registered_neighbours), CASE(registered_stack),  CASE(registered_data),
+    CASE(registered_shared),     CASE(registered_file),   CASE(registered_read_only),
+    CASE(registered_holes),      CASE(registered_copies), END,
 };

@@ -1,4 +1,5 @@
-/* Memory, events, pools and memory objects of one process in another, which is started before cuInit. */
+/* Memory, events, pools and memory objects of one process in another, which is started before
+ * cuInit. */
 #include "answers.h"
 
 #include <stdlib.h>
@@ -48,7 +49,9 @@ static void send_fd(int socket, int fd)
 {
     char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
     struct iovec v = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
@@ -62,7 +65,9 @@ static int receive_fd(int socket)
     int fd = -1;
     char byte, control[CMSG_SPACE(sizeof(int))] = { 0 };
     struct iovec v = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
     NUM(recvmsg(socket, &m, 0));
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     if (c)
@@ -201,7 +206,8 @@ static void object_there(int socket)
     CUdeviceptr p = 0;
     char c;
     int fd = receive_fd(socket);
-    CALL(cuMemImportFromShareableHandle(&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CALL(cuMemImportFromShareableHandle(&h, (void *)(intptr_t)fd,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     CALL(cuMemAddressReserve(&p, 2 << 20, 0, 0, 0));
     CALL(cuMemMap(p, 2 << 20, 0, h, 0));
     CALL(cuMemSetAccess(p, 2 << 20, &both, 1));
@@ -247,8 +253,8 @@ static void pool_there(int socket)
     char c;
     int fd = receive_fd(socket);
     NUM(read(socket, &data, sizeof(data)));
-    CALL(
-        cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CALL(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CALL(cuMemPoolImportPointer(&p, pool, &data));
     NUM(answers_word(p));
     CALL(cuMemsetD32(p, 31, 100));
@@ -288,5 +294,5 @@ static void ipc_pools(void)
     beside(pool_there, pool_here);
 }
 
-const struct answers_case answers_ipc[] = { BARE(ipc_memory), BARE(ipc_events), BARE(ipc_objects), BARE(ipc_pools),
-                                            END };
+const struct answers_case answers_ipc[] = { BARE(ipc_memory), BARE(ipc_events), BARE(ipc_objects),
+                                            BARE(ipc_pools), END };

@@ -1,10 +1,11 @@
 /* Launches: shapes, shared memory, parameters, attributes. */
 #include "answers.h"
 
-static CUresult shape(const char *name, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                      unsigned shared)
+static CUresult shape(const char *name, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                      unsigned by, unsigned bz, unsigned shared)
 {
-    return cuLaunchKernel(answers_function_of(name), gx, gy, gz, bx, by, bz, shared, NULL, NULL, NULL);
+    return cuLaunchKernel(answers_function_of(name), gx, gy, gz, bx, by, bz, shared, NULL, NULL,
+                          NULL);
 }
 
 static void shapes(void)
@@ -199,7 +200,8 @@ static void local_memory(void)
     unsigned at = 777;
     void *params[] = { &out, &at };
     CALL(cuMemAlloc(&out, 64));
-    CALL(cuLaunchKernel(answers_function_of("local_words"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    CALL(cuLaunchKernel(answers_function_of("local_words"), 1, 1, 1, 32, 1, 1, 0, NULL, params,
+                        NULL));
     NUM(answers_word(out));
 }
 

@@ -62,7 +62,8 @@ long long answers_word(CUdeviceptr at)
 CUresult answers_fill(CUstream stream, CUdeviceptr out, unsigned n, unsigned value)
 {
     void *params[] = { &out, &n, &value };
-    return cuLaunchKernel(answers_function_of("fill"), (n + 63) / 64, 1, 1, 64, 1, 1, 0, stream, params, NULL);
+    return cuLaunchKernel(answers_function_of("fill"), (n + 63) / 64, 1, 1, 64, 1, 1, 0, stream,
+                          params, NULL);
 }
 
 static int run(const struct answers_case *c)
@@ -70,8 +71,9 @@ static int run(const struct answers_case *c)
     CUcontext context;
     setvbuf(stdout, NULL, _IOLBF, 0);
     alarm(CASE_SECONDS);
-    if (!c->bare && (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
-                     cuCtxSetCurrent(context) != CUDA_SUCCESS)) {
+    if (!c->bare &&
+        (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+         cuCtxSetCurrent(context) != CUDA_SUCCESS)) {
         printf("no context\n");
         return EXIT_FAILURE;
     }

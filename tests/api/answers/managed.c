@@ -100,7 +100,8 @@ static void prefetching(void)
     CALL(cuMemPrefetchAsync(p, 1 << 20, device, 1, s));
     CALL(cuMemPrefetchAsync(p, 0, device, 0, s));
     CALL(cuMemPrefetchAsync(p, 2 << 20, device, 0, s));
-    CALL(cuMemPrefetchAsync(p, 1 << 20, (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1000 }, 0, s));
+    CALL(cuMemPrefetchAsync(
+        p, 1 << 20, (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1000 }, 0, s));
     CALL(cuMemPrefetchAsync(p, 1 << 20, device, 0, NULL));
     CALL(cuMemAlloc(&d, 1 << 20));
     CALL(cuMemPrefetchAsync(d, 1 << 20, device, 0, s));
@@ -117,11 +118,14 @@ static void range_attributes(void)
     void *to[] = { &value, &last };
     size_t sizes[] = { sizeof(value), sizeof(last) };
     CALL(cuMemAllocManaged(&p, 1 << 20, CU_MEM_ATTACH_GLOBAL));
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 1 << 20));
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p,
+                                1 << 20));
     NUM(value);
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, 1 << 20));
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p,
+                                1 << 20));
     NUM(value);
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, 1 << 20));
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value),
+                                CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, 1 << 20));
     NUM(value);
     CALL(cuMemRangeGetAttribute(by, sizeof(by), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 1 << 20));
     NUM(by[0]);
@@ -130,16 +134,20 @@ static void range_attributes(void)
     CALL(cuMemAdvise(p, 1 << 20, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
     CALL(cuMemPrefetchAsync(p, 1 << 20, device, 0, NULL));
     CALL(cuCtxSynchronize());
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 1 << 20));
-    NUM(value);
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, 1 << 20));
-    NUM(value);
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, p, 1 << 20));
-    NUM(value);
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, p, 1 << 20));
-    NUM(value);
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE, p,
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p,
                                 1 << 20));
+    NUM(value);
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p,
+                                1 << 20));
+    NUM(value);
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value),
+                                CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, p, 1 << 20));
+    NUM(value);
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID,
+                                p, 1 << 20));
+    NUM(value);
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value),
+                                CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE, p, 1 << 20));
     NUM(value);
     CALL(cuMemRangeGetAttribute(by, sizeof(by), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 1 << 20));
     NUM(by[0]);
@@ -148,15 +156,19 @@ static void range_attributes(void)
     NUM(value);
     NUM(last);
     CALL(cuMemAdvise(p, 65536, CU_MEM_ADVISE_UNSET_READ_MOSTLY, device));
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 1 << 20));
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p,
+                                1 << 20));
     NUM(value);
     CALL(cuMemRangeGetAttribute(&value, 8, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 1 << 20));
     CALL(cuMemRangeGetAttribute(by, 3, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 1 << 20));
     CALL(cuMemRangeGetAttribute(&value, sizeof(value), (CUmem_range_attribute)99, p, 1 << 20));
-    CALL(cuMemRangeGetAttribute(NULL, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 1 << 20));
+    CALL(cuMemRangeGetAttribute(NULL, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p,
+                                1 << 20));
     CALL(cuMemAlloc(&d, 4096));
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, d, 4096));
-    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 4 << 20));
+    CALL(
+        cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, d, 4096));
+    CALL(cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p,
+                                4 << 20));
     CALL(cuMemRangeGetAttributes(to, sizes, which, 0, p, 1 << 20));
 }
 

@@ -124,5 +124,6 @@ static void handle_for_range(void)
 }
 
 const struct answers_case answers_memory[] = {
-    CASE(allocation), CASE(pitched), CASE(information), CASE(fills), CASE(fills_2d), CASE(handle_for_range), END,
+    CASE(allocation),       CASE(pitched), CASE(information), CASE(fills), CASE(fills_2d),
+    CASE(handle_for_range), END,
 };

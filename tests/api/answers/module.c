@@ -32,21 +32,24 @@ static void bad_images(void)
     CUmodule m;
     static char zeros[4096];
     char errors[1000] = "", info[1000] = "";
-    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
-                               CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                               CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { errors, (void *)sizeof(errors), info, (void *)sizeof(info) };
     CALL(cuModuleLoadData(&m, zeros));
     CALL(cuModuleLoadData(&m, "this is no image"));
     CALL(cuModuleLoadData(&m, NULL));
     CALL(cuModuleLoadData(NULL, answers_ptx));
-    CALL(cuModuleLoadData(&m, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f() { bad; }\n"));
+    CALL(cuModuleLoadData(
+        &m, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f() { bad; }\n"));
     CALL(cuModuleLoadData(&m, ".version 7.0\n.target sm_70\n.address_size 64\n"));
     CALL(cuModuleLoadData(&m, ".version 7.0\n"));
     CALL(cuModuleLoadData(&m, ".version 99.0\n.target sm_70\n.address_size 64\n"));
     CALL(cuModuleLoadData(&m, ".version 7.0\n.target sm_999\n.address_size 64\n"));
-    CALL(cuModuleLoadData(&m, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry f() { ret; }\n"));
-    CALL(cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f() { bad; }\n", 4,
-                            options, values));
+    CALL(cuModuleLoadData(
+        &m, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry f() { ret; }\n"));
+    CALL(cuModuleLoadDataEx(
+        &m, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f() { bad; }\n", 4,
+        options, values));
     NUM(strlen(errors) > 0);
     NUM((size_t)values[1] == strlen(errors) || (size_t)values[1] == strlen(errors) + 1);
     CALL(cuModuleLoadDataEx(&m, answers_ptx, 4, options, values));
@@ -283,8 +286,8 @@ static void linker(void)
     CUmodule m;
     CUfunction f;
     CALL(cuLinkCreate(0, NULL, NULL, &s));
-    CALL(cuLinkAddData(s, CU_JIT_INPUT_PTX, (void *)(uintptr_t)answers_ptx, strlen(answers_ptx) + 1, "answers", 0,
-                       NULL, NULL));
+    CALL(cuLinkAddData(s, CU_JIT_INPUT_PTX, (void *)(uintptr_t)answers_ptx, strlen(answers_ptx) + 1,
+                       "answers", 0, NULL, NULL));
     CALL(cuLinkComplete(s, &image, &size));
     NUM(size > 0);
     CALL(cuModuleLoadData(&m, image));

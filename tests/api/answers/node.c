@@ -74,7 +74,8 @@ static void memset_nodes(void)
     CUdeviceptr p;
     CUcontext c;
     CUgraphNodeType type = 99;
-    CUDA_MEMSET_NODE_PARAMS m = { .value = 3, .elementSize = 4, .width = 8, .height = 1 }, got = { 0 };
+    CUDA_MEMSET_NODE_PARAMS m = { .value = 3, .elementSize = 4, .width = 8, .height = 1 },
+                            got = { 0 };
     cuCtxGetCurrent(&c);
     CALL(cuMemAlloc(&p, 4096));
     m.dst = p;
@@ -210,8 +211,9 @@ static void general_nodes(void)
     CALL(cuGraphCreate(&g, 0));
     CALL(cuGraphAddNode(&n, g, NULL, NULL, 0, &params));
     params.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    params.memset =
-        (CUDA_MEMSET_NODE_PARAMS_v2) { .dst = p, .value = 5, .elementSize = 4, .width = 4, .height = 1, .ctx = c };
+    params.memset = (CUDA_MEMSET_NODE_PARAMS_v2) {
+        .dst = p, .value = 5, .elementSize = 4, .width = 4, .height = 1, .ctx = c
+    };
     CALL(cuGraphAddNode(&n, g, NULL, NULL, 0, &params));
     params.memset.value = 6;
     CALL(cuGraphNodeSetParams(n, &params));
@@ -231,5 +233,6 @@ static void general_nodes(void)
 }
 
 const struct answers_case answers_node[] = {
-    CASE(kernel_nodes), CASE(memset_nodes), CASE(copy_nodes), CASE(host_and_event_nodes), CASE(general_nodes), END,
+    CASE(kernel_nodes),         CASE(memset_nodes),  CASE(copy_nodes),
+    CASE(host_and_event_nodes), CASE(general_nodes), END,
 };

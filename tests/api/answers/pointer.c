@@ -36,7 +36,9 @@ static void attributes_of(CUdeviceptr p)
         cuPointerGetAttributes(1, &at, &to, p);
         bool machine = at == CU_POINTER_ATTRIBUTE_MAPPING_SIZE;
         snprintf(label, sizeof(label), "value of %d", (int)at);
-        answers_number(label, at == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? (int)value : (long long)value, machine);
+        answers_number(label,
+                       at == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? (int)value : (long long)value,
+                       machine);
     }
 }
 
@@ -66,9 +68,11 @@ static void of_host(void)
     CUdeviceptr at = 0;
     CALL(cuMemAllocHost(&p, 3000));
     attributes_of((CUdeviceptr)(uintptr_t)p + 8);
-    CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER, (CUdeviceptr)(uintptr_t)p + 8));
+    CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                               (CUdeviceptr)(uintptr_t)p + 8));
     NUM((char *)back == (char *)p + 8);
-    CALL(cuPointerGetAttribute(&at, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, (CUdeviceptr)(uintptr_t)p + 8));
+    CALL(cuPointerGetAttribute(&at, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                               (CUdeviceptr)(uintptr_t)p + 8));
     NUM(at == (CUdeviceptr)(uintptr_t)p + 8);
 }
 
@@ -78,10 +82,12 @@ static void of_registered(void)
     void *back = NULL;
     CALL(cuMemHostRegister(p, 30000, 0));
     attributes_of((CUdeviceptr)(uintptr_t)p + 8);
-    CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER, (CUdeviceptr)(uintptr_t)p + 8));
+    CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                               (CUdeviceptr)(uintptr_t)p + 8));
     NUM((char *)back == p + 8);
     CALL(cuMemHostUnregister(p));
-    CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER, (CUdeviceptr)(uintptr_t)p + 8));
+    CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                               (CUdeviceptr)(uintptr_t)p + 8));
 }
 
 static void of_managed(void)
@@ -129,7 +135,8 @@ static void several_attributes(void)
     CUdeviceptr p, base = 0;
     size_t size = 0;
     unsigned type = 0, sync = 9;
-    CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+    CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                    CU_POINTER_ATTRIBUTE_RANGE_SIZE,
                                     CU_POINTER_ATTRIBUTE_MEMORY_TYPE };
     void *to[] = { &base, &size, &type };
     CALL(cuMemAlloc(&p, 3000));

@@ -5,7 +5,8 @@
 
 static const CUmemPoolProps plain = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
-                                      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+                                      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                    .id = 0 } };
 
 static void stream_ordered(void)
 {
@@ -159,7 +160,8 @@ static void pool_sharing(void)
     CUdeviceptr p, q = 0;
     int fd = -1;
     CALL(cuMemPoolCreate(&private, &props));
-    CALL(cuMemPoolExportToShareableHandle(&fd, private, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CALL(cuMemPoolExportToShareableHandle(&fd, private, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                          0));
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     CALL(cuMemPoolCreate(&pool, &props));
     CALL(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -170,19 +172,20 @@ static void pool_sharing(void)
     CALL(cuMemPoolExportPointer(&data, p));
     CALL(cuMemsetD8(p, 6, 4096));
     CALL(cuCtxSynchronize());
-    CALL(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                            0));
+    CALL(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CALL(cuMemPoolImportPointer(&q, imported, &data));
     NUM(answers_word(q));
     CALL(cuMemAllocFromPoolAsync(&q, 64, imported, NULL));
     close(fd);
-    CALL(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                            0));
+    CALL(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)-1,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CALL(cuMemAllocFromPoolAsync(&p, 4096, private, NULL));
     CALL(cuMemPoolExportPointer(&data, p));
     CALL(cuMemPoolExportPointer(NULL, p));
 }
 
 const struct answers_case answers_pool[] = {
-    CASE(stream_ordered), CASE(pools), CASE(pool_attributes), CASE(pool_access), CASE(pool_sharing), END,
+    CASE(stream_ordered), CASE(pools),        CASE(pool_attributes),
+    CASE(pool_access),    CASE(pool_sharing), END,
 };

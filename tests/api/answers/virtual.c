@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 static const CUmemAllocationProp plain = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                           .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+                                           .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                         .id = 0 } };
 static const CUmemAccessDesc both = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
                                       .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 
@@ -152,7 +153,8 @@ static void shareable(void)
     CALL(cuMemExportToShareableHandle(NULL, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CALL(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1));
     CALL(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_WIN32, 0));
-    CALL(cuMemImportFromShareableHandle(&back, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CALL(cuMemImportFromShareableHandle(&back, (void *)(intptr_t)fd,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     CALL(cuMemAddressReserve(&p, 2 * g, 0, 0, 0));
     CALL(cuMemMap(p, g, 0, h, 0));
     CALL(cuMemMap(p + g, g, 0, back, 0));
@@ -163,8 +165,10 @@ static void shareable(void)
     CALL(cuMemRelease(h));
     CALL(cuMemRelease(private));
     close(fd);
-    CALL(cuMemImportFromShareableHandle(&back, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-    CALL(cuMemImportFromShareableHandle(&back, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CALL(cuMemImportFromShareableHandle(&back, (void *)(intptr_t)-1,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CALL(cuMemImportFromShareableHandle(&back, (void *)(intptr_t)0,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 }
 
 static void kinds(void)
@@ -190,5 +194,6 @@ static void kinds(void)
 }
 
 const struct answers_case answers_virtual[] = {
-    CASE(granularity), CASE(reserving), CASE(mapping), CASE(access_of_ranges), CASE(shareable), CASE(kinds), END,
+    CASE(granularity), CASE(reserving), CASE(mapping), CASE(access_of_ranges),
+    CASE(shareable),   CASE(kinds),     END,
 };

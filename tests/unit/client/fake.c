@@ -1,5 +1,6 @@
 /*
- * The fake server's socket thread and its device thread. Nothing here is careful: it is the client that is tested.
+ * The fake server's socket thread and its device thread. Nothing here is careful: it is the client
+ * that is tested.
  */
 #include "fake.h"
 
@@ -80,27 +81,30 @@ void fake_offer(struct fake *f, int fd, uint64_t base, size_t cut)
     static uint8_t buffer[WIRE_PACKET_MAX];
     uint8_t device[2048];
     struct wire_enc e;
-    int fds[3] = { tp_session_create(), tp_memfd_create("device", FAKE_HALF), tp_memfd_create("host", FAKE_HALF) };
+    int fds[3] = { tp_session_create(), tp_memfd_create("device", FAKE_HALF),
+                   tp_memfd_create("host", FAKE_HALF) };
     assert(fds[0] >= 0 && fds[1] >= 0 && fds[2] >= 0);
     tp_session_detach(&f->session);
     int r = tp_session_attach(&f->session, fds[0], TP_SESSION_SIZE);
     assert(r == 0);
-    tp_ring_init_consumer(&f->ring, &f->session.control->ring, f->session.ring_data, f->session.ring_size);
+    tp_ring_init_consumer(&f->ring, &f->session.control->ring, f->session.ring_data,
+                          f->session.ring_size);
     f->next_address = base;
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_session_open(
         &e, 0,
-        &(struct wire_session_open) { .version = WIRE_VERSION,
-                                      .features = f->features,
-                                      .window_base = base,
-                                      .window_size = 2 * FAKE_HALF,
-                                      .session_size = TP_SESSION_SIZE,
-                                      .memory_limit = 1 << 30,
-                                      .share_pct = 33,
-                                      .server_pid = 1,
-                                      .driver_version = 13000,
-                                      .device_count = 1,
-                                      .devices = { device, (uint32_t)encode_device(device, sizeof(device)) } });
+        &(struct wire_session_open) {
+            .version = WIRE_VERSION,
+            .features = f->features,
+            .window_base = base,
+            .window_size = 2 * FAKE_HALF,
+            .session_size = TP_SESSION_SIZE,
+            .memory_limit = 1 << 30,
+            .share_pct = 33,
+            .server_pid = 1,
+            .driver_version = 13000,
+            .device_count = 1,
+            .devices = { device, (uint32_t)encode_device(device, sizeof(device)) } });
     if (cut) {
         struct wire_header h;
         memcpy(&h, buffer, sizeof(h));
@@ -127,11 +131,12 @@ static int module_info(bool by_name)
     wire_enc_init(&g, globals, sizeof(globals));
     wire_put_global_info(&g, &(struct wire_global_info) { .name = "v", .offset = 16, .size = 4 });
     wire_enc_init(&e, all, sizeof(all));
-    wire_put_module_info(&e, &(struct wire_module_info) { .by_name = by_name,
-                                                          .globals_size = 64,
-                                                          .globals_align = 16,
-                                                          .functions = { functions, (uint32_t)f.size },
-                                                          .globals = { globals, (uint32_t)g.size } });
+    wire_put_module_info(&e,
+                         &(struct wire_module_info) { .by_name = by_name,
+                                                      .globals_size = 64,
+                                                      .globals_align = 16,
+                                                      .functions = { functions, (uint32_t)f.size },
+                                                      .globals = { globals, (uint32_t)g.size } });
     assert(!e.fatal);
     return tp_memfd_from_bytes("info", all, e.size);
 }
@@ -148,8 +153,8 @@ static void answer(struct fake *f, int fd)
         struct wire_memory_alloc m;
         wire_get_memory_alloc(&f->packet.body, &m);
         uint64_t offset = m.kind == WIRE_MEMORY_KIND_HOST ? FAKE_HALF : 0;
-        wire_pack_memory_allocated(&e, serial,
-                                   &(struct wire_memory_allocated) { .address = f->next_address + offset });
+        wire_pack_memory_allocated(
+            &e, serial, &(struct wire_memory_allocated) { .address = f->next_address + offset });
         f->next_address += (m.size + 4095) & ~4095ull;
         break;
     }
@@ -160,9 +165,10 @@ static void answer(struct fake *f, int fd)
         break;
     case WIRE_MODULE_LOAD:
         info = module_info(f->by_name);
-        wire_pack_module_loaded(&e, serial,
-                                &(struct wire_module_loaded) {
-                                    .module = 7 + f->modules++, .log = "fine", .globals_address = f->next_address });
+        wire_pack_module_loaded(
+            &e, serial,
+            &(struct wire_module_loaded) {
+                .module = 7 + f->modules++, .log = "fine", .globals_address = f->next_address });
         f->next_address += 4096;
         break;
     case WIRE_MODULE_UNLOAD: {

@@ -1,5 +1,6 @@
 /*
- * Stands in for NVIDIA's libcuda in the tests of pass-through: answers a few calls in a way that nobody else would.
+ * Stands in for NVIDIA's libcuda in the tests of pass-through: answers a few calls in a way that
+ * nobody else would.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ struct frame { /* CUeglFrame */
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuDriverGetVersion(int *version);
 EXPORT int cuDeviceGetCount(int *count);
-EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *status);
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version,
+                               unsigned long long flags, int *status);
 EXPORT int cuGetExportTable(const void **table, const void *id);
 EXPORT int cuGLGetDevices_v2(unsigned *count, int *devices, unsigned room, unsigned list);
 EXPORT int cuEGLStreamProducerPresentFrame(void *connection, struct frame frame, void **stream);
@@ -72,7 +74,8 @@ static int synchronize_newer(int extra)
 }
 
 /* Knows cuShout, and a variant of cuCtxSynchronize that came with 13.1; cuInit is what it was. */
-int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *status)
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags,
+                        int *status)
 {
     void *found = NULL;
     if (strcmp(name, "cuShout") == 0 && version >= 13010)

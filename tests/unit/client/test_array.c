@@ -1,5 +1,5 @@
-/* What copies with arrays become in graphs: the records that a launch puts into the ring. No device here has arrays, so the arrays are
- * handles of this test's. */
+/* What copies with arrays become in graphs: the records that a launch puts into the ring. No device
+ * here has arrays, so the arrays are handles of this test's. */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <string.h>
@@ -24,7 +24,9 @@ static void setup(void)
     cr_assert_not_null(a);
     a->context = rt_current.context;
     a->number = 7;
-    a->shape = (struct dev_array_shape) { .width = 16, .height = 8, .format = CU_AD_FORMAT_FLOAT, .channels = 1 };
+    a->shape = (struct dev_array_shape) {
+        .width = 16, .height = 8, .format = CU_AD_FORMAT_FLOAT, .channels = 1
+    };
     rt_object_publish(&a->object);
     array = rt_array_handle(a);
 }

@@ -38,7 +38,8 @@ Test(attach, hello_says_what_the_environment_says)
     cr_assert_eq(fake.hello.priority, 1);
     cr_assert(strlen(fake.command) > 0);
     int n = 0;
-    cr_assert_eq(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0),
+                 CUDA_SUCCESS);
     cr_assert_eq(n, 3, "the share granted, not the whole device");
     cr_assert_eq(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0), CUDA_SUCCESS);
     cr_assert_eq(n, 1);
@@ -140,11 +141,13 @@ static int init_as(uid_t daemon, uid_t program, const char *named)
         char path[128];
         (void)snprintf(path, sizeof(path), "%s/control", other.directory);
         (void)chmod(path, 0666);
-        cr_assert_eq(write(to[1], other.directory, sizeof(other.directory)), (ssize_t)sizeof(other.directory));
+        cr_assert_eq(write(to[1], other.directory, sizeof(other.directory)),
+                     (ssize_t)sizeof(other.directory));
         pause();
         _exit(0);
     }
-    cr_assert_eq(read(to[0], other.directory, sizeof(other.directory)), (ssize_t)sizeof(other.directory));
+    cr_assert_eq(read(to[0], other.directory, sizeof(other.directory)),
+                 (ssize_t)sizeof(other.directory));
     pid_t pid = fork();
     if (pid == 0) {
         alarm(15);
@@ -205,7 +208,8 @@ static void offer_cut(struct fake *f, int fd)
     fake_offer(f, fd, FAKE_WINDOW, cut_at);
 }
 
-/* Every length that is too short fails with an error, and leaves nothing mapped that would be in the way. */
+/* Every length that is too short fails with an error, and leaves nothing mapped that would be in
+ * the way. */
 Test(attach, offers_cut_short, .timeout = 60)
 {
     cut_at = 1;
@@ -240,9 +244,14 @@ static void offer_until_free(struct fake *f, int fd)
 
 Test(attach, window_taken)
 {
-    void *first = (void *)FAKE_WINDOW, *second = (void *)(FAKE_WINDOW + 3 * FAKE_HALF); /* in its host area */
-    cr_assert_eq(mmap(first, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), first);
-    cr_assert_eq(mmap(second, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), second);
+    void *first = (void *)FAKE_WINDOW,
+         *second = (void *)(FAKE_WINDOW + 3 * FAKE_HALF); /* in its host area */
+    cr_assert_eq(
+        mmap(first, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+        first);
+    cr_assert_eq(
+        mmap(second, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+        second);
     cr_assert_eq(init_with(offer_until_free), CUDA_SUCCESS);
     cr_assert_eq(busy_answers, 2);
 }
@@ -301,7 +310,8 @@ static void lie_about_addresses(struct fake *f, int fd)
     uint8_t buffer[64];
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_memory_allocated(&e, f->packet.header.serial, &(struct wire_memory_allocated) { .address = 0x1000 });
+    wire_pack_memory_allocated(&e, f->packet.header.serial,
+                               &(struct wire_memory_allocated) { .address = 0x1000 });
     fake_send(fd, &e, NULL, 0);
     fake_answer(f, fd, 0);
 }
@@ -345,7 +355,8 @@ static unsigned sockets(void)
     return n;
 }
 
-/* Neither waits for a thread that it does not have, nor keeps the parent's connection; and may have a session of its own. */
+/* Neither waits for a thread that it does not have, nor keeps the parent's connection; and may have
+ * a session of its own. */
 static int child_of_attaching(unsigned sockets_at_fork, const char *directory)
 {
     CUcontext c;
@@ -356,7 +367,8 @@ static int child_of_attaching(unsigned sockets_at_fork, const char *directory)
     setenv("CUDA_MPS_PIPE_DIRECTORY", directory, 1);
     if (cuInit(0) != CUDA_SUCCESS)
         return 2;
-    return cuCtxCreate_v2(&c, 0, 0) == CUDA_SUCCESS && cuMemAlloc_v2(&p, 64) == CUDA_SUCCESS ? 0 : 3;
+    return cuCtxCreate_v2(&c, 0, 0) == CUDA_SUCCESS && cuMemAlloc_v2(&p, 64) == CUDA_SUCCESS ? 0
+                                                                                             : 3;
 }
 
 Test(attach, fork_in_the_middle, .timeout = 30)
@@ -409,7 +421,8 @@ Test(attach, passes_through)
     cr_assert_eq(cuMemAlloc_v2(&p, 1), CUDA_ERROR_NOT_SUPPORTED, "the stand-in has none");
 }
 
-/* What only drawing programs use, as others ask for it: by its symbol, or by its name before cuInit. */
+/* What only drawing programs use, as others ask for it: by its symbol, or by its name before
+ * cuInit. */
 Test(attach, passes_graphics_through)
 {
     typedef CUresult (*devices_fn)(unsigned *, CUdevice *, unsigned, CUGLDeviceList);
@@ -419,14 +432,16 @@ Test(attach, passes_graphics_through)
     CUstream stream = NULL;
     CUeglFrame frame = { .frame.pPitch = { [2] = &n }, .cuFormat = 77 };
     with_stand_in();
-    cr_assert_eq(cuGetProcAddress_v2("cuGLGetDevices", (void **)&found, 13000, 0, NULL), CUDA_SUCCESS);
+    cr_assert_eq(cuGetProcAddress_v2("cuGLGetDevices", (void **)&found, 13000, 0, NULL),
+                 CUDA_SUCCESS);
     cr_assert_eq(found, cuGLGetDevices_v2);
     cr_assert_eq(found(&n, &device, 1, CU_GL_DEVICE_LIST_ALL), CUDA_ERROR_NOT_INITIALIZED);
     cr_assert_eq(cuInit(0), CUDA_SUCCESS);
     cr_assert_eq(found(&n, &device, 3, CU_GL_DEVICE_LIST_NEXT_FRAME), CUDA_SUCCESS);
     cr_assert_eq(n, 6);
     cr_assert_eq(device, 5);
-    cr_assert_eq(cuEGLStreamProducerPresentFrame((CUeglStreamConnection *)&n, frame, &stream), (CUresult)77);
+    cr_assert_eq(cuEGLStreamProducerPresentFrame((CUeglStreamConnection *)&n, frame, &stream),
+                 (CUresult)77);
     cr_assert_eq(stream, (CUstream)&n, "a structure by value");
     cr_assert_eq(cuGLInit(), CUDA_ERROR_NOT_SUPPORTED, "the stand-in has none");
 }
@@ -436,7 +451,8 @@ Test(attach, no_graphics_in_a_session)
     unsigned n = 0;
     CUdevice device = 0;
     cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
-    cr_assert_eq(cuGLGetDevices_v2(&n, &device, 1, CU_GL_DEVICE_LIST_ALL), CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(cuGLGetDevices_v2(&n, &device, 1, CU_GL_DEVICE_LIST_ALL),
+                 CUDA_ERROR_NOT_SUPPORTED);
 }
 
 typedef int (*shout_fn)(CUeglFrame, double, float, int, int, int, int, int, int);
@@ -445,11 +461,13 @@ static CUresult find(const char *name, int version, void **found)
 {
     CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)7;
     CUresult r = cuGetProcAddress_v2(name, found, version, 0, &status);
-    cr_assert_eq(status, *found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    cr_assert_eq(status,
+                 *found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     return r;
 }
 
-/* A program that is newer than this library, with a driver that is, too. It asks before cuInit, as NVIDIA's runtime does. */
+/* A program that is newer than this library, with a driver that is, too. It asks before cuInit, as
+ * NVIDIA's runtime does. */
 Test(attach, a_newer_drivers_functions)
 {
     const CUeglFrame frame = { .width = 1000 };
@@ -525,11 +543,12 @@ Test(attach, daemon_before_genuine)
 
 /* --- runtimes older than 12.0 ----------------------------------------------------------------- */
 
-static const CUuuid runtime_table = { { 0x6b, (char)0xd5, (char)0xfb, 0x6c, 0x5b, (char)0xf4, (char)0xe7, 0x4a,
-                                        (char)0x89, (char)0x87, (char)0xd9, 0x39, 0x12, (char)0xfd, (char)0x9d,
-                                        (char)0xf9 } };
-static const CUuuid hooks_table = { { (char)0xa0, (char)0x94, 0x79, (char)0x8c, 0x2e, 0x74, 0x2e, 0x74, (char)0x93,
-                                      (char)0xf2, 0x08, 0x00, 0x20, 0x0c, (char)0x0a, 0x66 } };
+static const CUuuid runtime_table = { { 0x6b, (char)0xd5, (char)0xfb, 0x6c, 0x5b, (char)0xf4,
+                                        (char)0xe7, 0x4a, (char)0x89, (char)0x87, (char)0xd9, 0x39,
+                                        0x12, (char)0xfd, (char)0x9d, (char)0xf9 } };
+static const CUuuid hooks_table = { { (char)0xa0, (char)0x94, 0x79, (char)0x8c, 0x2e, 0x74, 0x2e,
+                                      0x74, (char)0x93, (char)0xf2, 0x08, 0x00, 0x20, 0x0c,
+                                      (char)0x0a, 0x66 } };
 static int hung_up_pipe[2];
 
 static void serve_and_tell(struct fake *f, int fd)
@@ -539,13 +558,15 @@ static void serve_and_tell(struct fake *f, int fd)
     cr_assert_eq(write(hung_up_pipe[1], &byte, 1), 1);
 }
 
-/* A session on a GPU, which has the stand-in beside it; what goes to standard error comes back through *errors. */
+/* A session on a GPU, which has the stand-in beside it; what goes to standard error comes back
+ * through *errors. */
 static void init_on_gpu(int *errors)
 {
     int ends[2];
     if (!getenv("STAND_IN"))
         cr_skip_test("STAND_IN names no library");
-    cr_assert(pipe(hung_up_pipe) == 0 && pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    cr_assert(pipe(hung_up_pipe) == 0 && pipe2(ends, O_NONBLOCK) == 0 &&
+              dup2(ends[1], STDERR_FILENO) >= 0);
     *errors = ends[0];
     fake_start(&fake, serve_and_tell, NULL);
     fake.features = WIRE_FEATURE_MEMORY_APART;
@@ -568,12 +589,14 @@ static int device_count(void)
     return n;
 }
 
-/* It finds cuGetExportTable by the dynamic linker (11.2) or the first cuGetProcAddress (11.3 to 11.8). */
+/* It finds cuGetExportTable by the dynamic linker (11.2) or the first cuGetProcAddress (11.3
+ * to 11.8). */
 static void older_runtime(CUresult expected)
 {
     CUresult (*first_form)(const void **, const CUuuid *) = NULL;
     const void *table = &table, *again = &again;
-    cr_assert_eq(cuGetProcAddress("cuGetExportTable", (void **)&first_form, 11080, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuGetProcAddress("cuGetExportTable", (void **)&first_form, 11080, 0),
+                 CUDA_SUCCESS);
     cr_assert_eq(cuGetExportTable(&table, &runtime_table), expected);
     cr_assert_eq(table == NULL, expected != CUDA_SUCCESS);
     cr_assert_eq(first_form(&again, &runtime_table), expected);
@@ -585,7 +608,8 @@ static void newer_runtime(const CUuuid *id)
 {
     CUresult (*export_table)(const void **, const CUuuid *) = NULL;
     const void *table = NULL;
-    cr_assert_eq(cuGetProcAddress_v2("cuGetExportTable", (void **)&export_table, 12000, 0, NULL), CUDA_SUCCESS);
+    cr_assert_eq(cuGetProcAddress_v2("cuGetExportTable", (void **)&export_table, 12000, 0, NULL),
+                 CUDA_SUCCESS);
     cr_assert_eq(export_table(&table, id), CUDA_SUCCESS);
     cr_assert_not_null(table);
 }
@@ -666,7 +690,8 @@ Test(attach, an_older_runtime_where_sharing_is_required)
     expect_text(errors, "GMUX_REQUIRE");
 }
 
-/* Loads some library by this name; the loader knows a file that it has already by its first name. */
+/* Loads some library by this name; the loader knows a file that it has already by its first name.
+ */
 static bool loaded_counts(const char *name)
 {
     char directory[] = "/tmp/gmux-older-XXXXXX", path[128];

@@ -1,5 +1,5 @@
-/* Splits of multiprocessors where a driver says what they come to: whatever that is, the program is told, and what it makes of it stands
- * in session memory. */
+/* Splits of multiprocessors where a driver says what they come to: whatever that is, the program is
+ * told, and what it makes of it stands in session memory. */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static void halve(CUdevResource half[2], CUdevResource *rest)
     cr_assert(asked.of == 0 && asked.minimum == 64 && asked.wanted == 2 && asked.flags == 0);
 }
 
-static void is_part(uint32_t n, uint32_t of, uint64_t low, uint64_t high, uint32_t minimum, uint32_t wanted)
+static void is_part(uint32_t n, uint32_t of, uint64_t low, uint64_t high, uint32_t minimum,
+                    uint32_t wanted)
 {
     const struct tp_part *p = &fake.session.parts[n];
     cr_assert_eq(atomic_load(&p->of), of);
@@ -119,7 +120,8 @@ Test(green, equal_splits_are_the_same)
     make(other, 2);
     is_part(1, 0, 3, 0, 64, 2);
     is_part(2, 0, 0, 0, 0, 0);
-    cr_assert_eq(cuDevResourceGenerateDesc(&desc, twice, 2), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    cr_assert_eq(cuDevResourceGenerateDesc(&desc, twice, 2),
+                 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 }
 
 Test(green, parts_of_parts)
@@ -128,7 +130,8 @@ Test(green, parts_of_parts)
     unsigned count = 1;
     halve(half, NULL);
     cr_assert_eq(cuDevSmResourceSplitByCount(&quarter, &count, &half[0], NULL, 0, 32),
-                 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "not before there is a green context of it");
+                 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 "not before there is a green context of it");
     CUgreenCtx green = make(half, 1);
     cr_assert_eq(cuGreenCtxGetDevResource(green, &is, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
     reply = (struct wire_call_split_is) { .groups = 1, .size = 32, .rest = 32 };
@@ -139,7 +142,8 @@ Test(green, parts_of_parts)
     other = half[1];
     CUdevResource mixed[] = { quarter, other };
     CUdevResourceDesc desc;
-    cr_assert_eq(cuDevResourceGenerateDesc(&desc, mixed, 2), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    cr_assert_eq(cuDevResourceGenerateDesc(&desc, mixed, 2),
+                 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 }
 
 Test(green, answers_that_cannot_be)

@@ -51,7 +51,8 @@ static void put64(uint8_t *p, uint64_t v)
 }
 
 /* An entry of a fat binary; where the next one goes. */
-static uint8_t *entry(uint8_t *at, uint16_t kind, uint32_t arch, uint32_t compressed, const char *text)
+static uint8_t *entry(uint8_t *at, uint16_t kind, uint32_t arch, uint32_t compressed,
+                      const char *text)
 {
     uint64_t size = (strlen(text) + 1 + 7) / 8 * 8;
     memset(at, 0, 64 + size);
@@ -124,7 +125,8 @@ Test(image, fatbin_without_text)
     cr_assert_eq(look(fatbin, &image), CUDA_ERROR_INVALID_IMAGE);
 }
 
-/* What was linked ahead, and parts: of the program, of a file without device code, of NVIDIA's library. */
+/* What was linked ahead, and parts: of the program, of a file without device code, of NVIDIA's
+ * library. */
 Test(image, relocatable)
 {
     static uint8_t linked[16], parts[4][512];
@@ -142,7 +144,8 @@ Test(image, relocatable)
     rt_image_drop(&image);
     list[3] = parts[3];
     cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
-    cr_assert(strstr(image.data, ".entry k") && strstr(image.data, ".func g") && !strstr(image.data, ".func f"));
+    cr_assert(strstr(image.data, ".entry k") && strstr(image.data, ".func g") &&
+              !strstr(image.data, ".func f"));
     cr_assert(rt_units_are(image.data, image.size));
     cr_assert_eq(image.size, strlen(image.data));
     rt_image_drop(&image);
@@ -173,7 +176,9 @@ Test(image, relocatable)
 Test(image, elf_size)
 {
     static uint8_t elf[4096];
-    Elf64_Ehdr e = { .e_ident = ELFMAG, .e_shoff = 1000, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3 };
+    Elf64_Ehdr e = {
+        .e_ident = ELFMAG, .e_shoff = 1000, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3
+    };
     Elf64_Shdr s[3] = { { 0 },
                         { .sh_type = SHT_PROGBITS, .sh_offset = 2000, .sh_size = 500 },
                         { .sh_type = SHT_NOBITS, .sh_offset = 2500, .sh_size = 100000 } };
@@ -215,7 +220,8 @@ Test(handle, invented)
     struct thing *t = rt_object_take(&things);
     rt_object_publish(&t->object);
     uintptr_t good = (uintptr_t)rt_object_handle(&things, &t->object);
-    static const uint64_t flips[] = { 1ull << 0, 1ull << 31, 1ull << 32, 1ull << 55, 1ull << 56, 1ull << 63 };
+    static const uint64_t flips[] = { 1ull << 0,  1ull << 31, 1ull << 32,
+                                      1ull << 55, 1ull << 56, 1ull << 63 };
     for (size_t i = 0; i < GM_ARRAY_LEN(flips); i++)
         cr_assert_null(rt_object_find(&things, (void *)(good ^ flips[i])), "bit %zu", i);
     cr_assert_null(rt_object_find(&things, NULL));

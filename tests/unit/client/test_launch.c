@@ -1,5 +1,5 @@
-/* Launches that a GPU would not take: what is refused at the call, what its driver is asked, and how often. No device here has clusters,
- * so that the test says what this one has. */
+/* Launches that a GPU would not take: what is refused at the call, what its driver is asked, and
+ * how often. No device here has clusters, so that the test says what this one has. */
 #include <assert.h>
 #include <criterion/criterion.h>
 #include <cuda.h>
@@ -14,9 +14,11 @@ static struct fake fake;
 static CUdeviceptr memory;
 static CUfunction function;
 static struct rt_entry entry;
-static CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { 1, 1, 1 } };
+static CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                       .value.clusterDim = { 1, 1, 1 } };
 
-/* The driver: takes clusters of eight blocks at most, and has room for none that wants much memory. */
+/* The driver: takes clusters of eight blocks at most, and has room for none that wants much memory.
+ */
 static unsigned asked;
 static int answer(const struct wire_rec_call *r, struct wire_dec *args, struct wire_enc *reply)
 {
@@ -25,7 +27,8 @@ static int answer(const struct wire_rec_call *r, struct wire_dec *args, struct w
         wire_put_call_value(reply, &(struct wire_call_value) { .value = 2 });
         return CUDA_SUCCESS;
     }
-    CUlaunchAttribute a = { .value.clusterDim = { entry.cluster[0], entry.cluster[1], entry.cluster[2] } };
+    CUlaunchAttribute a = { .value.clusterDim = { entry.cluster[0], entry.cluster[1],
+                                                  entry.cluster[2] } };
     if (r->function != WIRE_CALL_CLUSTERS)
         return CUDA_ERROR_NOT_SUPPORTED;
     asked++;
@@ -36,7 +39,8 @@ static int answer(const struct wire_rec_call *r, struct wire_dec *args, struct w
         memcpy(&a, w.attributes.data, w.attributes.size);
     if (a.value.clusterDim.x * a.value.clusterDim.y * a.value.clusterDim.z > 8)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    wire_put_call_value(reply, &(struct wire_call_value) { .value = w.shared_bytes > 30000 ? 0 : 4 });
+    wire_put_call_value(reply,
+                        &(struct wire_call_value) { .value = w.shared_bytes > 30000 ? 0 : 4 });
     return CUDA_SUCCESS;
 }
 
@@ -144,11 +148,13 @@ Test(launch, cooperative_in_what_the_context_has)
     a[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048;
     a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] = 100 << 10;
     a[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = 65536;
-    cr_assert_eq(cuLaunchCooperativeKernel(function, 6, 1, 1, 32, 1, 1, 0, NULL, params), CUDA_SUCCESS);
+    cr_assert_eq(cuLaunchCooperativeKernel(function, 6, 1, 1, 32, 1, 1, 0, NULL, params),
+                 CUDA_SUCCESS);
     cr_assert_eq(cuLaunchCooperativeKernel(function, 7, 1, 1, 32, 1, 1, 0, NULL, params),
                  CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     rt_current.context->multiprocessors = 1;
-    cr_assert_eq(cuLaunchCooperativeKernel(function, 2, 1, 1, 32, 1, 1, 0, NULL, params), CUDA_SUCCESS);
+    cr_assert_eq(cuLaunchCooperativeKernel(function, 2, 1, 1, 32, 1, 1, 0, NULL, params),
+                 CUDA_SUCCESS);
     cr_assert_eq(cuLaunchCooperativeKernel(function, 3, 1, 1, 32, 1, 1, 0, NULL, params),
                  CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     cr_assert_eq(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -157,13 +163,15 @@ Test(launch, cooperative_in_what_the_context_has)
 Test(launch, more_threads_than_bounds_or_registers)
 {
     cr_assert_eq(launch(1, 256, 0, 0), CUDA_SUCCESS);
-    cr_assert_eq(launch(1, 257, 0, 0), CUDA_ERROR_INVALID_VALUE, "16 registers: the kernel's bounds");
+    cr_assert_eq(launch(1, 257, 0, 0), CUDA_ERROR_INVALID_VALUE,
+                 "16 registers: the kernel's bounds");
     entry.registers = 255;
     cr_assert_eq(launch(1, 257, 0, 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     entry.registers = 96;
     entry.max_threads = 640;
     cr_assert_eq(launch(1, 640, 0, 0), CUDA_SUCCESS);
-    cr_assert_eq(launch(1, 641, 0, 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "five warps in each quarter");
+    cr_assert_eq(launch(1, 641, 0, 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                 "five warps in each quarter");
     entry.max_threads = 512;
     cr_assert_eq(launch(1, 513, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }

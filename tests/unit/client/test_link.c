@@ -1,4 +1,5 @@
-/* Linking from end to end: the client's side and the device's, with a linker that writes its inputs one behind the other. */
+/* Linking from end to end: the client's side and the device's, with a linker that writes its inputs
+ * one behind the other. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,8 @@ static CUresult create(unsigned count, CUjit_option *options, void **values, CUl
     return CUDA_SUCCESS;
 }
 
-static CUresult add(CUlinkState s, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
-                    CUjit_option *options, void **values)
+static CUresult add(CUlinkState s, CUjitInputType type, void *data, size_t size, const char *name,
+                    unsigned count, CUjit_option *options, void **values)
 {
     memcpy(linked + linked_size, data, size - 1);
     linked_size += size - 1;
@@ -79,7 +80,8 @@ void rt_call_begin(struct rt_call *c, uint32_t function, uint32_t module)
 
 int rt_call_run(struct rt_call *c)
 {
-    static int (*const functions[])(struct dev_client * c, struct wire_dec * args, struct wire_enc * reply) = {
+    static int (*const functions[])(struct dev_client * c, struct wire_dec * args,
+                                    struct wire_enc * reply) = {
         [WIRE_CALL_LINK_BEGIN] = cuda_link_begin,       [WIRE_CALL_LINK_INPUT] = cuda_link_input,
         [WIRE_CALL_LINK_DATA] = cuda_link_data,         [WIRE_CALL_LINK_READ] = cuda_link_read,
         [WIRE_CALL_LINK_COMPLETE] = cuda_link_complete, [WIRE_CALL_LINK_END] = cuda_link_end,
@@ -129,7 +131,8 @@ CUresult rt_not_supported(const char *name, atomic_bool *said)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values)
+int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options,
+                       void **values)
 {
     *log = (struct rt_jit_log) { 0 };
     for (unsigned i = 0; i < count; i++)
@@ -146,7 +149,8 @@ void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char 
     }
 }
 
-int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out)
+int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log,
+                   struct rt_module **out)
 {
     cr_assert_fail("the device links");
     return CUDA_ERROR_UNKNOWN;
@@ -192,8 +196,10 @@ Test(link_client, several_texts)
     for (size_t i = 0; i + 1 < sizeof(a); i++)
         a[i] = (char)('a' + i % 23);
     CUlinkState link = begin(2, options, values);
-    cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, a, sizeof(a), "first,", 0, NULL, NULL), CUDA_SUCCESS);
-    cr_assert_eq(rt_cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, b, sizeof(b), NULL, 0, NULL, NULL), CUDA_SUCCESS);
+    cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, a, sizeof(a), "first,", 0, NULL, NULL),
+                 CUDA_SUCCESS);
+    cr_assert_eq(rt_cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, b, sizeof(b), NULL, 0, NULL, NULL),
+                 CUDA_SUCCESS);
     cr_assert_eq(rt_cuLinkComplete(link, &cubin, &size), CUDA_SUCCESS);
     cr_assert_eq(size, sizeof(a) - 1 + sizeof(b) - 1);
     cr_assert_eq(memcmp(cubin, a, sizeof(a) - 1), 0);
@@ -219,9 +225,11 @@ Test(link_client, failure)
     size_t size;
     outcome = CUDA_ERROR_INVALID_PTX;
     CUlinkState link = begin(1, &option, &value);
-    cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, text, sizeof(text), "t", 0, NULL, NULL), CUDA_SUCCESS);
-    cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_OBJECT, text, sizeof(text), "o", 0, NULL, NULL),
-                 CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, text, sizeof(text), "t", 0, NULL, NULL),
+                 CUDA_SUCCESS);
+    cr_assert_eq(
+        rt_cuLinkAddData(link, CU_JIT_INPUT_OBJECT, text, sizeof(text), "o", 0, NULL, NULL),
+        CUDA_ERROR_NOT_SUPPORTED);
     cr_assert_eq(rt_cuLinkComplete(link, &cubin, &size), CUDA_ERROR_INVALID_PTX);
     cr_assert_str_eq(info, "linked"); /* the log comes in failure, too */
     cr_assert_null(client.linking);
@@ -233,12 +241,15 @@ Test(link_client, all_that_the_compiler_says)
 {
     static char text[] = "text";
     char info[128] = "";
-    CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
+    CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                               CU_JIT_LOG_VERBOSE };
     void *values[] = { info, (void *)sizeof(info), (void *)1 }, *cubin;
     size_t size;
     CUlinkState link = begin(3, options, values);
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, text, sizeof(text), NULL, 0, NULL, NULL), CUDA_SUCCESS);
+        cr_assert_eq(
+            rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, text, sizeof(text), NULL, 0, NULL, NULL),
+            CUDA_SUCCESS);
     cr_assert_eq(rt_cuLinkComplete(link, &cubin, &size), CUDA_SUCCESS);
     cr_assert_str_eq(info, "ptxas info    : 0 bytes gmem\nptxas info    : 0 bytes gmem\nlinked");
     cr_assert_eq(rt_cuLinkDestroy(link), CUDA_SUCCESS);

@@ -1,4 +1,5 @@
-/* What cuMemGetInfo says: the server's books and the device's driver, whichever has less. And pools that others have sent. */
+/* What cuMemGetInfo says: the server's books and the device's driver, whichever has less. And pools
+ * that others have sent. */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static void setup(void)
     CUcontext c;
     fake_start(&fake, fake_serve_well, NULL);
     cr_assert_eq(cuInit(0), CUDA_SUCCESS);
-    fake.info = (struct wire_memory_info_is) { .free = 100 * MIB, .ready = 2 * MIB, .total = 1024 * MIB };
+    fake.info =
+        (struct wire_memory_info_is) { .free = 100 * MIB, .ready = 2 * MIB, .total = 1024 * MIB };
     fake.call = answer_left;
     fake_device_start(&fake);
     cr_assert_eq(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
@@ -95,8 +97,9 @@ static struct name exported(void)
     CUmemoryPool pool;
     int fd;
     cr_assert_eq(cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
-    cr_assert_eq(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                 CUDA_SUCCESS);
+    cr_assert_eq(
+        cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_SUCCESS);
     cr_assert_eq(pread(fd, &n, sizeof(n), 0), sizeof(n));
     cr_assert_eq(lseek(fd, 0, SEEK_END), sizeof(n));
     close(fd);
@@ -106,8 +109,8 @@ static struct name exported(void)
 static CUresult import_fd(int fd)
 {
     CUmemoryPool pool = NULL;
-    CUresult r =
-        cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUresult r = cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     close(fd);
     cr_assert_eq(pool != NULL, r == CUDA_SUCCESS);
     return r;

@@ -1,4 +1,5 @@
-/* What lands in the ring: sequence numbers, and the waits that make the default streams' semantics. */
+/* What lands in the ring: sequence numbers, and the waits that make the default streams' semantics.
+ */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <stdio.h>
@@ -112,7 +113,8 @@ Test(order, events_are_points)
     set(a);
     cr_assert_eq(cuEventRecord(untimed, a), CUDA_SUCCESS);
     cr_assert_eq(cuStreamWaitEvent(b, untimed, 0), CUDA_SUCCESS);
-    cr_assert_str_eq(read_story(), "fill0.1 mark0.2 wait1.1(0.2)"); /* the device tells when it comes to a mark */
+    cr_assert_str_eq(read_story(),
+                     "fill0.1 mark0.2 wait1.1(0.2)"); /* the device tells when it comes to a mark */
     cr_assert_eq(cuEventRecord(timed, a), CUDA_SUCCESS);
     cr_assert_eq(cuStreamWaitEvent(a, timed, 0), CUDA_SUCCESS); /* itself */
     cr_assert_str_eq(read_story(), "stamp0.3");
@@ -135,7 +137,8 @@ Test(order, event_in_legacy)
     cr_assert_str_eq(read_story(), "fill0.1 wait1.1(0.1) mark1.2");
 }
 
-/* A number goes on counting in its next life, and is not used again before its last work is done. */
+/* A number goes on counting in its next life, and is not used again before its last work is done.
+ */
 Test(order, numbers_come_back)
 {
     CUstream a = make(CU_STREAM_NON_BLOCKING);

@@ -1,4 +1,5 @@
-/* What this library does not do: it says so, once each, and the device's attributes do not promise it. */
+/* What this library does not do: it says so, once each, and the device's attributes do not promise
+ * it. */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <stdio.h>
@@ -40,20 +41,22 @@ static unsigned said(const char *text)
     return n;
 }
 
-#define REFUSED(call, text)                                                                                          \
-    do {                                                                                                             \
-        cr_assert_eq(said(text), 0, "%s", text);                                                                     \
-        for (int i_ = 0; i_ < 3; i_++)                                                                               \
-            cr_assert_eq(call, CUDA_ERROR_NOT_SUPPORTED, "%s", #call);                                               \
-        cr_assert_eq(said(text), 1, "%s", text);                                                                     \
+#define REFUSED(call, text)                                                                        \
+    do {                                                                                           \
+        cr_assert_eq(said(text), 0, "%s", text);                                                   \
+        for (int i_ = 0; i_ < 3; i_++)                                                             \
+            cr_assert_eq(call, CUDA_ERROR_NOT_SUPPORTED, "%s", #call);                             \
+        cr_assert_eq(said(text), 1, "%s", text);                                                   \
     } while (0)
 
 Test(refusal, memory)
 {
     CUmemGenericAllocationHandle h;
     CUmemoryPool pool;
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST };
-    CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST };
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location.type = CU_MEM_LOCATION_TYPE_HOST };
+    CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                             .location.type = CU_MEM_LOCATION_TYPE_HOST };
     REFUSED(cuMemCreate(&h, 2 << 20, &prop, 0), "cuMemCreate of host memory");
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
@@ -80,7 +83,8 @@ Test(refusal, launches_and_streams)
     REFUSED(cuLaunchKernelEx(&config, f, params, NULL), "a launch of a node that kernels update");
     REFUSED(cuStreamBatchMemOp_v2(NULL, 1, &op, 0), "flushing other devices' writes");
     rt_session->devices[0].attributes[CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES] = 0;
-    cr_assert_eq(cuStreamBatchMemOp_v2(NULL, 1, &op, 0), CUDA_ERROR_NOT_SUPPORTED, "as on any such device");
+    cr_assert_eq(cuStreamBatchMemOp_v2(NULL, 1, &op, 0), CUDA_ERROR_NOT_SUPPORTED,
+                 "as on any such device");
 }
 
 Test(refusal, contexts_and_copies)

@@ -1,4 +1,5 @@
-/* A library whose functions and variables are found by name, across the end of a primary context. */
+/* A library whose functions and variables are found by name, across the end of a primary context.
+ */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <stdio.h>
@@ -22,15 +23,18 @@ static int answer(const struct wire_rec_call *r, struct wire_dec *args, struct w
     case WIRE_CALL_FUNCTION_FIND:
         wire_get_call_function_find(args, &f);
         snprintf(said + n, sizeof(said) - n, "%u: %u is %s\n", r->module, f.index, f.name);
-        wire_put_function_info(
-            reply, &(struct wire_function_info) {
-                       .name = f.name, .param_bytes = 8, .params = { params, sizeof(params) }, .max_threads = 256 });
+        wire_put_function_info(reply,
+                               &(struct wire_function_info) { .name = f.name,
+                                                              .param_bytes = 8,
+                                                              .params = { params, sizeof(params) },
+                                                              .max_threads = 256 });
         return CUDA_SUCCESS;
     case WIRE_CALL_VARIABLE_FIND:
         wire_get_call_variable_find(args, &v);
         snprintf(said + n, sizeof(said) - n, "%u: where is %s\n", r->module, v.name);
         wire_put_call_variable_found(
-            reply, &(struct wire_call_variable_found) { .address = FAKE_WINDOW + r->module * SIZE, .size = 16 });
+            reply, &(struct wire_call_variable_found) { .address = FAKE_WINDOW + r->module * SIZE,
+                                                        .size = 16 });
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -54,7 +58,8 @@ static CUlibrary begin(CUlibraryOption *option)
     fake_device_start(&fake);
     cr_assert_eq(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
     cr_assert_eq(cuCtxSetCurrent(c), CUDA_SUCCESS);
-    cr_assert_eq(cuLibraryLoadData(&l, ".version 8.0", NULL, NULL, 0, option, NULL, option ? 1 : 0), CUDA_SUCCESS);
+    cr_assert_eq(cuLibraryLoadData(&l, ".version 8.0", NULL, NULL, 0, option, NULL, option ? 1 : 0),
+                 CUDA_SUCCESS);
     return l;
 }
 

@@ -1,5 +1,5 @@
-/* Many threads in the library at once, for the thread sanitizer: launches, events, host functions, streams that come and
- * go, allocations, the thread's own stream. */
+/* Many threads in the library at once, for the thread sanitizer: launches, events, host functions,
+ * streams that come and go, allocations, the thread's own stream. */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <pthread.h>
@@ -77,7 +77,8 @@ Test(threads, everything_at_once, .timeout = 50)
         pthread_create(&t[i], NULL, work, NULL);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(t[i], &result);
-        cr_assert_eq((uintptr_t)result, CUDA_SUCCESS, "thread %d: error %d", i, (int)(uintptr_t)result);
+        cr_assert_eq((uintptr_t)result, CUDA_SUCCESS, "thread %d: error %d", i,
+                     (int)(uintptr_t)result);
     }
     cr_assert_eq(cuCtxSynchronize(), CUDA_SUCCESS);
     cr_assert_eq(host_calls, THREADS * ROUNDS);

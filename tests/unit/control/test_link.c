@@ -1,6 +1,6 @@
 /*
- * What a server says over its link: believed only where it makes sense. Every message cut at every length ends the
- * server and changes nothing else.
+ * What a server says over its link: believed only where it makes sense. Every message cut at every
+ * length ends the server and changes nothing else.
  */
 #include <criterion/criterion.h>
 
@@ -15,17 +15,21 @@ static struct ctl_daemon d;
 static struct ctl_server s;
 static struct tp_packet packet;
 
-/* A server with one client, as after the hand-over; its process does not exist and is not killed. */
+/* A server with one client, as after the hand-over; its process does not exist and is not killed.
+ */
 static void prepare(enum ctl_server_state state)
 {
-    d = (struct ctl_daemon) { .control_log = { .fd = -1, .echo = -1 }, .server_log = { .fd = -1, .echo = -1 } };
+    d = (struct ctl_daemon) { .control_log = { .fd = -1, .echo = -1 },
+                              .server_log = { .fd = -1, .echo = -1 } };
     uv_loop_init(&d.loop);
     gm_list_init(&d.conns);
     gm_list_init(&d.users);
     gm_list_init(&d.servers);
     gm_list_init(&d.queue);
     gm_list_init(&d.quits);
-    s = (struct ctl_server) { .daemon = &d, .state = state, .pid = 658, .process = -1, .killed = true };
+    s = (struct ctl_server) {
+        .daemon = &d, .state = state, .pid = 658, .process = -1, .killed = true
+    };
     s.timer = ctl_timer_create(&d.loop, NULL, NULL);
     ctl_ration_init(&s.lines, 1000, 1000);
     gm_list_init(&s.pending);
@@ -86,9 +90,10 @@ static struct wire_enc ready(uint32_t devices)
 static struct wire_enc state(uint32_t pid, uint32_t context, uint32_t value)
 {
     struct wire_enc e = start();
-    wire_pack_link_client_state(&e, 0,
-                                &(struct wire_link_client_state) {
-                                    .pid = pid, .context = context, .state = value, .pid_namespace = 4026531836 });
+    wire_pack_link_client_state(
+        &e, 0,
+        &(struct wire_link_client_state) {
+            .pid = pid, .context = context, .state = value, .pid_namespace = 4026531836 });
     return e;
 }
 
@@ -97,8 +102,9 @@ static struct wire_enc usage(uint32_t pid, uint64_t serial)
     uint8_t list[512];
     struct wire_enc l, e = start();
     wire_enc_init(&l, list, sizeof(list));
-    wire_put_client_usage(&l, &(struct wire_client_usage) {
-                                  .pid = pid, .memory_used = 5, .memory_limit = UINT64_MAX, .share_pct = 50 });
+    wire_put_client_usage(
+        &l, &(struct wire_client_usage) {
+                .pid = pid, .memory_used = 5, .memory_limit = UINT64_MAX, .share_pct = 50 });
     wire_pack_link_usage(&e, serial, &(struct wire_link_usage) { { list, (uint32_t)l.size }, 1 });
     return e;
 }
@@ -219,8 +225,10 @@ Test(link, what_a_server_says_of_strangers_is_not_kept)
 
 Test(link, what_is_not_for_servers_to_say)
 {
-    static const unsigned types[] = { WIRE_HELLO,       WIRE_UI_COMMAND, WIRE_LINK_SETUP,  WIRE_LINK_CLIENT,
-                                      WIRE_LINK_LIMITS, WIRE_STATUS,     WIRE_ENGINE_DONE, 999 };
+    static const unsigned types[] = { WIRE_HELLO,       WIRE_UI_COMMAND,
+                                      WIRE_LINK_SETUP,  WIRE_LINK_CLIENT,
+                                      WIRE_LINK_LIMITS, WIRE_STATUS,
+                                      WIRE_ENGINE_DONE, 999 };
     for (size_t i = 0; i < GM_ARRAY_LEN(types); i++) {
         prepare(CTL_SERVER_ACTIVE);
         struct wire_enc e = start();

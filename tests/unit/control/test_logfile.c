@@ -75,7 +75,8 @@ Test(logfile, what_others_put_at_its_place_is_not_written_to)
     remove_place(at);
 }
 
-/* A flood of 100,000 lines within a second: the burst, a rate, and a line that says how many were left out. */
+/* A flood of 100,000 lines within a second: the burst, a rate, and a line that says how many were
+ * left out. */
 Test(ration, a_burst_then_a_rate)
 {
     struct ctl_ration r;

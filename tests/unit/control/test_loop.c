@@ -1,5 +1,6 @@
 /*
- * Channels, lines and timers: order and bounds of what waits, hand-over of a socket, closing from inside callbacks.
+ * Channels, lines and timers: order and bounds of what waits, hand-over of a socket, closing from
+ * inside callbacks.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,6 @@
 /*
- * The option table's parser: every way to write an option, every way to write it wrong, and the two texts.
+ * The option table's parser: every way to write an option, every way to write it wrong, and the two
+ * texts.
  */
 #include <criterion/criterion.h>
 
@@ -14,7 +15,12 @@ enum { ALPHA = 1, BETA, GAMMA };
 
 static const struct gm_option table[] = {
     { .id = ALPHA, .letter = 'a', .name = "alpha", .alias = "alfa", .help = "First letter" },
-    { .id = BETA, .letter = 'b', .name = "beta-max", .argument = "N", .help = "Second", .text = "With a number." },
+    { .id = BETA,
+      .letter = 'b',
+      .name = "beta-max",
+      .argument = "N",
+      .help = "Second",
+      .text = "With a number." },
     { .id = GAMMA, .name = "gamma", .help = "Third", .hidden = true },
     { 0 },
 };

@@ -45,11 +45,12 @@ Test(policy, environment)
 
 Test(policy, bad_words_change_nothing)
 {
-    static const char *const shares[] = {
-        "", "0", "-5", "101", "100.1", "abc", "1e1", "nan", "inf", "5x", " 5", "0.0"
-    };
+    static const char *const shares[] = { "",    "0",   "-5",  "101", "100.1", "abc",
+                                          "1e1", "nan", "inf", "5x",  " 5",    "0.0" };
     static const char *const priorities[] = { "", "2", "-1", "x", "01x" };
-    static const char *const sizes[] = { "", "abc", "1", "G", "-1G", "1T", "1GG", "99999999999999999999G", "1 G" };
+    static const char *const sizes[] = { "",    "abc", "1",   "G",
+                                         "-1G", "1T",  "1GG", "99999999999999999999G",
+                                         "1 G" };
     struct ctl_limits l = no_limits();
     l.share_pct = 77;
     for (size_t i = 0; i < GM_ARRAY_LEN(shares); i++)
@@ -139,7 +140,8 @@ Test(policy, a_wish_is_set_by_words_and_taken_back_by_empty_ones)
 
 Test(policy, of_two_wishes_the_lower_holds)
 {
-    struct ctl_wish none = { .priority = -1 }, half = { .share_pct = 50, .priority = 1 }, third = { .share_pct = 33 };
+    struct ctl_wish none = { .priority = -1 }, half = { .share_pct = 50, .priority = 1 },
+                    third = { .share_pct = 33 };
     cr_assert_float_eq(ctl_wish_lower(&none, &half).share_pct, 50, 1e-9);
     cr_assert_float_eq(ctl_wish_lower(&half, &third).share_pct, 33, 1e-9);
     cr_assert_float_eq(ctl_wish_lower(&third, &half).share_pct, 33, 1e-9);

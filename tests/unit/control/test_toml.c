@@ -1,5 +1,6 @@
 /*
- * The reader of configuration files: what TOML 1.0.0 says about keys and values of one line, and what is refused.
+ * The reader of configuration files: what TOML 1.0.0 says about keys and values of one line, and
+ * what is refused.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -106,7 +107,8 @@ Test(toml, mistakes)
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
         struct gm_toml_error error;
-        cr_assert_lt(read_text(cases[i].text, strlen(cases[i].text), &error), 0, "%s", cases[i].text);
+        cr_assert_lt(read_text(cases[i].text, strlen(cases[i].text), &error), 0, "%s",
+                     cases[i].text);
         cr_assert_eq(error.line, cases[i].line, "%s: line %u", cases[i].text, error.line);
         cr_assert_str_eq(error.key, cases[i].key, "%s", cases[i].text);
         cr_assert(*error.why);
@@ -117,8 +119,8 @@ Test(toml, mistakes)
 /* Whatever the bytes are, the reader ends within them. */
 Test(toml, any_bytes)
 {
-    static const char text[] =
-        "[users.'a b']\nshare = \"33\\u0025\" # c\n\n[g.\"x\".y]\nn = -1_0.5e3\nb = true\nh = 0xF_f\n";
+    static const char text[] = "[users.'a b']\nshare = \"33\\u0025\" # c\n\n[g.\"x\".y]\nn = "
+                               "-1_0.5e3\nb = true\nh = 0xF_f\n";
     struct gm_toml_error error;
     for (size_t cut = 0; cut < sizeof(text); cut++)
         (void)!read_text(text, cut, &error);

@@ -1,5 +1,6 @@
 /*
- * Command lines and the table they are looked up in; replies that grow; the cleaning of strangers' texts.
+ * Command lines and the table they are looked up in; replies that grow; the cleaning of strangers'
+ * texts.
  */
 #include <criterion/criterion.h>
 
@@ -61,7 +62,8 @@ Test(words, limits)
 
 Test(words, every_command_is_found_and_complete)
 {
-    static const char *const open[] = { "ps", "device_query", "version", "clients", "pending", "groups" };
+    static const char *const open[] = { "ps",      "device_query", "version",
+                                        "clients", "pending",      "groups" };
     static const char *const own[] = { "terminate_client", "limit_client", "limit_group" };
     for (const struct ctl_command *c = ctl_commands; c->name; c++) {
         cr_assert_eq(ctl_command_find(c->name), c, "%s: twice in the table?", c->name);
@@ -72,10 +74,11 @@ Test(words, every_command_is_found_and_complete)
         bool owners = false;
         for (size_t i = 0; i < GM_ARRAY_LEN(own); i++)
             owners = owners || strcmp(c->name, own[i]) == 0;
-        bool kept = strncmp(c->name, "set_default_", 12) == 0 || strcmp(c->name, "limit_user") == 0 ||
-                    strcmp(c->name, "limit_group") == 0;
+        bool kept = strncmp(c->name, "set_default_", 12) == 0 ||
+                    strcmp(c->name, "limit_user") == 0 || strcmp(c->name, "limit_group") == 0;
         unsigned flags = asks ? 0 : owners ? CTL_OWN : CTL_CHANGES;
-        cr_assert_eq(c->flags, flags | (kept ? CTL_KEPT : 0), "%s: open to whom, and kept?", c->name);
+        cr_assert_eq(c->flags, flags | (kept ? CTL_KEPT : 0), "%s: open to whom, and kept?",
+                     c->name);
     }
     cr_assert_null(ctl_command_find("bogus"));
     cr_assert_null(ctl_command_find(""));

@@ -56,7 +56,8 @@ struct CUevent_st {
     unsigned count;
 };
 
-/* Executable, too: what a stream captured, or kernels, one behind the other; a node is the number of one. */
+/* Executable, too: what a stream captured, or kernels, one behind the other; a node is the number
+ * of one. */
 struct CUgraph_st {
     struct CUstream_st *stream;
     struct green *green;
@@ -93,12 +94,14 @@ static unsigned happened_count;
 static bool happen(CUstream s)
 {
     struct action *a = &s->actions[s->done];
-    if (s->held || s->captures || s->done == s->count || (a->what == WAIT && a->stream->done < a->value))
+    if (s->held || s->captures || s->done == s->count ||
+        (a->what == WAIT && a->stream->done < a->value))
         return false;
     if (a->what == WRITE)
         atomic_store((_Atomic uint64_t *)(uintptr_t)a->address, a->value);
     if (a->what == PRINT)
-        (void)snprintf(printed + strlen(printed), sizeof(printed) - strlen(printed), "%u\n", (unsigned)a->value);
+        (void)snprintf(printed + strlen(printed), sizeof(printed) - strlen(printed), "%u\n",
+                       (unsigned)a->value);
     if (a->what == CALL)
         a->call(a->arg);
     if ((a->what == PRINT || a->what == COPY) && happened_count < GM_ARRAY_LEN(happened))
@@ -135,12 +138,14 @@ static CUresult act(CUstream s, struct action a)
     s->actions[s->count++] = a;
     s->calls += !a.same_call;
     run();
-    cr_assert(!channel_size || in_channel() <= channel_size, "the channel is full: everybody stands still");
+    cr_assert(!channel_size || in_channel() <= channel_size,
+              "the channel is full: everybody stands still");
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
-/* Calls that wait until nothing runs, with a lock that everybody needs: admit.h. So nothing may run there then, unless nobody waits in this test. */
+/* Calls that wait until nothing runs, with a lock that everybody needs: admit.h. So nothing may run
+ * there then, unless nobody waits in this test. */
 static void wait_for_all(void)
 {
     if (!entered || entered->dev->rest_ns == CUDA_NEVER)
@@ -224,7 +229,8 @@ static CUresult stream_create(CUstream *out, unsigned flags, int priority)
 static CUresult green_stream(CUstream *out, CUgreenCtx green, unsigned flags, int priority)
 {
     cr_assert_eq(flags, CU_STREAM_NON_BLOCKING);
-    cr_assert_not(((struct green *)(void *)green)->gone, "a stream in a green context that has been destroyed");
+    cr_assert_not(((struct green *)(void *)green)->gone,
+                  "a stream in a green context that has been destroyed");
     return make(out, (struct green *)(void *)green, priority);
 }
 
@@ -414,7 +420,8 @@ static CUfunction function_of(const struct cuda_library *l, const struct cuda_gp
 
 static const struct cuda_library *library_of(CUfunction f)
 {
-    cr_assert(!entered || entered->is_fallback == ((uintptr_t)f & 1), "a function of another context");
+    cr_assert(!entered || entered->is_fallback == ((uintptr_t)f & 1),
+              "a function of another context");
     return (const struct cuda_library *)((uintptr_t)f & ~(uintptr_t)1);
 }
 
@@ -473,7 +480,8 @@ static CUresult copy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s)
     return copied(dst, src, size, s, false);
 }
 
-static CUresult copy_peers(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream s)
+static CUresult copy_peers(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+                           size_t size, CUstream s)
 {
     cr_assert_neq(to, from);
     return copied(dst, src, size, s, true);
@@ -498,8 +506,9 @@ static CUresult set(CUdeviceptr dst, unsigned value, size_t count, CUstream s)
 }
 
 /* Parameters come packed. */
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                       unsigned shared, CUstream s, void **params, void **extra)
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                       unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
+                       void **extra)
 {
     uint32_t number;
     if (!extra) /* a time stamp: nobody looks at it */
@@ -618,8 +627,10 @@ static CUresult device_resource(CUdevice device, CUdevResource *r, CUdevResource
     return give(r, &all, 0);
 }
 
-/* The next `size` between `first` and `end` that are in `from`, into `to`; false if there are not as many. */
-static bool cut(struct fake_sms *from, struct fake_sms *to, unsigned first, unsigned end, unsigned size)
+/* The next `size` between `first` and `end` that are in `from`, into `to`; false if there are not
+ * as many. */
+static bool cut(struct fake_sms *from, struct fake_sms *to, unsigned first, unsigned end,
+                unsigned size)
 {
     unsigned there = 0;
     memset(to, 0, sizeof(*to));
@@ -645,8 +656,8 @@ static unsigned split_sms(struct fake_sms *from, unsigned size, unsigned most, s
 }
 
 /* As an H200 has it: groups of 8 are neighbours, larger ones are of what there is. */
-static CUresult split(CUdevResource *out, unsigned *count, const CUdevResource *all, CUdevResource *rest,
-                      unsigned flags, unsigned size)
+static CUresult split(CUdevResource *out, unsigned *count, const CUdevResource *all,
+                      CUdevResource *rest, unsigned flags, unsigned size)
 {
     static _Atomic uint64_t splits;
     struct fake_sms groups[FAKE_GROUPS + 1];
@@ -695,10 +706,12 @@ static CUresult green_context(CUcontext *out, CUgreenCtx g)
 static CUresult green_destroy(CUgreenCtx g)
 {
     for (unsigned i = 0; i < streams_count; i++)
-        cr_assert(streams[i]->green != (struct green *)(void *)g || is_idle(streams[i]), "work still runs there");
+        cr_assert(streams[i]->green != (struct green *)(void *)g || is_idle(streams[i]),
+                  "work still runs there");
     free_graphs();
     for (unsigned i = 0; i < graphs; i++)
-        cr_assert_neq(graph_green(executable[i]), (void *)g, "a graph's context goes before the graph");
+        cr_assert_neq(graph_green(executable[i]), (void *)g,
+                      "a graph's context goes before the graph");
     ((struct green *)(void *)g)->gone = true;
     greens--;
     return CUDA_SUCCESS;
@@ -773,13 +786,15 @@ struct dev *fake_devices(uint32_t count)
     d.unknown_ns = d.held_ns = d.calm_ns = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_gpu *g = &d.gpus[i];
-        *g = (struct cuda_gpu) { .dev = &d,
-                                 .index = i,
-                                 .context = (CUcontext)(void *)g,
-                                 .info = { .multiprocessors = FAKE_SMS,
-                                           .memory_total = 80ull << 30,
-                                           .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] =
-                                                               2048 } } };
+        *g = (struct cuda_gpu) {
+            .dev = &d,
+            .index = i,
+            .context = (CUcontext)(void *)g,
+            .info = { .multiprocessors = FAKE_SMS,
+                      .memory_total = 80ull << 30,
+                      .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] =
+                                          2048 } }
+        };
         d.fallbacks[i] = (struct cuda_gpu) {
             .dev = &d,
             .index = i,
@@ -787,7 +802,8 @@ struct dev *fake_devices(uint32_t count)
             .context = (CUcontext)(void *)&d.fallbacks[i],
             .info = { .multiprocessors = FAKE_SMS,
                       .memory_total = 80ull << 30,
-                      .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048 } }
+                      .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] =
+                                          2048 } }
         };
         g->capacity.made = d.fallbacks[i].capacity.made = room;
         cuda_places_open(g);
@@ -807,7 +823,9 @@ struct dev *fake_device(void)
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
-    struct dev_client_config config = { .window_base = FAKE_WINDOW, .window_size = 2ull << 30, .priority = priority };
+    struct dev_client_config config = { .window_base = FAKE_WINDOW,
+                                        .window_size = 2ull << 30,
+                                        .priority = priority };
     int fd = tp_session_create();
     config.session = calloc(1, sizeof(*config.session));
     cr_assert_eq(tp_session_attach(config.session, fd, TP_SESSION_SIZE), 0);
@@ -914,7 +932,8 @@ void fake_refuse_graphs(bool refuse)
 
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k)
 {
-    static struct cuda_library libraries[2] = { { .users = 1 }, { .users = 1, .traits.prints = true } };
+    static struct cuda_library libraries[2] = { { .users = 1 },
+                                                { .users = 1, .traits.prints = true } };
     struct cuda_library *library = k->library ? k->library : &libraries[k->prints];
     struct {
         CUlaunchAttribute attribute;
@@ -1017,7 +1036,8 @@ void fake_forget(void)
     pthread_mutex_lock(&lock);
     cr_assert_eq(graphs, 0);
     for (unsigned i = 0; i < streams_count; i++) {
-        cr_assert(streams[i]->captures || streams[i]->done == streams[i]->count, "something has not happened");
+        cr_assert(streams[i]->captures || streams[i]->done == streams[i]->count,
+                  "something has not happened");
         if (streams[i]->gone)
             free(streams[i]);
         else
@@ -1176,19 +1196,20 @@ static CUfunction find_loaded(const struct cuda_gpu *g, CUkernel k)
     return NULL;
 }
 
-CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k)
+CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
+                              CUkernel k)
 {
     return find_loaded(g, k);
 }
 
-CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
-                             CUfunction *out)
+CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                             CUkernel k, CUfunction *out)
 {
     return cuda_library_function(c, device, l, k, out);
 }
 
-CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
-                               CUfunction *out)
+CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
+                               CUkernel k, CUfunction *out)
 {
     *out = find_loaded(cuda_home(c, device), k);
     if (*out)
@@ -1208,7 +1229,8 @@ void fake_capacity(struct dev *d, unsigned size)
 {
     room = size + 1; /* the one that prints */
     for (uint32_t i = 0; i < d->count; i++)
-        d->gpus[i].capacity = d->fallbacks[i].capacity = (struct cuda_capacity) { .made = size, .nodes = UINT16_MAX };
+        d->gpus[i].capacity = d->fallbacks[i].capacity =
+            (struct cuda_capacity) { .made = size, .nodes = UINT16_MAX };
 }
 
 void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held)

@@ -1,7 +1,8 @@
 /*
- * A driver for the cuda device's own logic: streams are lists of things to do, which happen at once, or, while
- * fake_hold() is in force for a stream's client, when that ends. Kernels print their first parameter's number; the text
- * goes to standard output when somebody synchronises, as the genuine driver has it.
+ * A driver for the cuda device's own logic: streams are lists of things to do, which happen at
+ * once, or, while fake_hold() is in force for a stream's client, when that ends. Kernels print
+ * their first parameter's number; the text goes to standard output when somebody synchronises, as
+ * the genuine driver has it.
  */
 #ifndef GMUX_TESTS_UNIT_CUDA_FAKE_H
 #define GMUX_TESTS_UNIT_CUDA_FAKE_H
@@ -17,8 +18,9 @@ struct fake_sms {
 };
 
 #define FAKE_WINDOW 0x400000000000ull
-#define FAKE_GPU_BYTES                                                                                               \
-    (64u << 20) /* a copy's number, in what has happened, is where in such a piece of the window it goes */
+#define FAKE_GPU_BYTES                                                                             \
+    (64u << 20) /* a copy's number, in what has happened, is where in such a piece of the window   \
+                   it goes */
 
 /* A copy or a fill (`src` 0), in the order they were asked for. */
 struct fake_copy {
@@ -29,11 +31,14 @@ struct fake_copy {
     bool peers;
 };
 
-/* Unless nobody waits (dev->rest_ns is CUDA_NEVER) calls that wait may not be made while something stands still. */
+/* Unless nobody waits (dev->rest_ns is CUDA_NEVER) calls that wait may not be made while something
+ * stands still. */
 
-/* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything started. */
+/* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything
+ * started. */
 struct dev *fake_device(void);
-/* Several GPUs, all open. Streams and events belong to that which was entered when they were made. */
+/* Several GPUs, all open. Streams and events belong to that which was entered when they were made.
+ */
 struct dev *fake_devices(uint32_t count);
 /* Whose context is current in the calling thread. */
 const struct cuda_gpu *fake_entered(void);
@@ -61,18 +66,21 @@ void fake_map_host(struct dev_client *c, uint64_t address, uint64_t size);
 void *fake_limit(void *client);
 /* Work of these streams stands still, or goes on. */
 void fake_hold(CUstream s, bool hold);
-uint64_t fake_stream_groups(CUstream s);     /* bit for each group of 8 that is in it as a whole; 0: all */
+uint64_t
+fake_stream_groups(CUstream s); /* bit for each group of 8 that is in it as a whole; 0: all */
 struct fake_sms fake_stream_sms(CUstream s); /* the same by multiprocessor; none: all */
 int fake_stream_priority(CUstream s);
 unsigned fake_greens(void); /* green contexts that there are */
-unsigned fake_graphs(void); /* executable ones that there are; what is destroyed while it runs is there until then */
+unsigned fake_graphs(
+    void); /* executable ones that there are; what is destroyed while it runs is there until then */
 unsigned fake_graph_launches(void);
 /* Graphs do not take other kernels than those that they were made with. */
 void fake_refuse_graphs(bool refuse);
 /* Contexts have room for so many streams, at least 32, and for no graph. */
 void fake_capacity(struct dev *d, unsigned size);
-/* What is in flight may take so long for a safe point to be tried (CUDA_NEVER: nobody waits for one), and what is not known so long to end; nobody stays where
- * that is not so for longer than `held`. */
+/* What is in flight may take so long for a safe point to be tried (CUDA_NEVER: nobody waits for
+ * one), and what is not known so long to end; nobody stays where that is not so for longer than
+ * `held`. */
 void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held);
 /* The limit of the stack, as it was set last in the context that is entered. */
 size_t fake_stack(void);

@@ -1,4 +1,5 @@
-/* Who waits for a kernel that runs on: whoever wants what the driver waits with, and nobody else. */
+/* Who waits for a kernel that runs on: whoever wants what the driver waits with, and nobody else.
+ */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -156,7 +157,8 @@ Test(admit, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini =
 {
     tester = pthread_self();
     cuda_call_begin(d, 1, CUDA_GROWS);
-    fake_when_asked(count); /* a question that was asked before is answered: the watch had the lock */
+    fake_when_asked(
+        count); /* a question that was asked before is answered: the watch had the lock */
     launches_go_on();
     cr_assert_eq(by_the_watch, 0);
     (void)cuda_call_end(d, 1, CUDA_SUCCESS);
@@ -296,12 +298,14 @@ Test(admit, what_is_denied_is_seen_beside_a_kernel_that_runs_on, .init = begin, 
     fake_launch(short_ones, 1, 2);
     cuda_flush(three);
     deny_that_it_is_done(short_ones);
-    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; cuda_unfinished(three); sched_yield())
+    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; cuda_unfinished(three);
+         sched_yield())
         cr_assert_lt(gm_now_ns(), until);
     fake_hold(runs_on->stream, false);
 }
 
-/* A context has ended while programs begin: nobody stands in the way of whoever ends the process. */
+/* A context has ended while programs begin: nobody stands in the way of whoever ends the process.
+ */
 static void *settle(void *arg)
 {
     struct dev_client *c = arg;
@@ -344,7 +348,8 @@ static void is_gone(void *arg, struct tp_session *session)
     gone++;
 }
 
-/* Its memory is unpinned at a safe point, and whoever asked for its end does something else meanwhile. */
+/* Its memory is unpinned at a safe point, and whoever asked for its end does something else
+ * meanwhile. */
 Test(admit, nobody_waits_with_whoever_leaves, .init = begin, .fini = end)
 {
     d->events.client_gone = is_gone;
@@ -362,7 +367,8 @@ Test(admit, nobody_waits_with_whoever_leaves, .init = begin, .fini = end)
         sched_yield();
 }
 
-/* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */
+/* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel
+ * it is. */
 Test(admit, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = end)
 {
     cr_assert_not(cuda_freeze(d));

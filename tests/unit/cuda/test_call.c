@@ -1,4 +1,5 @@
-/* Questions whose answer is the driver's word: when it says that all is lost, and when that is only about what it was given. */
+/* Questions whose answer is the driver's word: when it says that all is lost, and when that is only
+ * about what it was given. */
 #include <criterion/criterion.h>
 
 #include "fake.h"
@@ -9,15 +10,15 @@ static int answer;
 
 /* --- what can be asked ------------------------------------------------------------------------ */
 
-#define OF_A_MODULE(name)                                                                                            \
-    int name(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)                                    \
-    {                                                                                                                \
-        return answer;                                                                                               \
+#define OF_A_MODULE(name)                                                                          \
+    int name(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)                  \
+    {                                                                                              \
+        return answer;                                                                             \
     }
-#define OF_A_CLIENT(name)                                                                                            \
-    int name(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)                                    \
-    {                                                                                                                \
-        return answer;                                                                                               \
+#define OF_A_CLIENT(name)                                                                          \
+    int name(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)                  \
+    {                                                                                              \
+        return answer;                                                                             \
     }
 
 OF_A_MODULE(cuda_function_find)
@@ -84,8 +85,10 @@ static int ask_left(uint32_t device, size_t junk, uint64_t *left)
     c = c ? c : fake_client(two, 132, 0);
     wire_dec_init(&args, sent, junk);
     wire_enc_init(&reply, received, sizeof(received));
-    int r = cuda_call(c, &(struct dev_call) {
-                             .function = WIRE_CALL_MEMORY_LEFT, .device = device, .args = &args, .reply = &reply });
+    int r = cuda_call(c, &(struct dev_call) { .function = WIRE_CALL_MEMORY_LEFT,
+                                              .device = device,
+                                              .args = &args,
+                                              .reply = &reply });
     wire_dec_init(&args, received, reply.size);
     if (r == CUDA_SUCCESS)
         wire_get_call_memory_left_is(&args, &is);

@@ -1,5 +1,5 @@
-/* What a context has no room for waits, in the driver, for all that runs there: so whoever needs more waits before. And what runs, though its
- * client denies it. */
+/* What a context has no room for waits, in the driver, for all that runs there: so whoever needs
+ * more waits before. And what runs, though its client denies it. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -275,7 +275,8 @@ static CUresult ask_beside(CUevent e)
     pthread_t thread;
     atomic_store(&over, false);
     cr_assert_eq(pthread_create(&thread, NULL, take_lock, NULL), 0);
-    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
+    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S;
+         !atomic_load(&over) && gm_now_ns() < until;)
         sched_yield();
     cr_assert(atomic_load(&over), "completions are seen while the driver is asked");
     pthread_join(thread, NULL);
@@ -339,7 +340,8 @@ Test(capacity, nobody_waits_to_learn, .init = begin_with_a_share, .fini = end)
     d->gpus[0].capacity.made = 2 * ROOM;
     d->gpus[0].capacity.nodes = 0;
     cr_assert_eq(pthread_create(&thread, NULL, begin_run, NULL), 0);
-    for (const uint64_t until = gm_now_ns() + GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
+    for (const uint64_t until = gm_now_ns() + GM_NS_PER_S;
+         !atomic_load(&over) && gm_now_ns() < until;)
         sched_yield();
     cr_assert(atomic_load(&over));
     pthread_join(thread, NULL);
@@ -382,7 +384,8 @@ static int ask_for_stack(struct dev_client *c, uint64_t value)
     struct wire_enc enc;
     struct wire_dec dec;
     wire_enc_init(&enc, bytes, sizeof(bytes));
-    wire_put_call_limit(&enc, &(struct wire_call_limit) { .limit = CU_LIMIT_STACK_SIZE, .value = value });
+    wire_put_call_limit(&enc,
+                        &(struct wire_call_limit) { .limit = CU_LIMIT_STACK_SIZE, .value = value });
     wire_dec_init(&dec, bytes, enc.size);
     c->asked = &c->dev->gpus[0];
     cuda_enter(c->asked);
@@ -410,7 +413,8 @@ Test(capacity, a_stack_stays_when_local_memory_goes)
 {
     struct dev *device = fake_device();
     struct cuda_gpu *g = &device->gpus[0];
-    struct dev_client *large = fake_client(device, FAKE_SMS, 0), *c = fake_client(device, FAKE_SMS, 0);
+    struct dev_client *large = fake_client(device, FAKE_SMS, 0),
+                      *c = fake_client(device, FAKE_SMS, 0);
     const uint32_t local = 100u << 10;
     g->local = g->stack = 1u << 10;
     g->local = large->local[0] = local;

@@ -1,4 +1,5 @@
-/* Rows of launches: handed over together, in order, each once; one by one where the driver will not have them so. */
+/* Rows of launches: handed over together, in order, each once; one by one where the driver will not
+ * have them so. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdio.h>
@@ -105,10 +106,13 @@ Test(chain, kernels_in_clusters_go_by_themselves, .init = begin, .fini = end)
     get_used_to_it();
     unsigned before = fake_graph_launches();
     for (unsigned i = 0; i < 20; i++)
-        fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = next++, .more = true, .in_clusters = true });
+        fake_launch_as(
+            q, ++seq,
+            &(struct fake_kernel) { .number = next++, .more = true, .in_clusters = true });
     happened(20);
     launches(4);
-    fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = next++, .more = true, .in_clusters = true });
+    fake_launch_as(q, ++seq,
+                   &(struct fake_kernel) { .number = next++, .more = true, .in_clusters = true });
     happened(5);
     cr_assert_eq(fake_graph_launches() - before, 1);
     all_of_it(0);
@@ -232,7 +236,8 @@ Test(chain, what_has_lost_its_module_is_not_for_a_graph, .init = begin, .fini = 
     }
     struct cuda_library l = { .users = 1 };
     for (unsigned i = 0; i < 15; i++)
-        fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = next++, .library = &l, .more = true });
+        fake_launch_as(q, ++seq,
+                       &(struct fake_kernel) { .number = next++, .library = &l, .more = true });
     atomic_fetch_add(&c->runs.modules, 1);
     cuda_library_close(d, &l);
     cr_assert_gt(l.users, 0);

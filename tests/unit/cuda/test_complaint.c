@@ -1,4 +1,5 @@
-/* Whose a failed assertion is, as far as can be told, and that all that is said on standard error still goes where it went. */
+/* Whose a failed assertion is, as far as can be told, and that all that is said on standard error
+ * still goes where it went. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 
 TestSuite(complaint, .timeout = 30);
 
-static const char failed[] = "k.cu:7: void f(int): block: [0,0,0], thread: [3,0,0] Assertion `x > 0` failed.\n";
+static const char failed[] =
+    "k.cu:7: void f(int): block: [0,0,0], thread: [3,0,0] Assertion `x > 0` failed.\n";
 static struct dev *d;
 static int before; /* what came out of the old standard error */
 
@@ -57,7 +59,8 @@ static struct dev_client *client(bool busy, bool asserts, uint32_t uid)
 
 Test(complaint, the_one_that_had_assertions_in_flight, .init = begin)
 {
-    struct dev_client *idle = client(false, true, 5), *other = client(true, false, 5), *c = client(true, true, 5);
+    struct dev_client *idle = client(false, true, 5), *other = client(true, false, 5),
+                      *c = client(true, true, 5);
     say(failed);
     cuda_complaint_deliver(d);
     cr_assert_str_eq(texts(c), failed);

@@ -1,4 +1,5 @@
-/* Beside a kernel that runs on: whoever wants to load one goes to the GPU's fallback context, and comes back. */
+/* Beside a kernel that runs on: whoever wants to load one goes to the GPU's fallback context, and
+ * comes back. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static void wait_until_over(struct dev_client *c, struct dev_queue *q)
         sched_yield();
 }
 
-/* The kernel of one client runs on, for longer than anybody waits for; the other one has launched something before. */
+/* The kernel of one client runs on, for longer than anybody waits for; the other one has launched
+ * something before. */
 static void begin(void)
 {
     d = fake_device();
@@ -238,7 +240,8 @@ Test(fallback, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
     cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
     looks(10);
     pthread_t loading = loads();
-    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
+    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S;
+         !atomic_load(&over) && gm_now_ns() < until;)
         sched_yield();
     cr_assert(atomic_load(&over));
     pthread_join(loading, NULL);
@@ -332,7 +335,8 @@ static void wants_to_come_back(void)
     (void)cuda_backlog(two);
 }
 
-Test(fallback, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init = begin, .fini = end)
+Test(fallback, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init = begin,
+     .fini = end)
 {
     launch_unknown(own);
     wait_until_over(two, own);
@@ -392,7 +396,8 @@ static void start(struct beginner *b)
 static void *launch_another(void *arg)
 {
     static struct cuda_library another = { .users = 1 };
-    fake_launch_as(own, ++seq, &(struct fake_kernel) { .number = 8, .library = &another, .unknown = true });
+    fake_launch_as(own, ++seq,
+                   &(struct fake_kernel) { .number = 8, .library = &another, .unknown = true });
     wait_until_over(two, own);
     return NULL;
 }
@@ -403,8 +408,8 @@ static void *stop(void *client)
     return NULL;
 }
 
-/* A program is killed whose kernels still run, one that does not end goes to the fallback context, and others begin: as soon as there is a way
- * in either context. */
+/* A program is killed whose kernels still run, one that does not end goes to the fallback context,
+ * and others begin: as soon as there is a way in either context. */
 Test(fallback, whoever_begins_goes_where_there_is_a_way_first, .init = begin)
 {
     struct beginner endless, four[4];

@@ -1,5 +1,6 @@
-/* Several GPUs: each operation is in the context, and mostly in the stream, of the GPU whose memory it is about. The fake driver checks that
- * a stream's context is current whenever something is put into it. */
+/* Several GPUs: each operation is in the context, and mostly in the stream, of the GPU whose memory
+ * it is about. The fake driver checks that a stream's context is current whenever something is put
+ * into it. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <sched.h>
@@ -11,7 +12,8 @@
 
 TestSuite(far, .timeout = 20);
 
-static const CUdeviceptr here = FAKE_WINDOW, there = FAKE_WINDOW + 2 * MIB, host = FAKE_WINDOW + (1u << 30);
+static const CUdeviceptr here = FAKE_WINDOW, there = FAKE_WINDOW + 2 * MIB,
+                         host = FAKE_WINDOW + (1u << 30);
 
 static struct dev_client *client(struct dev *d)
 {
@@ -122,7 +124,9 @@ Test(far, whoever_may_touch_it_does_it)
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
     struct dev_queue *q = queue(c, 0, 1);
-    const struct wire_rec_fill r = { .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4 };
+    const struct wire_rec_fill r = {
+        .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4
+    };
     const struct fake_copy *copies;
     cr_assert_eq(cuda_memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE), 0);
     copy(q, 1, host, there);
@@ -145,7 +149,9 @@ Test(far, a_detour_is_in_the_order_of_its_queue)
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
     struct dev_queue *q = queue(c, 0, 1);
-    const struct wire_rec_fill r = { .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4 };
+    const struct wire_rec_fill r = {
+        .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4
+    };
     const struct fake_copy *copies;
     cr_assert_eq(cuda_stamp(q, 1, 0), 0);
     fake_hold(q->stream, true);
@@ -194,7 +200,8 @@ Test(far, the_first_operation_of_a_queue_may_be_a_wait)
     fake_client_end(c);
 }
 
-/* A client that has an error is gone when its queues are done: what a copy has begun elsewhere is part of that. */
+/* A client that has an error is gone when its queues are done: what a copy has begun elsewhere is
+ * part of that. */
 Test(far, a_detour_ends_where_it_fails)
 {
     struct dev *d = fake_devices(2);
@@ -214,8 +221,8 @@ Test(far, a_detour_ends_where_it_fails)
     fake_client_end(c);
 }
 
-static unsigned volume(struct dev_queue *q, uint64_t seq, uint64_t height, uint64_t depth, uint64_t pitch,
-                       uint64_t slice)
+static unsigned volume(struct dev_queue *q, uint64_t seq, uint64_t height, uint64_t depth,
+                       uint64_t pitch, uint64_t slice)
 {
     const struct fake_copy *copies;
     unsigned before = fake_copies(&copies);
@@ -267,7 +274,8 @@ static void *copy_there(void *arg)
     return NULL;
 }
 
-/* There is no room for another stream on the other GPU, and a kernel runs there: who unmaps memory meanwhile is everybody's thread. */
+/* There is no room for another stream on the other GPU, and a kernel runs there: who unmaps memory
+ * meanwhile is everybody's thread. */
 Test(far, the_way_is_waited_for_without_the_memory)
 {
     struct dev *d = fake_devices(2);
@@ -326,7 +334,8 @@ Test(far, each_context_has_its_own_way)
 
 static bool access_refused;
 
-static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
+static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc,
+                           size_t count)
 {
     (void)address;
     (void)size;
@@ -335,7 +344,8 @@ static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDe
     return access_refused ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-/* What the driver refuses leaves the range as it was, also for whoever sets its access for another reason later. */
+/* What the driver refuses leaves the range as it was, also for whoever sets its access for another
+ * reason later. */
 Test(far, access_that_is_refused_is_not_remembered)
 {
     struct dev *d = fake_devices(1);
@@ -343,7 +353,8 @@ Test(far, access_that_is_refused_is_not_remembered)
     d->api.cuMemSetAccess = set_access;
     cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_WRITE), 0);
     access_refused = true;
-    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ),
+                 CUDA_ERROR_NOT_SUPPORTED);
     cr_assert(cuda_memory_at(c, here, 1).reach & 1);
     access_refused = false;
     cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), 0);

@@ -1,5 +1,6 @@
-/* How much a client has with the driver. Behind a kernel that does not end, whoever fills the driver's queues stops everybody:
- * no client may, whatever it writes into its session and however many streams it has. */
+/* How much a client has with the driver. Behind a kernel that does not end, whoever fills the
+ * driver's queues stops everybody: no client may, whatever it writes into its session and however
+ * many streams it has. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <string.h>
@@ -233,7 +234,8 @@ Test(inflight, rows_count, .init = begin)
     fake_client_end(c);
 }
 
-/* A run that is not known comes operation by operation, with nobody looking at the backlog between them. */
+/* A run that is not known comes operation by operation, with nobody looking at the backlog between
+ * them. */
 Test(inflight, runs_count, .init = begin)
 {
     make(1);

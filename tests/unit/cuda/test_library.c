@@ -1,4 +1,5 @@
-/* Libraries that clients share: those who load the same at the same time load it once. And who waits for a kernel that runs. */
+/* Libraries that clients share: those who load the same at the same time load it once. And who
+ * waits for a kernel that runs. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -43,8 +44,9 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
 
 int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {
-    *c =
-        (struct cuda_code) { .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size };
+    *c = (struct cuda_code) {
+        .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size
+    };
     return 1;
 }
 
@@ -73,8 +75,8 @@ int cuda_link_text(struct dev *dev, const void *text, size_t size, void **cubin,
     return links ? 0 : GM_CUDA_INVALID_PTX;
 }
 
-void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
-                     struct cuda_movable *m)
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
+                     struct cuda_image_traits *t, struct cuda_movable *m)
 {
     *t = (struct cuda_image_traits) { .keeps_values = has_variables, .allocates = allocates };
 }
@@ -82,9 +84,11 @@ void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned loads, loading, may_end, unloads, modules, functions;
-static bool disturbed; /* the driver was asked for something that waits while somebody's kernel ran on */
+static bool
+    disturbed; /* the driver was asked for something that waits while somebody's kernel ran on */
 static _Atomic unsigned naps;
-static struct dev_queue busy; /* somebody's kernel, which has been running for long: `seen` is not `marked` */
+static struct dev_queue
+    busy; /* somebody's kernel, which has been running for long: `seen` is not `marked` */
 
 /* Everybody would stand still with it. */
 static void takes_a_lock(unsigned *count)
@@ -241,7 +245,8 @@ static void *open_it(void *arg)
 {
     struct opener *o = arg;
     char *log;
-    o->result = cuda_library_open(gpu, o->client, image, 4096, WIRE_IMAGE_KIND_CUBIN, &o->got, &log);
+    o->result =
+        cuda_library_open(gpu, o->client, image, 4096, WIRE_IMAGE_KIND_CUBIN, &o->got, &log);
     free(log);
     return NULL;
 }
@@ -365,14 +370,16 @@ Test(library, without_users_it_stays, .init = begin)
     let_go();
     start(&a, 1000);
     pthread_join(a.thread, NULL);
-    cr_assert_eq(cuda_library_function(&clients[0], 0, a.got, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_function(&clients[0], 0, a.got, (CUkernel)(void *)&busy, &f),
+                 CUDA_SUCCESS);
     cuda_library_close(&d, a.got);
     start(&b, 1000);
     pthread_join(b.thread, NULL);
     cr_assert_eq(b.got, a.got);
     cr_assert_eq(loads, 1);
     cr_assert_eq(d.kept_bytes, 0, "it has a user");
-    cr_assert_eq(cuda_library_function(&clients[0], 0, b.got, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_function(&clients[0], 0, b.got, (CUkernel)(void *)&busy, &f),
+                 CUDA_SUCCESS);
     cr_assert_eq(functions, 1);
     cuda_library_close(&d, b.got);
     start(&b, 1001); /* another user's is another one */
@@ -388,7 +395,9 @@ static void keep_one(uint32_t uid, uint32_t device)
 {
     CUfunction f;
     struct cuda_library *l = opened_as(uid);
-    cr_assert_eq(cuda_library_function(&clients[uid - 1000], device, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cr_assert_eq(
+        cuda_library_function(&clients[uid - 1000], device, l, (CUkernel)(void *)&busy, &f),
+        CUDA_SUCCESS);
     cuda_library_close(&d, l);
 }
 
@@ -471,7 +480,8 @@ Test(library, what_is_not_used_goes_when_the_gpu_is_quiet, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
     CUfunction f;
-    cr_assert_eq(cuda_library_function(&clients[0], 0, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_function(&clients[0], 0, l, (CUkernel)(void *)&busy, &f),
+                 CUDA_SUCCESS);
     run_a_kernel(true);
     cuda_library_close(&d, l); /* nobody waits for that */
     struct cuda_library *again = opened(WIRE_IMAGE_KIND_CUBIN, 0);

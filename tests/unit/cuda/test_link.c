@@ -27,8 +27,8 @@ static CUresult create(unsigned count, CUjit_option *options, void **values, CUl
     return CUDA_SUCCESS;
 }
 
-static CUresult add(CUlinkState s, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
-                    CUjit_option *options, void **values)
+static CUresult add(CUlinkState s, CUjitInputType type, void *data, size_t size, const char *name,
+                    unsigned count, CUjit_option *options, void **values)
 {
     cr_assert_eq(type, CU_JIT_INPUT_PTX);
     cr_assert_eq(((char *)data)[size - 1], '\0');
@@ -88,7 +88,8 @@ static int begin(const uint32_t *options, uint32_t bytes)
 static int input(uint32_t kind, uint64_t size)
 {
     say();
-    wire_put_call_link_input(&e, &(struct wire_call_link_input) { .kind = kind, .size = size, .name = "n" });
+    wire_put_call_link_input(
+        &e, &(struct wire_call_link_input) { .kind = kind, .size = size, .name = "n" });
     return call(cuda_link_input);
 }
 
@@ -189,7 +190,8 @@ Test(link, bounds)
     const uint32_t logs[] = { CU_JIT_ERROR_LOG_BUFFER, 4096 };
     const uint32_t odd[] = { CU_JIT_MAX_REGISTERS, 1, 2 };
     struct wire_call_linked w;
-    cr_assert_eq(begin(logs, sizeof(logs)), GM_CUDA_INVALID_VALUE); /* an address of this process's? */
+    cr_assert_eq(begin(logs, sizeof(logs)),
+                 GM_CUDA_INVALID_VALUE); /* an address of this process's? */
     cr_assert_eq(begin(odd, sizeof(odd)), GM_CUDA_INVALID_VALUE);
     cr_assert_eq(begin(NULL, 0), 0);
     cr_assert_eq(input(WIRE_IMAGE_KIND_FATBIN_LIST, 10), GM_CUDA_INVALID_VALUE);

@@ -1,4 +1,5 @@
-/* How much of a queue the driver has: by the time that it takes, and never so that something waits for ever. */
+/* How much of a queue the driver has: by the time that it takes, and never so that something waits
+ * for ever. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -48,7 +49,8 @@ static void go_on_until(uint64_t last)
     while (atomic_load(&q->slot->completed.value) < last) {
         uint32_t bell = atomic_load(&c->session->control->ring.bell);
         cuda_flush(c);
-        while (atomic_load(&c->session->control->ring.bell) == bell && atomic_load(&q->slot->completed.value) < last)
+        while (atomic_load(&c->session->control->ring.bell) == bell &&
+               atomic_load(&q->slot->completed.value) < last)
             sched_yield();
     }
 }

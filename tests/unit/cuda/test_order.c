@@ -1,8 +1,9 @@
 /*
- * What programs do with their streams, at random, against a model: whatever is held back, collected, learnt, moved elsewhere
- * or sent on a detour on its way, each kernel and each copy happens once, in the order of its stream, behind what its
- * stream has waited for, not before its gates are open; no completion is seen too early; a program has no more with the driver
- * than that holds; and when all gates are open and nothing stands still, everything completes.
+ * What programs do with their streams, at random, against a model: whatever is held back,
+ * collected, learnt, moved elsewhere or sent on a detour on its way, each kernel and each copy
+ * happens once, in the order of its stream, behind what its stream has waited for, not before its
+ * gates are open; no completion is seen too early; a program has no more with the driver than that
+ * holds; and when all gates are open and nothing stands still, everything completes.
  *
  * ORDER_SEEDS in the environment says how many cases; ORDER_FIRST the first one.
  */
@@ -29,7 +30,8 @@ TestSuite(order, .timeout = 0);
 #define RUN_BIT  0x8000u
 #define GPU_SIDE (FAKE_GPU_BYTES / 2) /* copies' sources */
 
-/* What has to come first: so many of each queue's kernels and copies, and of each queue the gates up to this one. */
+/* What has to come first: so many of each queue's kernels and copies, and of each queue the gates
+ * up to this one. */
 struct clock {
     uint32_t happened[QUEUES];
     uint64_t gate[QUEUES];
@@ -133,9 +135,11 @@ static void look(void)
     for (unsigned i = 0; i < count; i++) {
         cr_assert_lt(numbers[i] >> 16, clients_count * EACH, "seed %lu: %x", seed, numbers[i]);
         struct model_queue *m = queue_of(numbers[i] >> 16);
-        cr_assert_lt(m->happened, m->count, "seed %lu: %x happened, and nothing was to", seed, numbers[i]);
+        cr_assert_lt(m->happened, m->count, "seed %lu: %x happened, and nothing was to", seed,
+                     numbers[i]);
         const struct expected *e = &m->expected[m->happened];
-        cr_assert_eq(e->number, numbers[i], "seed %lu: %x happened, %x was to", seed, numbers[i], e->number);
+        cr_assert_eq(e->number, numbers[i], "seed %lu: %x happened, %x was to", seed, numbers[i],
+                     e->number);
         cr_assert(is_behind(&e->before), "seed %lu: %x happened too early", seed, numbers[i]);
         m->happened++;
     }
@@ -143,12 +147,14 @@ static void look(void)
         struct model_queue *m = queue_of(i);
         cr_assert_leq(completed[i], m->seq, "seed %lu: stream %u", seed, i);
         cr_assert_geq(completed[i], m->completed, "seed %lu: stream %u goes back", seed, i);
-        cr_assert(is_behind(&m->at[completed[i]]), "seed %lu: stream %u completes too early", seed, i);
+        cr_assert(is_behind(&m->at[completed[i]]), "seed %lu: stream %u completes too early", seed,
+                  i);
         m->completed = completed[i];
     }
 }
 
-/* The ring has run dry: what has nothing to wait for is with the driver, and done where nothing stands still. */
+/* The ring has run dry: what has nothing to wait for is with the driver, and done where nothing
+ * stands still. */
 static void flush(struct model_client *c)
 {
     cuda_flush(c->c);
@@ -199,17 +205,22 @@ static uint32_t any_device(const struct model_queue *m)
     return any(3) ? m->device : any(d->count);
 }
 
-static void copy_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32_t to, uint32_t from)
+static void copy_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32_t to,
+                    uint32_t from)
 {
-    const struct wire_rec_copy r = {
-        .dst = piece(to) + number, .src = piece(from) + GPU_SIDE, .width = 4, .height = 1, .depth = 1
-    };
+    const struct wire_rec_copy r = { .dst = piece(to) + number,
+                                     .src = piece(from) + GPU_SIDE,
+                                     .width = 4,
+                                     .height = 1,
+                                     .depth = 1 };
     cr_assert_eq(cuda_copy(m->q, seq, &r), 0);
 }
 
 static void fill_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32_t to)
 {
-    const struct wire_rec_fill r = { .dst = piece(to) + number, .width = 1, .height = 1, .element_size = 4 };
+    const struct wire_rec_fill r = {
+        .dst = piece(to) + number, .width = 1, .height = 1, .element_size = 4
+    };
     cr_assert_eq(cuda_fill(m->q, seq, &r), 0);
 }
 
@@ -258,7 +269,8 @@ static void gate(struct model_queue *m)
 /* As a program's host function has it: not before the stream has come there. */
 static void open_gate(struct model_queue *m)
 {
-    if (m->gates_open == m->gates_count || atomic_load(&slot_of(m)->arrived) < m->gates[m->gates_open])
+    if (m->gates_open == m->gates_count ||
+        atomic_load(&slot_of(m)->arrived) < m->gates[m->gates_open])
         return;
     atomic_store(&slot_of(m)->gate, m->gates[m->gates_open++]);
     cuda_gate_moved(m->q);
@@ -273,7 +285,8 @@ static void run_operation(struct model_queue *m, uint32_t which, uint32_t at, ui
     else if (which == 3 && at == 1)
         copy_as(m, seq, number, m->device, m->device);
     else if (which == 4 && at == 1)
-        copy_as(m, seq, number, m->device, any_device(m) == m->device ? m->device : (m->device + 1) % d->count);
+        copy_as(m, seq, number, m->device,
+                any_device(m) == m->device ? m->device : (m->device + 1) % d->count);
     else
         fake_launch_as(m->q, seq,
                        &(struct fake_kernel) { .number = number,
@@ -286,7 +299,9 @@ static void run(struct model_queue *m)
 {
     const uint32_t which = any(5), count = 1 + which % RUN_OPS;
     const uint32_t records[] = { m->who, which, m->client->generation };
-    const struct dev_run r = { .seq = m->seq + 1, .count = count, .size = sizeof(records), .records = records };
+    const struct dev_run r = {
+        .seq = m->seq + 1, .count = count, .size = sizeof(records), .records = records
+    };
     enum dev_run_verdict verdict = cuda_run_begin(m->q, &r);
     for (uint32_t i = 0; i < count; i++) {
         expect(m, m->who << 16 | RUN_BIT | which * RUN_OPS | i);
@@ -307,15 +322,19 @@ static void change_place(struct model_client *c)
     if (atomic_load(&at_work))
         return; /* somebody else does */
     static const uint32_t shares[] = { 132, 80, 40, 16 };
-    cr_assert_eq(cuda_place_set(c->c, &d->gpus[any(d->count)], shares[any(4)], (int)any(2)), CUDA_SUCCESS);
+    cr_assert_eq(cuda_place_set(c->c, &d->gpus[any(d->count)], shares[any(4)], (int)any(2)),
+                 CUDA_SUCCESS);
 }
 
 static void create(struct model_queue *m)
 {
-    cr_assert_eq(cuda_queue_create(m->client->c, m->device, 1 + m->who % EACH, m->seq, -(int)any(3), &m->q), 0);
+    cr_assert_eq(
+        cuda_queue_create(m->client->c, m->device, 1 + m->who % EACH, m->seq, -(int)any(3), &m->q),
+        0);
 }
 
-/* The executor gives up a stream that the program has done with, or takes its number for another one. */
+/* The executor gives up a stream that the program has done with, or takes its number for another
+ * one. */
 static void retire(struct model_queue *m)
 {
     atomic_store(&slot_of(m)->part, any(4));
@@ -448,7 +467,8 @@ static void complete(void)
     }
     look();
     for (uint32_t i = 0; i < clients_count * EACH; i++)
-        cr_assert_eq(queue_of(i)->happened, queue_of(i)->count, "seed %lu: something was never done", seed);
+        cr_assert_eq(queue_of(i)->happened, queue_of(i)->count,
+                     "seed %lu: something was never done", seed);
 }
 
 /* .. or the programs are gone in the middle of it. */
@@ -463,8 +483,8 @@ static void finish(void)
     look();
     for (uint32_t i = 0; i < clients_count; i++) {
         fake_client_end(clients[i].c);
-        cr_assert_eq(fake_happened(&numbers), 0, "seed %lu: something happens when its program has been stopped",
-                     seed);
+        cr_assert_eq(fake_happened(&numbers), 0,
+                     "seed %lu: something happens when its program has been stopped", seed);
         for (uint32_t k = 0; k < MODULES; k++)
             cuda_library_close(d, clients[i].modules[k]);
     }
@@ -480,7 +500,8 @@ static void *main_thread(void *arg)
     static const uint32_t shares[] = { 132, 80, 40, 16 };
     struct dev_client *c = arg;
     for (unsigned i = 0; atomic_load(&at_work); i++) {
-        cr_assert_eq(cuda_place_set(c, &d->gpus[i % d->count], shares[i % 4], i % 3 == 0), CUDA_SUCCESS);
+        cr_assert_eq(cuda_place_set(c, &d->gpus[i % d->count], shares[i % 4], i % 3 == 0),
+                     CUDA_SUCCESS);
         pthread_mutex_lock(&c->modules_lock);
         atomic_fetch_add(&c->runs.modules, i % 16 == 0);
         pthread_mutex_unlock(&c->modules_lock);

@@ -1,4 +1,5 @@
-/* Where clients' streams live: groups of multiprocessors, bands of priorities, and changes on the way. */
+/* Where clients' streams live: groups of multiprocessors, bands of priorities, and changes on the
+ * way. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -40,7 +41,8 @@ Test(places, clients_do_not_overlap_while_there_is_room)
     c[3] = fake_client(d, 64, 0); /* no room: anywhere */
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(queue(c[3], 1, 0)->stream)), 8);
     fake_client_end(c[3]);
-    uint64_t freed = fake_stream_groups(gm_list_entry(c[1]->queues.next, struct dev_queue, link)->stream);
+    uint64_t freed =
+        fake_stream_groups(gm_list_entry(c[1]->queues.next, struct dev_queue, link)->stream);
     fake_client_end(c[1]);
     c[1] = fake_client(d, 40, 0);
     cr_assert_eq(fake_stream_groups(queue(c[1], 1, 0)->stream), freed);
@@ -134,7 +136,8 @@ Test(places, a_stream_moves_behind_what_it_has)
     cr_assert_neq(q->stream, first);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
     cr_assert_eq(atomic_load(&q->slot->completed.value), 0, "the new stream waits for the old one");
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 132, 0), CUDA_SUCCESS); /* again, before the first move has ended */
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 132, 0),
+                 CUDA_SUCCESS); /* again, before the first move has ended */
     cr_assert_eq(cuda_mark(q, 3), 0);
     cuda_flush(c);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
@@ -158,7 +161,8 @@ static void change_share(CUstream s)
         cr_assert_eq(cuda_place_set(shared, &shared->dev->gpus[0], 120, 0), CUDA_SUCCESS);
 }
 
-/* The main thread gives a new share while the client's thread tidies up before it moves a stream. */
+/* The main thread gives a new share while the client's thread tidies up before it moves a stream.
+ */
 Test(places, a_stream_does_not_move_where_its_client_was)
 {
     struct dev *d = fake_device();
@@ -186,8 +190,8 @@ Test(places, a_stream_does_not_move_where_its_client_was)
 
 #define REST (1ull << 63) /* in the second word of groups */
 
-static void part(struct dev_client *c, uint32_t number, uint32_t of, uint32_t minimum, uint32_t wanted, uint64_t low,
-                 uint64_t high)
+static void part(struct dev_client *c, uint32_t number, uint32_t of, uint32_t minimum,
+                 uint32_t wanted, uint64_t low, uint64_t high)
 {
     struct tp_part *p = &c->session->parts[number];
     atomic_store(&p->groups[0], low);
@@ -204,14 +208,16 @@ static struct dev_queue *queue_in(struct dev_client *c, uint32_t number, uint32_
 }
 
 /* What a program asks before it makes parts. */
-static struct wire_call_split_is ask(struct dev_client *c, uint32_t of, uint32_t minimum, uint32_t wanted, int result)
+static struct wire_call_split_is ask(struct dev_client *c, uint32_t of, uint32_t minimum,
+                                     uint32_t wanted, int result)
 {
     uint8_t bytes[64];
     struct wire_enc enc;
     struct wire_dec dec;
     struct wire_call_split_is is = { 0 };
     wire_enc_init(&enc, bytes, sizeof(bytes));
-    wire_put_call_split(&enc, &(struct wire_call_split) { .of = of, .minimum = minimum, .wanted = wanted });
+    wire_put_call_split(
+        &enc, &(struct wire_call_split) { .of = of, .minimum = minimum, .wanted = wanted });
     wire_dec_init(&dec, bytes, enc.size);
     wire_enc_init(&enc, bytes, sizeof(bytes));
     c->asked = &c->dev->gpus[0];
@@ -279,8 +285,9 @@ Test(places, halves)
     part(c, 3, 0, 64, 2, 3, 0);
     part(c, 4, 0, 64, 2, 0, REST);
     part(c, 5, 0, 64, 1, 0, REST);
-    struct dev_queue *half = queue_in(c, 1, 1), *other = queue_in(c, 2, 2), *both = queue_in(c, 3, 3),
-                     *rest = queue_in(c, 4, 4), *more = queue_in(c, 5, 5);
+    struct dev_queue *half = queue_in(c, 1, 1), *other = queue_in(c, 2, 2),
+                     *both = queue_in(c, 3, 3), *rest = queue_in(c, 4, 4),
+                     *more = queue_in(c, 5, 5);
     cr_assert_eq(sms(half), 64);
     cr_assert_eq(sms(other), 64);
     cr_assert_not(overlap(half, other));
@@ -355,7 +362,8 @@ Test(places, parts_move)
     cr_assert_eq(fake_greens(), 0);
 }
 
-static void move_to(struct dev_client *c, struct dev_queue *q, uint32_t multiprocessors, uint64_t seq)
+static void move_to(struct dev_client *c, struct dev_queue *q, uint32_t multiprocessors,
+                    uint64_t seq)
 {
     cr_assert_eq(cuda_place_set(c, &c->dev->gpus[0], multiprocessors, 0), CUDA_SUCCESS);
     cr_assert_eq(cuda_mark(q, seq), 0);

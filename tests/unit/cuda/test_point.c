@@ -1,6 +1,7 @@
 /*
- * Events are on time: where a program records one its completion is seen, whatever stands behind it, and who waits for it waits for
- * nothing more. CUDA's documentation of cuEventRecord, cuEventSynchronize and cuStreamWaitEvent is what these cases expect.
+ * Events are on time: where a program records one its completion is seen, whatever stands behind
+ * it, and who waits for it waits for nothing more. CUDA's documentation of cuEventRecord,
+ * cuEventSynchronize and cuStreamWaitEvent is what these cases expect.
  */
 #include <criterion/criterion.h>
 
@@ -108,7 +109,8 @@ Test(point, of_many_events_an_old_one_is_waited_for_a_little_longer, .init = beg
         fake_launch(a, ++seq, 100 + i);
         cr_assert_eq(cuda_mark(a, ++seq), 0);
     }
-    cr_assert_eq(cuda_wait(b, 2, a, 3), 0); /* the first, of which the driver has no event any more */
+    cr_assert_eq(cuda_wait(b, 2, a, 3),
+                 0); /* the first, of which the driver has no event any more */
     fake_launch(b, 3, 30);
     cuda_flush(c);
     for (uint32_t i = 0; i < 4; i++)

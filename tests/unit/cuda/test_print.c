@@ -65,7 +65,8 @@ Test(print, completions_go_the_short_way_when_nothing_was_printed, .init = begin
     fake_print(q, 1, 7);
     cuda_flush(c);
     wait_for(q, 1);
-    /* The output thread settles the queue in the step that publishes; its lock says when that has ended. */
+    /* The output thread settles the queue in the step that publishes; its lock says when that has
+     * ended. */
     pthread_mutex_lock(&d->lock);
     cr_assert_eq(q->print_seq, 0);
     cr_assert_null(d->author);

@@ -1,4 +1,5 @@
-/* What may be handed over without waiting for anything: by whoever stands in for several clients' threads. */
+/* What may be handed over without waiting for anything: by whoever stands in for several clients'
+ * threads. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -14,10 +15,14 @@ static struct dev_client *c;
 static struct dev_queue *q;
 static uint64_t seq;
 
-static struct cuda_library library, printing = { .traits.prints = true }, asserting = { .traits.asserts = true };
-static struct cuda_function functions[] = { { .loaded = (CUfunction)(void *)&library, .dynamic_max = 48 },
-                                            { .loaded = NULL } };
-static struct dev_module module = { .library = &library, .functions = functions, .functions_count = 2 };
+static struct cuda_library library, printing = { .traits.prints = true },
+                                    asserting = { .traits.asserts = true };
+static struct cuda_function functions[] = {
+    { .loaded = (CUfunction)(void *)&library, .dynamic_max = 48 }, { .loaded = NULL }
+};
+static struct dev_module module = { .library = &library,
+                                    .functions = functions,
+                                    .functions_count = 2 };
 
 static void begin_with(uint32_t gpus)
 {
@@ -71,13 +76,15 @@ static bool volume_is_prompt(uint64_t dst, uint64_t src, uint64_t height, uint64
 
 static bool write_is_prompt(uint64_t dst)
 {
-    const struct wire_rec_write r = { .head = { .op = WIRE_OP_WRITE, .size = sizeof(r) }, .dst = dst };
+    const struct wire_rec_write r = { .head = { .op = WIRE_OP_WRITE, .size = sizeof(r) },
+                                      .dst = dst };
     return cuda_is_prompt(q, &r.head, NULL);
 }
 
 static bool fill_is_prompt(uint64_t dst)
 {
-    const struct wire_rec_fill r = { .head = { .op = WIRE_OP_FILL, .size = sizeof(r) }, .dst = dst };
+    const struct wire_rec_fill r = { .head = { .op = WIRE_OP_FILL, .size = sizeof(r) },
+                                     .dst = dst };
     return cuda_is_prompt(q, &r.head, NULL);
 }
 
@@ -114,7 +121,8 @@ Test(prompt, kernels_that_are_loaded, .init = begin)
     open_stream();
     cr_assert_not(function_is_prompt(1, 0), "it has to be loaded");
     cr_assert_not(function_is_prompt(2, 0), "there is none");
-    cr_assert_not(function_is_prompt(0, 49), "the driver has to be asked for so much shared memory");
+    cr_assert_not(function_is_prompt(0, 49),
+                  "the driver has to be asked for so much shared memory");
     module.library = &printing;
     cr_assert_not(launch_is_prompt(), "it has to wait for its turn to print");
     module.library = &asserting;
@@ -221,7 +229,8 @@ Test(prompt, not_with_much_in_flight, .init = begin)
         sched_yield();
 }
 
-/* The private words are made, and registered, with the first mark that proves something: that is the client's thread's. */
+/* The private words are made, and registered, with the first mark that proves something: that is
+ * the client's thread's. */
 Test(prompt, not_when_words_have_to_be_made, .init = begin)
 {
     open_stream();

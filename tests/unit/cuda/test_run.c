@@ -1,4 +1,5 @@
-/* Runs: learnt when they come again, launched as one from then on, made anew when what they name may have gone. */
+/* Runs: learnt when they come again, launched as one from then on, made anew when what they name
+ * may have gone. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdio.h>
@@ -41,14 +42,17 @@ static void operations(uint64_t first, const uint32_t numbers[2], enum how how)
     else if (how == A_PRINT)
         fake_print(q, first + 1, numbers[1]);
     else
-        cr_assert_eq(cuda_copy(q, first + 1, &(struct wire_rec_copy) { .width = 0 }), 0); /* of nothing */
+        cr_assert_eq(cuda_copy(q, first + 1, &(struct wire_rec_copy) { .width = 0 }),
+                     0); /* of nothing */
 }
 
 /* As the executor does it; the two numbers stand for the records. */
 static enum dev_run_verdict hand_over(uint32_t a, uint32_t b, enum how how)
 {
     const uint32_t numbers[2] = { a, b };
-    const struct dev_run run = { .seq = seq + 1, .count = 2, .size = sizeof(numbers), .records = numbers };
+    const struct dev_run run = {
+        .seq = seq + 1, .count = 2, .size = sizeof(numbers), .records = numbers
+    };
     enum dev_run_verdict verdict = cuda_run_begin(q, &run);
     if (verdict != DEV_RUN_DONE)
         operations(seq + 1, numbers, how);
@@ -139,7 +143,9 @@ Test(run, only_copies_mind_memory_that_has_gone, .init = begin, .fini = end)
 Test(run, what_prints_stays_plain, .init = begin, .fini = end)
 {
     const uint32_t numbers[2] = { 1, 2 };
-    const struct dev_run run = { .seq = 1, .count = 2, .size = sizeof(numbers), .records = numbers };
+    const struct dev_run run = {
+        .seq = 1, .count = 2, .size = sizeof(numbers), .records = numbers
+    };
     cr_assert_eq(cuda_output_open(d), 0);
     cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
     cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);
@@ -164,12 +170,16 @@ Test(run, goes_with_the_place_of_its_client, .init = begin, .fini = end)
 Test(run, an_operation_that_is_refused_leaves_it_plain, .init = begin, .fini = end)
 {
     const uint32_t numbers[2] = { 1, 2 };
-    const struct dev_run run = { .seq = 1, .count = 2, .size = sizeof(numbers), .records = numbers };
+    const struct dev_run run = {
+        .seq = 1, .count = 2, .size = sizeof(numbers), .records = numbers
+    };
     cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
     cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);
     fake_launch(q, 1, 1);
     /* Outside the client's memory; were it submitted, the client would have an error. */
-    cr_assert_eq(cuda_copy(q, 2, &(struct wire_rec_copy) { .dst = 1, .src = 1, .width = 8, .height = 1, .depth = 1 }),
+    cr_assert_eq(cuda_copy(q, 2,
+                           &(struct wire_rec_copy) {
+                               .dst = 1, .src = 1, .width = 8, .height = 1, .depth = 1 }),
                  0);
     cr_assert_not(cuda_run_end(q, &run));
     cr_assert_str_eq(fake_printed(), "", "nothing has happened");
@@ -183,7 +193,9 @@ Test(run, the_oldest_makes_room, .init = begin, .fini = end)
     for (uint32_t i = 0; i < 280; i++) {
         static uint32_t big[16384];
         big[0] = i;
-        const struct dev_run run = { .seq = seq + 1, .count = 1, .size = sizeof(big), .records = big };
+        const struct dev_run run = {
+            .seq = seq + 1, .count = 1, .size = sizeof(big), .records = big
+        };
         enum dev_run_verdict verdict = DEV_RUN_PLAIN;
         for (int n = 0; n < 3; n++) {
             verdict = cuda_run_begin(q, &run);
@@ -202,7 +214,9 @@ Test(run, one_that_is_done_makes_room_for_another, .init = begin, .fini = end)
 {
     struct dev_queue *other;
     const uint32_t numbers[2] = { 1, 2 };
-    struct dev_run run = { .seq = 1, .count = CUDA_DEPTH / 2 + 1, .size = sizeof(numbers), .records = numbers };
+    struct dev_run run = {
+        .seq = 1, .count = CUDA_DEPTH / 2 + 1, .size = sizeof(numbers), .records = numbers
+    };
     cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
     cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
     cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);

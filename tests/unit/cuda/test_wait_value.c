@@ -1,5 +1,5 @@
-/* Streams that wait for a value: the word is read in the stream itself, behind all that came before, until it is right; nothing
- * that comes behind is with the driver before that. */
+/* Streams that wait for a value: the word is read in the stream itself, behind all that came
+ * before, until it is right; nothing that comes behind is with the driver before that. */
 #include <criterion/criterion.h>
 
 #include "fake.h"
@@ -30,7 +30,9 @@ static void begin(void)
 
 static void wait_for(uint64_t seq, CUdeviceptr address, uint32_t value)
 {
-    const struct wire_rec_wait_value r = { .address = address, .value = value, .width = 4, .compare = 1 };
+    const struct wire_rec_wait_value r = {
+        .address = address, .value = value, .width = 4, .compare = 1
+    };
     cr_assert_eq(cuda_wait_value(q, seq, &r), 0);
 }
 

@@ -33,7 +33,8 @@ static enum soft_outcome add(const struct soft_code *code, struct soft_block *b)
 static enum soft_outcome store(const struct soft_code *code, struct soft_block *b)
 {
     uint64_t at = param(b, 0) + 8ull * b->block_linear;
-    atomic_store_explicit(word(at), b->ctaid[0] + (uint64_t)b->nctaid[0] * b->ctaid[1], memory_order_relaxed);
+    atomic_store_explicit(word(at), b->ctaid[0] + (uint64_t)b->nctaid[0] * b->ctaid[1],
+                          memory_order_relaxed);
     return SOFT_DONE;
 }
 
@@ -44,8 +45,8 @@ static enum soft_outcome wild(const struct soft_code *code, struct soft_block *b
     return SOFT_DONE;
 }
 
-__attribute__((no_sanitize("undefined"))) static enum soft_outcome divide(const struct soft_code *code,
-                                                                          struct soft_block *b)
+__attribute__((no_sanitize("undefined"))) static enum soft_outcome
+divide(const struct soft_code *code, struct soft_block *b)
 {
     volatile int zero = 0;
     volatile int one = 1;
@@ -96,9 +97,9 @@ static enum soft_outcome overrun(const struct soft_code *code, struct soft_block
     return SOFT_DONE;
 }
 
-#define CODE(run)                                                                                                    \
-    {                                                                                                                \
-        .run_block = run, .local_bytes = 16, .save_bytes = 8, .tier = "fake"                                         \
+#define CODE(run)                                                                                  \
+    {                                                                                              \
+        .run_block = run, .local_bytes = 16, .save_bytes = 8, .tier = "fake"                       \
     }
 
 static struct {
@@ -127,8 +128,8 @@ struct dev_module *fake_module(struct rig_client *c)
     return m;
 }
 
-uint64_t fake_launch(struct rig *r, struct rig_client *c, int stream, struct dev_module *m, uint32_t function,
-                     uint32_t blocks, uint64_t p0, uint64_t p1)
+uint64_t fake_launch(struct rig *r, struct rig_client *c, int stream, struct dev_module *m,
+                     uint32_t function, uint32_t blocks, uint64_t p0, uint64_t p1)
 {
     const uint64_t params[] = { p0, p1 };
     const struct dev_launch l = { .module = m,

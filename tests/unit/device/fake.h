@@ -1,6 +1,6 @@
 /*
- * Kernels that are plain C functions: the block scheduler and the fault guard are tested with these, without a parser,
- * interpreter or compiler.
+ * Kernels that are plain C functions: the block scheduler and the fault guard are tested with
+ * these, without a parser, interpreter or compiler.
  */
 #ifndef TEST_UNIT_DEVICE_FAKE_H
 #define TEST_UNIT_DEVICE_FAKE_H
@@ -18,8 +18,10 @@ enum {
     FAKE_DIVIDE,  /* divides an integer by zero */
     FAKE_ENDLESS, /* u64 address: adds 1 to a u64 there unless it is 0, and never ends */
     FAKE_TRAP,
-    FAKE_SHARED,  /* u64 address: adds to a u64 there the bytes of shared memory that are not 0, then sets them */
-    FAKE_OVERRUN, /* writes 1.5 and 8 MiB below its stack frame, as a function with such a frame may */
+    FAKE_SHARED, /* u64 address: adds to a u64 there the bytes of shared memory that are not 0, then
+                    sets them */
+    FAKE_OVERRUN, /* writes 1.5 and 8 MiB below its stack frame, as a function with such a frame may
+                   */
     FAKE_AWAIT,   /* u64 address: until a u64 there is not 0 */
     FAKE_COUNT,
 };
@@ -27,7 +29,7 @@ enum {
 /* A module of all of these. */
 struct dev_module *fake_module(struct rig_client *c);
 /* One-dimensional launch with u64 parameters. */
-uint64_t fake_launch(struct rig *r, struct rig_client *c, int stream, struct dev_module *m, uint32_t function,
-                     uint32_t blocks, uint64_t p0, uint64_t p1);
+uint64_t fake_launch(struct rig *r, struct rig_client *c, int stream, struct dev_module *m,
+                     uint32_t function, uint32_t blocks, uint64_t p0, uint64_t p1);
 
 #endif

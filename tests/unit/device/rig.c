@@ -6,7 +6,8 @@
 #include "base/clock.h"
 #include "transport/memfd.h"
 
-static void on_fault(void *arg, struct dev_client *client, int result, uint64_t address, const char *text)
+static void on_fault(void *arg, struct dev_client *client, int result, uint64_t address,
+                     const char *text)
 {
     struct rig *r = arg;
     for (int i = 0; i < RIG_CLIENTS; i++) {
@@ -28,7 +29,8 @@ void rig_open(struct rig *r, const struct dev_ops *ops)
     cr_assert_eq(ops->open(&r->dev, &r->events), 0);
 }
 
-struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int priority, int queues, uint64_t mapped)
+struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int priority, int queues,
+                                  uint64_t mapped)
 {
     struct rig_client *c = &r->clients[i];
     cr_assert_null(c->client);
@@ -90,12 +92,14 @@ static int too_late(void *arg)
 void rig_wait(struct rig_client *c, int stream, uint64_t seq)
 {
     uint64_t deadline = gm_now_ns() + 20 * GM_NS_PER_S;
-    const struct tp_wait_policy policy = { .slice_ms = 100, .watchdog = too_late, .arg = &deadline };
+    const struct tp_wait_policy policy = { .slice_ms = 100,
+                                           .watchdog = too_late,
+                                           .arg = &deadline };
     if (!seq)
         seq = c->seq[stream];
     cr_assert_eq(tp_word_wait(&c->session.streams[stream].completed, seq, &policy), 0,
-                 "stream %d stands at %llu, waited for %llu", stream, (unsigned long long)rig_completed(c, stream),
-                 (unsigned long long)seq);
+                 "stream %d stands at %llu, waited for %llu", stream,
+                 (unsigned long long)rig_completed(c, stream), (unsigned long long)seq);
 }
 
 uint64_t rig_launch(struct rig *r, struct rig_client *c, int stream, const struct dev_launch *l)
@@ -105,16 +109,19 @@ uint64_t rig_launch(struct rig *r, struct rig_client *c, int stream, const struc
     return seq;
 }
 
-uint64_t rig_copy(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t src, uint64_t size)
+uint64_t rig_copy(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t src,
+                  uint64_t size)
 {
     uint64_t seq = ++c->seq[stream];
-    const struct wire_rec_copy rec = { .dst = dst, .src = src, .width = size, .height = 1, .depth = 1 };
+    const struct wire_rec_copy rec = {
+        .dst = dst, .src = src, .width = size, .height = 1, .depth = 1
+    };
     cr_assert_eq(r->ops->copy(c->queue[stream], seq, &rec), 0);
     return seq;
 }
 
-uint64_t rig_fill(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t count, uint32_t value,
-                  uint32_t element_size)
+uint64_t rig_fill(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t count,
+                  uint32_t value, uint32_t element_size)
 {
     uint64_t seq = ++c->seq[stream];
     const struct wire_rec_fill rec = {

@@ -1,6 +1,7 @@
 /*
- * What a test of a device back end needs around it: the session memory that the server would make, the two areas, an
- * event sink, and short names for submitting. In one process: client and device see the window at the same place.
+ * What a test of a device back end needs around it: the session memory that the server would make,
+ * the two areas, an event sink, and short names for submitting. In one process: client and device
+ * see the window at the same place.
  */
 #ifndef TEST_UNIT_DEVICE_RIG_H
 #define TEST_UNIT_DEVICE_RIG_H
@@ -50,7 +51,8 @@ void rig_open(struct rig *r, const struct dev_ops *ops);
 /* Stops and destroys what is left. */
 void rig_close(struct rig *r);
 /* Client `i` with streams 0 .. queues-1 and the first `mapped` bytes of its device area. */
-struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int priority, int queues, uint64_t mapped);
+struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int priority, int queues,
+                                  uint64_t mapped);
 void rig_client_remove(struct rig *r, int i);
 
 static inline void *rig_at(const struct rig_client *c, uint64_t offset)
@@ -66,9 +68,10 @@ void rig_wait(struct rig_client *c, int stream, uint64_t seq);
 
 /* Return the operation's sequence number. */
 uint64_t rig_launch(struct rig *r, struct rig_client *c, int stream, const struct dev_launch *l);
-uint64_t rig_copy(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t src, uint64_t size);
-uint64_t rig_fill(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t count, uint32_t value,
-                  uint32_t element_size);
+uint64_t rig_copy(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t src,
+                  uint64_t size);
+uint64_t rig_fill(struct rig *r, struct rig_client *c, int stream, uint64_t dst, uint64_t count,
+                  uint32_t value, uint32_t element_size);
 uint64_t rig_wait_op(struct rig *r, struct rig_client *c, int stream, int other, uint64_t seq);
 uint64_t rig_gate(struct rig *r, struct rig_client *c, int stream);
 uint64_t rig_stamp(struct rig *r, struct rig_client *c, int stream, uint32_t event);

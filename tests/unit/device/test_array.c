@@ -7,7 +7,8 @@
 
 #define F32 CU_AD_FORMAT_FLOAT
 
-static int check(uint64_t w, uint64_t h, uint64_t d, uint32_t format, uint32_t channels, uint32_t flags)
+static int check(uint64_t w, uint64_t h, uint64_t d, uint32_t format, uint32_t channels,
+                 uint32_t flags)
 {
     const struct dev_array_shape s = { w, h, d, format, channels, flags, 0 };
     return dev_array_check(&s);

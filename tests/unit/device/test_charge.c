@@ -1,6 +1,7 @@
 /*
- * What modules take of the executor's memory is bounded, whatever the text is: a page of calls of calls becomes hundreds
- * of thousands of instructions. And what of the machine's memory is the device's where a control group has less.
+ * What modules take of the executor's memory is bounded, whatever the text is: a page of calls of
+ * calls becomes hundreds of thousands of instructions. And what of the machine's memory is the
+ * device's where a control group has less.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -55,8 +56,11 @@ static void write_bomb(unsigned depth)
         add("ld.global.u64 v, [p];\nst.global.u64 [p+%d], v;\n", 8 * i);
     add("ret;\n}\n");
     for (unsigned i = 1; i <= depth; i++)
-        add(".func f%u(.reg .u64 p)\n{\ncall f%u, (p);\ncall f%u, (p);\nret;\n}\n", i, i - 1, i - 1);
-    add(".visible .entry k(.param .u64 q)\n{\n.reg .u64 p;\nld.param.u64 p, [q];\ncall f%u, (p);\nret;\n}\n", depth);
+        add(".func f%u(.reg .u64 p)\n{\ncall f%u, (p);\ncall f%u, (p);\nret;\n}\n", i, i - 1,
+            i - 1);
+    add(".visible .entry k(.param .u64 q)\n{\n.reg .u64 p;\nld.param.u64 p, [q];\ncall f%u, "
+        "(p);\nret;\n}\n",
+        depth);
 }
 
 static int load(struct rig_client *c, struct dev_module **m)
@@ -88,15 +92,17 @@ static unsigned long peak(void)
 
 Test(charge, a_client_has_a_bound_and_leaves_room)
 {
-    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, MIB), *b = rig_client_add(&rig, 1, 100, 0, 1, MIB);
+    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, MIB),
+                      *b = rig_client_add(&rig, 1, 100, 0, 1, MIB);
     struct dev_module *modules[256];
     int n = 0, r = 0;
     write_bomb(11);
     uint64_t before = resident();
     while (n < 256 && (r = load(a, &modules[n])) == 0)
         n++;
-    cr_log_info("%d modules of %zu bytes of text: %.1f MiB charged, %.1f MiB resident", n, strlen(text),
-                (double)a->client->code_bytes / MIB, (double)(resident() - before) / MIB);
+    cr_log_info("%d modules of %zu bytes of text: %.1f MiB charged, %.1f MiB resident", n,
+                strlen(text), (double)a->client->code_bytes / MIB,
+                (double)(resident() - before) / MIB);
     cr_assert_eq(r, GM_CUDA_OUT_OF_MEMORY);
     cr_assert(n > 0 && a->client->code_bytes <= MOST / 2);
 #ifndef __SANITIZE_ADDRESS__ /* which takes as much again */
@@ -130,7 +136,8 @@ Test(charge, a_user_has_a_bound_and_leaves_room)
             ;
     }
     const uint64_t taken = rig.dev->code_bytes;
-    cr_log_info("four clients of one user: %.1f of %.1f MiB", (double)taken / MIB, (double)MOST / MIB);
+    cr_log_info("four clients of one user: %.1f of %.1f MiB", (double)taken / MIB,
+                (double)MOST / MIB);
     cr_assert(taken > MOST / 2 && taken <= MOST / 4 * 3);
     struct rig_client *one = rig_client_add(&rig, 5, 100, 0, 1, MIB);
     unsigned more = 0;
@@ -244,13 +251,14 @@ Test(charge, many_registers_at_once_do_not_become_a_lot)
 #define GREEDY      12u
 #define BLOCKS_MOST (128 * MIB)
 /* Threads that touch all of that much local memory and say so. */
-#define TEXT_OF(bytes, end)                                                                                          \
-    ".version 7.0\n.target sm_75\n.address_size 64\n"                                                                \
-    ".visible .entry k(.param .u64 q)\n{\n.reg .u64 p, a;\n.reg .u32 i;\n.reg .pred more;\n.local .b8 own[" bytes    \
-    "];\n"                                                                                                           \
-    "mov.u64 a, own;\nmov.u32 i, 0;\nnext:\nst.local.u32 [a], i;\nadd.u64 a, a, 4096;\nadd.u32 i, i, 4096;\n"        \
-    "setp.lt.u32 more, i, " bytes ";\n@more bra next;\nld.param.u64 p, [q];\nst.global.u32 [p], 1;\n" end            \
-    "ret;\n}\n"
+#define TEXT_OF(bytes, end)                                                                        \
+    ".version 7.0\n.target sm_75\n.address_size 64\n"                                              \
+    ".visible .entry k(.param .u64 q)\n{\n.reg .u64 p, a;\n.reg .u32 i;\n.reg .pred "              \
+    "more;\n.local .b8 own[" bytes "];\n"                                                          \
+    "mov.u64 a, own;\nmov.u32 i, 0;\nnext:\nst.local.u32 [a], i;\nadd.u64 a, a, 4096;\nadd.u32 "   \
+    "i, i, 4096;\n"                                                                                \
+    "setp.lt.u32 more, i, " bytes                                                                  \
+    ";\n@more bra next;\nld.param.u64 p, [q];\nst.global.u32 [p], 1;\n" end "ret;\n}\n"
 
 static void run(struct rig_client *c, const char *ptx)
 {
@@ -279,7 +287,8 @@ Test(charge, blocks_of_many_clients_have_a_bound)
             ;
         refused += atomic_load(&c->fault) == GM_CUDA_LAUNCH_OUT_OF_RESOURCES;
     }
-    cr_log_info("%u of %u refused, %.1f MiB resident", refused, GREEDY, (double)(resident() - before) / MIB);
+    cr_log_info("%u of %u refused, %.1f MiB resident", refused, GREEDY,
+                (double)(resident() - before) / MIB);
     cr_assert(refused > 0 && refused < GREEDY, "%u", refused);
     cr_assert_lt(resident() - before, BLOCKS_MOST + GREEDY * MIB);
     /* Who comes then and needs what most do gets it. */

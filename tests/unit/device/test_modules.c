@@ -1,6 +1,7 @@
 /*
- * The software device as the executor sees it: found by name, given PTX, run. The examples' kernels against the same
- * computed here, in the interpreter; and what is said about images that cannot be run.
+ * The software device as the executor sees it: found by name, given PTX, run. The examples' kernels
+ * against the same computed here, in the interpreter; and what is said about images that cannot be
+ * run.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static void end(void)
 TestSuite(modules, .init = begin, .fini = end, .timeout = 60);
 
 /* Loads text and gives its globals the start of the device area. */
-static struct dev_module *load(struct rig_client *c, const void *image, size_t size, struct dev_module_info *info)
+static struct dev_module *load(struct rig_client *c, const void *image, size_t size,
+                               struct dev_module_info *info)
 {
     struct dev_module *m;
     int r = rig.ops->module_load(c->client, 0, image, size, WIRE_IMAGE_KIND_PTX, &m, info);
@@ -49,12 +51,14 @@ static struct dev_module *load_example(struct rig_client *c, const char *name)
     return load(c, text, fread(text, 1, MIB, f), &info);
 }
 
-static void run(struct rig_client *c, struct dev_module *m, uint32_t grid, uint32_t block, const void *params,
-                uint32_t size)
+static void run(struct rig_client *c, struct dev_module *m, uint32_t grid, uint32_t block,
+                const void *params, uint32_t size)
 {
-    const struct dev_launch l = {
-        .module = m, .grid = { grid, 1, 1 }, .block = { block, 1, 1 }, .params = params, .params_size = size
-    };
+    const struct dev_launch l = { .module = m,
+                                  .grid = { grid, 1, 1 },
+                                  .block = { block, 1, 1 },
+                                  .params = params,
+                                  .params_size = size };
     rig_launch(&rig, c, 0, &l);
     rig_wait(c, 0, 0);
     cr_assert_eq(atomic_load(&c->fault), 0, "%s", c->fault_text);
@@ -138,7 +142,9 @@ Test(modules, globals_are_placed_and_initialised)
 
     /* A replaced executor loads the module again and finds memory as the program left it. */
     struct dev_module *again;
-    cr_assert_eq(rig.ops->module_load(c->client, 0, globals, sizeof(globals), WIRE_IMAGE_KIND_PTX, &again, &info), 0);
+    cr_assert_eq(rig.ops->module_load(c->client, 0, globals, sizeof(globals), WIRE_IMAGE_KIND_PTX,
+                                      &again, &info),
+                 0);
     cr_assert_eq(rig.ops->module_place(again, c->base, false), 0);
     cr_assert_eq(*at, 42);
     run(c, again, 1, 1, NULL, 0);
@@ -148,15 +154,18 @@ Test(modules, globals_are_placed_and_initialised)
 Test(modules, a_wild_kernel_is_its_clients_fault)
 {
     enum { N = 1000 };
-    struct rig_client *bad = rig_client_add(&rig, 0, 100, 0, 1, MIB), *good = rig_client_add(&rig, 1, 100, 0, 1, MIB);
+    struct rig_client *bad = rig_client_add(&rig, 0, 100, 0, 1, MIB),
+                      *good = rig_client_add(&rig, 1, 100, 0, 1, MIB);
     struct dev_module *m = load_example(bad, "vecadd"), *n = load_example(good, "vecadd");
     struct {
         uint64_t x, y, z;
         uint32_t n;
     } p = { bad->base, bad->base, good->base, N };
-    const struct dev_launch l = {
-        .module = m, .grid = { 4, 1, 1 }, .block = { 256, 1, 1 }, .params = &p, .params_size = sizeof(p)
-    };
+    const struct dev_launch l = { .module = m,
+                                  .grid = { 4, 1, 1 },
+                                  .block = { 256, 1, 1 },
+                                  .params = &p,
+                                  .params_size = sizeof(p) };
     rig_launch(&rig, bad, 0, &l);
     rig_wait(bad, 0, 0);
     cr_assert_eq(atomic_load(&bad->fault), 700);
@@ -168,7 +177,8 @@ Test(modules, a_wild_kernel_is_its_clients_fault)
     run(good, n, 4, 256, &p, sizeof(p));
 }
 
-static void refused(struct rig_client *c, const void *image, size_t size, uint32_t kind, int result, const char *part)
+static void refused(struct rig_client *c, const void *image, size_t size, uint32_t kind, int result,
+                    const char *part)
 {
     struct dev_module *m;
     struct dev_module_info info;
@@ -187,10 +197,11 @@ Test(modules, what_a_kernel_lacks_is_long)
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
     memset(name, 'f', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    int n = snprintf(text, sizeof(text),
-                     ".version 7.0\n.target sm_70\n.address_size 64\n.func %s() { call %s, (); ret; }\n"
-                     ".visible .entry k() { call %s, (); ret; }\n",
-                     name, name, name);
+    int n =
+        snprintf(text, sizeof(text),
+                 ".version 7.0\n.target sm_70\n.address_size 64\n.func %s() { call %s, (); ret; }\n"
+                 ".visible .entry k() { call %s, (); ret; }\n",
+                 name, name, name);
     struct dev_module *m = load(c, text, (size_t)n, &info);
     rig.ops->module_unload(m);
 }
@@ -199,8 +210,8 @@ Test(modules, images)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
     refused(c, "garbage", 7, WIRE_IMAGE_KIND_PTX, 218, "1:1");
-    refused(c, ".version 8.0\n.target sm_75\n.address_size 64\n.entry k()\n{\n  frob.u32 %r1;\n}\n", 80,
-            WIRE_IMAGE_KIND_PTX, 218, "6:");
+    refused(c, ".version 8.0\n.target sm_75\n.address_size 64\n.entry k()\n{\n  frob.u32 %r1;\n}\n",
+            80, WIRE_IMAGE_KIND_PTX, 218, "6:");
     refused(c, "\177ELF\2\1\1            ", 20, WIRE_IMAGE_KIND_CUBIN, 209, "machine code");
     refused(c, "\177ELF\2\1\1            ", 20, WIRE_IMAGE_KIND_FATBIN, 209, "machine code");
 }

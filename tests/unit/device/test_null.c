@@ -48,7 +48,8 @@ Test(null, moves_memory)
     rig_fill(&rig, c, 0, c->base + 16, 3, 0x55, 1);
     rig_copy(&rig, c, 0, c->base + 2 * MIB, c->base, MIB);
     const char text[] = "hello";
-    cr_assert_eq(rig.ops->write(c->queue[0], ++c->seq[0], c->base + 3 * MIB, text, sizeof(text)), 0);
+    cr_assert_eq(rig.ops->write(c->queue[0], ++c->seq[0], c->base + 3 * MIB, text, sizeof(text)),
+                 0);
     rig_wait(c, 0, 0);
     cr_assert_arr_eq(rig_at(c, 2 * MIB), rig_at(c, 0), MIB);
     cr_assert_eq(*(uint32_t *)rig_at(c, 2 * MIB), 0xdeadbeef);
@@ -104,7 +105,8 @@ Test(null, host_area_is_the_upper_half)
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
     uint64_t host = c->base + RIG_WINDOW_SIZE / 2;
     cr_assert_eq(rig.ops->memory_map(c->client, host, MIB), 0);
-    cr_assert_neq(rig.ops->memory_map(c->client, host - 4096, 8192), 0, "ranges do not span both areas");
+    cr_assert_neq(rig.ops->memory_map(c->client, host - 4096, 8192), 0,
+                  "ranges do not span both areas");
     cr_assert_neq(rig.ops->memory_map(c->client, c->base + RIG_WINDOW_SIZE - 4096, 8192), 0);
     cr_assert_neq(rig.ops->memory_map(c->client, c->base + 1, 4096), 0);
     rig_fill(&rig, c, 0, host, 16, 7, 1);
@@ -177,7 +179,8 @@ Test(null, stamps_in_order)
     cr_assert_eq(atomic_load(&c->session.events[4].seq), 0);
     rig_open_gate(&rig, c, 0, gate);
     cr_assert_eq(atomic_load(&c->session.events[4].seq), after);
-    cr_assert_geq(atomic_load(&c->session.events[4].time_ns), atomic_load(&c->session.events[3].time_ns));
+    cr_assert_geq(atomic_load(&c->session.events[4].time_ns),
+                  atomic_load(&c->session.events[3].time_ns));
 }
 
 Test(null, closing_a_queue_releases_who_waits_for_it)
@@ -194,7 +197,10 @@ Test(null, wrong_addresses_are_the_clients_fault)
     static const struct {
         uint64_t dst, src, size;
     } wrong[] = {
-        { 0, 64, 16 },        { 0, UINT64_MAX, 1 }, { 0, RIG_WINDOW_SIZE, 1 }, { RIG_WINDOW_SIZE - 8, 0, 16 },
+        { 0, 64, 16 },
+        { 0, UINT64_MAX, 1 },
+        { 0, RIG_WINDOW_SIZE, 1 },
+        { RIG_WINDOW_SIZE - 8, 0, 16 },
         { 0, 0, UINT64_MAX },
     };
     for (int i = 0; i < (int)GM_ARRAY_LEN(wrong); i++) {
@@ -260,7 +266,8 @@ Test(null, modules)
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, 4096);
     struct dev_module *m;
     struct dev_module_info info;
-    cr_assert_eq(rig.ops->module_load(c->client, 0, text, sizeof(text), WIRE_IMAGE_KIND_PTX, &m, &info), 0);
+    cr_assert_eq(
+        rig.ops->module_load(c->client, 0, text, sizeof(text), WIRE_IMAGE_KIND_PTX, &m, &info), 0);
     struct wire_dec d, list;
     struct wire_module_info mi;
     struct wire_function_info f;
@@ -290,11 +297,15 @@ Test(null, modules)
     cr_assert_eq(g.is_const, 1);
     cr_assert(wire_dec_finish(&list));
 
-    const struct dev_launch good = { .module = m, .function = 1, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
+    const struct dev_launch good = {
+        .module = m, .function = 1, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }
+    };
     rig_launch(&rig, c, 0, &good);
     rig_wait(c, 0, 0);
     cr_assert_eq(atomic_load(&c->fault), 0);
-    const struct dev_launch bad = { .module = m, .function = 2, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
+    const struct dev_launch bad = {
+        .module = m, .function = 2, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }
+    };
     rig_launch(&rig, c, 0, &bad);
     rig_wait(c, 0, 0);
     cr_assert_eq(atomic_load(&c->fault), 400);

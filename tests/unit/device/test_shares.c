@@ -1,6 +1,7 @@
 /*
- * Shares, fairness and priority of the block scheduler, measured in worker time on two workers. Other programs may have
- * the processors at the same time, so what nobody used is allowed for below the caps, never above them.
+ * Shares, fairness and priority of the block scheduler, measured in worker time on two workers.
+ * Other programs may have the processors at the same time, so what nobody used is allowed for below
+ * the caps, never above them.
  */
 #include <stdlib.h>
 
@@ -46,13 +47,15 @@ static void measure(int n, const double share_pct[], uint64_t block_ns, double g
     uint64_t began = gm_now_ns();
     for (int i = 0; i < n; i++)
         before[i] = used(c[i]);
-    const struct timespec pause = { .tv_sec = RUN_NS / GM_NS_PER_S, .tv_nsec = RUN_NS % GM_NS_PER_S };
+    const struct timespec pause = { .tv_sec = RUN_NS / GM_NS_PER_S,
+                                    .tv_nsec = RUN_NS % GM_NS_PER_S };
     nanosleep(&pause, NULL); /* the time measured, not a wait for something */
     uint64_t took = gm_now_ns() - began;
     for (int i = 0; i < n; i++)
         got[i] = (double)(used(c[i]) - before[i]) / (2 * (double)took);
     for (int i = 0; i < n; i++)
-        cr_log_info("client %d: %.2f %% of the device, asked for %.0f", i, got[i] * 100, share_pct[i]);
+        cr_log_info("client %d: %.2f %% of the device, asked for %.0f", i, got[i] * 100,
+                    share_pct[i]);
 }
 
 static void check_caps(int n, const double share_pct[], uint64_t block_ns)
@@ -67,7 +70,8 @@ static void check_caps(int n, const double share_pct[], uint64_t block_ns)
     for (int i = 0; i < n; i++) {
         double share = share_pct[i] / 100;
         cr_assert_lt(got[i], share + 0.005, "client %d: %.4f of %.2f", i, got[i], share);
-        cr_assert_gt(got[i], share - 0.005 - lost, "client %d: %.4f of %.2f, lost %.4f", i, got[i], share, lost);
+        cr_assert_gt(got[i], share - 0.005 - lost, "client %d: %.4f of %.2f, lost %.4f", i, got[i],
+                     share, lost);
     }
 }
 
@@ -102,7 +106,8 @@ Test(shares, fair_without_caps)
 
 Test(shares, fair_between_short_and_long_blocks)
 {
-    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, 0), *b = rig_client_add(&rig, 1, 100, 0, 1, 0);
+    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, 0),
+                      *b = rig_client_add(&rig, 1, 100, 0, 1, 0);
     flood(a, 2000);
     flood(b, 3 * GM_NS_PER_MS);
     const struct timespec pause = { .tv_sec = 1 };
@@ -124,7 +129,8 @@ Test(shares, a_share_changes_live)
     cr_assert_lt(got, 0.21, "%.4f", got);
 }
 
-/* Guarantees: a client that has work has at least so much, and what somebody does not use is others'. */
+/* Guarantees: a client that has work has at least so much, and what somebody does not use is
+ * others'. */
 
 /* What each of `n` floods gets within a while, as a part of the device. */
 static void observe(int n, struct rig_client *const c[], double got[])
@@ -146,8 +152,8 @@ static void observe(int n, struct rig_client *const c[], double got[])
     cr_log_info("%.2f of the device", (double)sum / (2 * (double)(gm_now_ns() - began)));
 }
 
-/* Each has `want` of what all have, within two points. A wrong scheduler is wrong in every window; other programs, which
- * take the processor from one worker and not from the other, are not. */
+/* Each has `want` of what all have, within two points. A wrong scheduler is wrong in every window;
+ * other programs, which take the processor from one worker and not from the other, are not. */
 static void expect(int n, struct rig_client *const c[], const double want[])
 {
     double got[RIG_CLIENTS];
@@ -162,10 +168,13 @@ static void expect(int n, struct rig_client *const c[], const double want[])
         cr_assert_float_eq(got[i], want[i], 0.02, "client %d: %.4f", i, got[i]);
 }
 
-static void guarantee(struct rig_client *c, double pct, uint32_t group, double share_pct, double group_pct)
+static void guarantee(struct rig_client *c, double pct, uint32_t group, double share_pct,
+                      double group_pct)
 {
-    rig.ops->client_set_group(
-        c->client, pct, &(struct dev_group) { .number = group, .share_pct = share_pct, .guarantee_pct = group_pct });
+    rig.ops->client_set_group(c->client, pct,
+                              &(struct dev_group) { .number = group,
+                                                    .share_pct = share_pct,
+                                                    .guarantee_pct = group_pct });
 }
 
 Test(shares, guarantees_of_60_25_and_15)
@@ -201,7 +210,8 @@ Test(shares, a_guarantee_is_no_limit_and_its_rest_is_shared)
 
 Test(shares, a_guarantee_goes_before_priorities)
 {
-    struct rig_client *c[2] = { rig_client_add(&rig, 0, 100, 0, 1, 0), rig_client_add(&rig, 1, 100, 1, 1, 0) };
+    struct rig_client *c[2] = { rig_client_add(&rig, 0, 100, 0, 1, 0),
+                                rig_client_add(&rig, 1, 100, 1, 1, 0) };
     double got[2];
     guarantee(c[1], 30, 0, 0, 0);
     flood(c[0], BLOCK_NS);
@@ -213,7 +223,8 @@ Test(shares, a_guarantee_goes_before_priorities)
 
 Test(shares, guarantees_of_everything_let_others_through)
 {
-    struct rig_client *c[2] = { rig_client_add(&rig, 0, 100, 0, 1, 0), rig_client_add(&rig, 1, 100, 0, 1, 0) };
+    struct rig_client *c[2] = { rig_client_add(&rig, 0, 100, 0, 1, 0),
+                                rig_client_add(&rig, 1, 100, 0, 1, 0) };
     double got[2];
     guarantee(c[0], 100, 0, 0, 0);
     flood(c[0], BLOCK_NS);
@@ -271,7 +282,8 @@ static int by_value(const void *a, const void *b)
 Test(shares, priority_gets_through)
 {
     enum { ROUNDS = 200 };
-    struct rig_client *low = rig_client_add(&rig, 0, 100, 1, 1, 0), *high = rig_client_add(&rig, 1, 100, 0, 1, 0);
+    struct rig_client *low = rig_client_add(&rig, 0, 100, 1, 1, 0),
+                      *high = rig_client_add(&rig, 1, 100, 0, 1, 0);
     struct dev_module *m = fake_module(high);
     uint64_t took[ROUNDS];
     flood(low, BLOCK_NS);
@@ -284,9 +296,11 @@ Test(shares, priority_gets_through)
         took[i] = gm_now_ns() - before;
     }
     qsort(took, ROUNDS, sizeof(took[0]), by_value);
-    cr_log_info("launch under a flood: p50 %llu us, p99 %llu us", (unsigned long long)took[ROUNDS / 2] / 1000,
+    cr_log_info("launch under a flood: p50 %llu us, p99 %llu us",
+                (unsigned long long)took[ROUNDS / 2] / 1000,
                 (unsigned long long)took[ROUNDS * 99 / 100] / 1000);
-    cr_assert_lt(took[ROUNDS / 2], 5 * BLOCK_NS, "p50 %llu ns", (unsigned long long)took[ROUNDS / 2]);
+    cr_assert_lt(took[ROUNDS / 2], 5 * BLOCK_NS, "p50 %llu ns",
+                 (unsigned long long)took[ROUNDS / 2]);
 }
 
 /* Idle workers sleep. */

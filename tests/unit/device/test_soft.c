@@ -32,18 +32,19 @@ static uint8_t left[32 * 64];
 
 #define LOAD(n)  "vmovdqu " #n "*32(%0), %%ymm" #n "\n\t"
 #define STORE(n) "vmovdqu %%ymm" #n ", " #n "*32(%0)\n\t"
-#define ALL(what)                                                                                                    \
-    what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9) what(10) what(11) what(12)       \
-        what(13) what(14) what(15)
+#define ALL(what)                                                                                  \
+    what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9) what(10)       \
+        what(11) what(12) what(13) what(14) what(15)
 #define LOAD_UPPER(n)  "vmovdqu64 " #n "*64(%0), %%zmm" #n "\n\t"
 #define STORE_UPPER(n) "vmovdqu64 %%zmm" #n ", " #n "*64(%0)\n\t"
-#define ALL_UPPER(what)                                                                                              \
-    what(16) what(17) what(18) what(19) what(20) what(21) what(22) what(23) what(24) what(25) what(26) what(27)      \
-        what(28) what(29) what(30) what(31)
+#define ALL_UPPER(what)                                                                            \
+    what(16) what(17) what(18) what(19) what(20) what(21) what(22) what(23) what(24) what(25)      \
+        what(26) what(27) what(28) what(29) what(30) what(31)
 
 __attribute__((target("avx"))) static void lower_registers(bool clear)
 {
-    __asm__ volatile(ALL(LOAD)::"r"(left) : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+    __asm__ volatile(ALL(LOAD)::"r"(left)
+                     : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
     if (clear)
         soft_registers_clear();
     __asm__ volatile(ALL(STORE)::"r"(left) : "memory");
@@ -72,7 +73,8 @@ static unsigned count_left(void (*registers)(bool clear), bool clear)
 Test(registers, of_the_last_client_are_cleared)
 {
     if (__builtin_cpu_supports("avx")) {
-        cr_assert_geq(count_left(lower_registers, false), 16 * 16); /* calls may clear the upper halves */
+        cr_assert_geq(count_left(lower_registers, false),
+                      16 * 16); /* calls may clear the upper halves */
         cr_assert_eq(count_left(lower_registers, true), 0);
     }
     if (__builtin_cpu_supports("avx512f")) {
@@ -142,8 +144,10 @@ Test(soft, gates_and_stamps)
     uint64_t gate = rig_gate(&rig, c, 0);
     fake_launch(&rig, c, 0, m, FAKE_ADD, 3, c->base, 0);
     rig_wait(c, 0, gate - 1);
-    uint64_t took = atomic_load(&c->session.events[1].time_ns) - atomic_load(&c->session.events[0].time_ns);
-    cr_assert_geq(took, 3900000, "4 blocks of 2 ms on 2 workers took %llu ns", (unsigned long long)took);
+    uint64_t took =
+        atomic_load(&c->session.events[1].time_ns) - atomic_load(&c->session.events[0].time_ns);
+    cr_assert_geq(took, 3900000, "4 blocks of 2 ms on 2 workers took %llu ns",
+                  (unsigned long long)took);
     while (atomic_load(&c->session.streams[0].arrived) != gate)
         gm_cpu_relax();
     cr_assert_eq(*(uint64_t *)rig_at(c, 0), 0);
@@ -164,8 +168,13 @@ Test(soft, launches_are_checked)
         { { .function = FAKE_DIVIDE, .grid = { 1, 65536, 1 }, .block = { 1, 1, 1 } }, 1 },
         { { .function = FAKE_DIVIDE, .grid = { 1, 1, 1 }, .block = { 1, 1, 65 } }, 1 },
         { { .function = FAKE_DIVIDE, .grid = { 1, 1, 1 }, .block = { 257, 1, 1 } }, 701 },
-        { { .function = FAKE_DIVIDE, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .shared_bytes = 97 << 10 }, 701 },
-        { { .function = FAKE_ADD, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params_size = 4 }, 1 },
+        { { .function = FAKE_DIVIDE,
+            .grid = { 1, 1, 1 },
+            .block = { 1, 1, 1 },
+            .shared_bytes = 97 << 10 },
+          701 },
+        { { .function = FAKE_ADD, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params_size = 4 },
+          1 },
     };
     static const uint8_t params[8];
     for (int i = 0; i < (int)GM_ARRAY_LEN(wrong); i++) {
@@ -175,8 +184,8 @@ Test(soft, launches_are_checked)
         l.params = params;
         rig_launch(&rig, c, 0, &l);
         rig_wait(c, 0, 0);
-        cr_assert_eq(atomic_load(&c->fault), wrong[i].result, "case %d: %d %s", i, atomic_load(&c->fault),
-                     c->fault_text);
+        cr_assert_eq(atomic_load(&c->fault), wrong[i].result, "case %d: %d %s", i,
+                     atomic_load(&c->fault), c->fault_text);
     }
 }
 
@@ -213,8 +222,8 @@ Test(soft, a_frame_larger_than_the_stack_is_a_fault)
     rig_wait(c, 0, 0);
     cr_assert_eq(atomic_load(&c->fault), 719, "%d", atomic_load(&c->fault));
     cr_assert_eq(atomic_load(&c->fault_address), 0);
-    cr_assert_str_eq(c->fault_text + strlen("kernel overrun, block (0"), ",0,0): more stack than there is", "%s",
-                     c->fault_text);
+    cr_assert_str_eq(c->fault_text + strlen("kernel overrun, block (0"),
+                     ",0,0): more stack than there is", "%s", c->fault_text);
 }
 
 /* .. nor of any other address outside of its window. */
@@ -281,7 +290,8 @@ Test(soft, stop_ends_an_endless_kernel)
         uint64_t before = gm_now_ns();
         rig.ops->client_stop(c->client);
         uint64_t took = gm_now_ns() - before;
-        cr_assert_lt(took, 2 * GM_NS_PER_S, "%llu ns", (unsigned long long)took); /* 100 ms where nobody else runs */
+        cr_assert_lt(took, 2 * GM_NS_PER_S, "%llu ns",
+                     (unsigned long long)took); /* 100 ms where nobody else runs */
         rig_wait(c, 0, 0);
         cr_assert_eq(atomic_load(&c->fault), 0);
         rig_client_remove(&rig, 1);
@@ -290,7 +300,8 @@ Test(soft, stop_ends_an_endless_kernel)
     }
 }
 
-/* Both workers are in blocks that never end; others still get theirs run, and a fault ends the endless ones. */
+/* Both workers are in blocks that never end; others still get theirs run, and a fault ends the
+ * endless ones. */
 Test(soft, endless_kernels_hurt_only_their_client)
 {
     struct rig_client *bad = rig_client_add(&rig, 0, 100, 0, 2, MIB);
@@ -318,11 +329,13 @@ static uint64_t used_ns(int n)
 {
     uint64_t sum = 0;
     for (int i = 0; i < n; i++)
-        sum += soft_account_used_ns(rig.clients[i].client->dev->sched, &rig.clients[i].client->account);
+        sum += soft_account_used_ns(rig.clients[i].client->dev->sched,
+                                    &rig.clients[i].client->account);
     return sum;
 }
 
-/* A hundred clients that never end get turns, and somebody who launches something short is served in between. */
+/* A hundred clients that never end get turns, and somebody who launches something short is served
+ * in between. */
 Test(soft, a_hundred_endless_kernels_hold_nobody_up)
 {
     enum { BAD = 100, ROUNDS = 300 };
@@ -362,7 +375,8 @@ Test(soft, a_hundred_endless_kernels_hold_nobody_up)
 /* A kernel that waits for another stream's: both have begun, on one worker as on many. */
 Test(soft, a_kernel_may_wait_for_a_later_stream)
 {
-    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 2, MIB), *d = rig_client_add(&rig, 1, 100, 0, 1, MIB);
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 2, MIB),
+                      *d = rig_client_add(&rig, 1, 100, 0, 1, MIB);
     struct dev_module *m = fake_module(c);
     fake_launch(&rig, c, 0, m, FAKE_AWAIT, 2, c->base, 0);
     fake_launch(&rig, d, 0, fake_module(d), FAKE_ENDLESS, 2, 0, 0);
@@ -373,7 +387,8 @@ Test(soft, a_kernel_may_wait_for_a_later_stream)
 
 Test(soft, what_a_client_left_in_scratch_memory_is_wiped)
 {
-    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, MIB), *b = rig_client_add(&rig, 1, 100, 0, 1, MIB);
+    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, MIB),
+                      *b = rig_client_add(&rig, 1, 100, 0, 1, MIB);
     struct dev_module *m = fake_module(a), *n = fake_module(b);
     for (int i = 0; i < 20; i++) {
         struct rig_client *c = i % 2 ? a : b;

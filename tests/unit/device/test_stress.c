@@ -1,6 +1,7 @@
 /*
- * Several clients at once, each with a thread of its own that submits whatever comes to its mind, faults now and then,
- * is stopped in the middle of everything and comes back. Every result is checked; run under the thread sanitizer too.
+ * Several clients at once, each with a thread of its own that submits whatever comes to its mind,
+ * faults now and then, is stopped in the middle of everything and comes back. Every result is
+ * checked; run under the thread sanitizer too.
  */
 #include <pthread.h>
 #include <stdlib.h>

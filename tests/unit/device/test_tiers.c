@@ -1,6 +1,6 @@
 /*
- * From the interpreter to compiled code and to the cache on disk: results stay right while a kernel goes over, faults
- * look the same, and without a compiler everything still runs.
+ * From the interpreter to compiled code and to the cache on disk: results stay right while a kernel
+ * goes over, faults look the same, and without a compiler everything still runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +56,11 @@ static void reduce(struct rig_client *c, struct dev_module *m, uint32_t block)
         uint64_t in, out;
         uint32_t n;
     } p = { c->base, c->base + MIB, N };
-    const struct dev_launch l = {
-        .module = m, .grid = { 9, 1, 1 }, .block = { block, 1, 1 }, .params = &p, .params_size = sizeof(p)
-    };
+    const struct dev_launch l = { .module = m,
+                                  .grid = { 9, 1, 1 },
+                                  .block = { block, 1, 1 },
+                                  .params = &p,
+                                  .params_size = sizeof(p) };
     *out = 0;
     rig_launch(&rig, c, 0, &l);
     rig_wait(c, 0, 0);
@@ -135,9 +137,11 @@ Test(tiers, faults_in_compiled_code)
         uint64_t in, out;
         uint32_t n;
     } p = { c->base + RIG_WINDOW_SIZE, c->base, N };
-    const struct dev_launch l = {
-        .module = m, .grid = { 2, 1, 1 }, .block = { 64, 1, 1 }, .params = &p, .params_size = sizeof(p)
-    };
+    const struct dev_launch l = { .module = m,
+                                  .grid = { 2, 1, 1 },
+                                  .block = { 64, 1, 1 },
+                                  .params = &p,
+                                  .params_size = sizeof(p) };
     rig_launch(&rig, c, 0, &l);
     rig_wait(c, 0, 0);
     cr_assert_eq(atomic_load(&c->fault), 700);

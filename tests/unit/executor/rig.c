@@ -17,7 +17,8 @@ struct dev_queue *rig_queue(uint32_t stream)
 
 /* --- a device that does nothing --------------------------------------------------------------- */
 
-static int client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+static int client_create(struct dev *d, const struct dev_client_config *config,
+                         struct dev_client **out)
 {
     *out = (struct dev_client *)(void *)queues;
     return 0;
@@ -27,8 +28,8 @@ static void client_nothing(struct dev_client *c)
 {
 }
 
-static int queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
-                        struct dev_queue **out)
+static int queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
+                        int priority, struct dev_queue **out)
 {
     queues[stream].stream = stream;
     queues[stream].done = done;
@@ -70,7 +71,9 @@ static uint32_t backlog(struct dev_client *c)
 
 void rig_open(struct rig *r)
 {
-    const struct wire_engine_client_add m = { .client = 1, .pid = 1, .session_size = TP_SESSION_SIZE };
+    const struct wire_engine_client_add m = { .client = 1,
+                                              .pid = 1,
+                                              .session_size = TP_SESSION_SIZE };
     int ends[2], session = tp_session_create();
     memset(r, 0, sizeof(*r));
     memset(queues, 0, sizeof(queues));
@@ -86,9 +89,11 @@ void rig_open(struct rig *r)
                                 .backlog = backlog };
     cr_assert_eq(tp_pair(ends), 0);
     server = ends[1];
-    r->engine = (struct exe_engine) {
-        .ops = &r->ops, .devices = 1, .info = &r->info, .server = ends[0], .failures = eventfd(0, EFD_NONBLOCK)
-    };
+    r->engine = (struct exe_engine) { .ops = &r->ops,
+                                      .devices = 1,
+                                      .info = &r->info,
+                                      .server = ends[0],
+                                      .failures = eventfd(0, EFD_NONBLOCK) };
     pthread_mutex_init(&r->engine.clients_lock, NULL);
     gm_list_init(&r->engine.clients);
     cr_assert_eq(tp_session_attach(&r->session, session, TP_SESSION_SIZE), 0);
@@ -97,7 +102,8 @@ void rig_open(struct rig *r)
     cr_assert_eq(exe_client_open(r->client, &m, fds), 0);
     cr_assert_eq(fds[1] & fds[2], -1, "they are the client's");
     close(session);
-    tp_ring_init_producer(&r->ring, &r->session.control->ring, r->session.ring_data, r->session.ring_size);
+    tp_ring_init_producer(&r->ring, &r->session.control->ring, r->session.ring_data,
+                          r->session.ring_size);
 }
 
 int rig_take(struct rig *r, const void *record)

@@ -1,5 +1,6 @@
 /*
- * A client in the executor, without server: its thread reads a real ring and hands the records to a device that the tests make.
+ * A client in the executor, without server: its thread reads a real ring and hands the records to a
+ * device that the tests make.
  */
 #ifndef GMUX_TESTS_UNIT_EXECUTOR_RIG_H
 #define GMUX_TESTS_UNIT_EXECUTOR_RIG_H

@@ -1,4 +1,5 @@
-/* The poller: what it takes in the stead of a client's thread, what it leaves to that one, and that nothing is lost between them. */
+/* The poller: what it takes in the stead of a client's thread, what it leaves to that one, and that
+ * nothing is lost between them. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <unistd.h>
@@ -35,7 +36,8 @@ static int mark(struct dev_queue *q, uint64_t seq)
     return 0;
 }
 
-static bool is_prompt(struct dev_queue *q, const struct wire_record *record, const struct dev_module *m)
+static bool is_prompt(struct dev_queue *q, const struct wire_record *record,
+                      const struct dev_module *m)
 {
     return prompt;
 }
@@ -103,7 +105,9 @@ static void begin_hasty(void)
 
 static void write_mark(void)
 {
-    const struct wire_record m = { .op = WIRE_OP_MARK, .size = sizeof(m), .stream = 2, .seq = ++written };
+    const struct wire_record m = {
+        .op = WIRE_OP_MARK, .size = sizeof(m), .stream = 2, .seq = ++written
+    };
     cr_assert_eq(tp_ring_write(&r.ring, &m, sizeof(m), NULL, 0, &patient), 0);
 }
 

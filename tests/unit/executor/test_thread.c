@@ -1,4 +1,5 @@
-/* The client's thread: what it makes of a ring that is fuller than the device, and of one that never runs dry. */
+/* The client's thread: what it makes of a ring that is fuller than the device, and of one that
+ * never runs dry. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -56,9 +57,11 @@ Test(thread, runs_do_not_overfill_the_device, .init = begin, .fini = end)
     r.ops.backlog = backlog;
     r.ops.flush = on_flush;
     run.head =
-        (struct wire_rec_run) { .head = { .op = WIRE_OP_RUN, .size = sizeof(run), .stream = 1 }, .count = RUN_OPS };
+        (struct wire_rec_run) { .head = { .op = WIRE_OP_RUN, .size = sizeof(run), .stream = 1 },
+                                .count = RUN_OPS };
     for (uint32_t i = 0; i < RUN_OPS; i++)
-        run.fills[i] = (struct wire_rec_fill) { .head = { .op = WIRE_OP_FILL, .size = sizeof(run.fills[i]) } };
+        run.fills[i] =
+            (struct wire_rec_fill) { .head = { .op = WIRE_OP_FILL, .size = sizeof(run.fills[i]) } };
     for (uint32_t i = 0; i < RUNS; i++) {
         run.head.head.seq = 1 + i * RUN_OPS;
         cr_assert_eq(tp_ring_write(&r.ring, &run.head.head, sizeof(run), NULL, 0, &patient), 0);
@@ -76,7 +79,9 @@ Test(thread, runs_do_not_overfill_the_device, .init = begin, .fini = end)
 static void write_mark(void)
 {
     static uint64_t seq;
-    const struct wire_record m = { .op = WIRE_OP_MARK, .size = sizeof(m), .stream = 2, .seq = ++seq };
+    const struct wire_record m = {
+        .op = WIRE_OP_MARK, .size = sizeof(m), .stream = 2, .seq = ++seq
+    };
     cr_assert_eq(tp_ring_write(&r.ring, &m, sizeof(m), NULL, 0, &patient), 0);
 }
 
@@ -88,7 +93,8 @@ static int mark(struct dev_queue *q, uint64_t seq)
     return 0;
 }
 
-/* Somebody may wait for what came before, and that is only brought up to date when the device is told to. */
+/* Somebody may wait for what came before, and that is only brought up to date when the device is
+ * told to. */
 Test(thread, completions_come_though_the_ring_never_runs_dry, .init = begin, .fini = end)
 {
     r.ops.mark = mark;

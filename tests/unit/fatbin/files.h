@@ -1,4 +1,5 @@
-/* Images from data/, and bytes that end where memory ends: reading one too many is a crash, with or without a sanitizer. */
+/* Images from data/, and bytes that end where memory ends: reading one too many is a crash, with or
+ * without a sanitizer. */
 #ifndef GMUX_TESTS_FATBIN_FILES_H
 #define GMUX_TESTS_FATBIN_FILES_H
 

@@ -21,7 +21,8 @@ static struct fb_kernel kernel_of(const struct fb_cubin *c, const char *name)
 
 Test(cubin, kernels_and_parameters)
 {
-    static const struct fb_param store[] = { { 0, 8 }, { 8, 4 }, { 12, 1 }, { 16, 8 }, { 24, 12 }, { 36, 2 } };
+    static const struct fb_param store[] = { { 0, 8 },  { 8, 4 },   { 12, 1 },
+                                             { 16, 8 }, { 24, 12 }, { 36, 2 } };
     struct file f = file_read("kernels.cubin");
     struct fb_cubin c;
     struct fb_kernel k;
@@ -75,7 +76,8 @@ Test(cubin, variables)
     cr_assert_not(fb_cubin_is_constant(&c));
 }
 
-/* A section of NVIDIA's own type for shared memory has a size and no bytes, as in images that nvcc -rdc makes. */
+/* A section of NVIDIA's own type for shared memory has a size and no bytes, as in images that nvcc
+ * -rdc makes. */
 Test(cubin, sections_without_bytes)
 {
     struct file f = file_read("kernels.cubin");

@@ -1,4 +1,5 @@
-/* Fat binaries as nvcc writes them, in all its ways of compressing; cut short, changed, and bombs. */
+/* Fat binaries as nvcc writes them, in all its ways of compressing; cut short, changed, and bombs.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +14,9 @@
 
 TestSuite(fatbin, .timeout = 100);
 
-static const char *const names[] = { "none.fatbin", "speed.fatbin",   "balance.fatbin",    "size.fatbin",
-                                     "many.fatbin", "machine.fatbin", "relocatable.fatbin" };
+static const char *const names[] = { "none.fatbin",       "speed.fatbin", "balance.fatbin",
+                                     "size.fatbin",       "many.fatbin",  "machine.fatbin",
+                                     "relocatable.fatbin" };
 
 static struct fb_entry entry_of(const struct file *f, enum fb_kind kind)
 {
@@ -90,7 +92,8 @@ Test(fatbin, best_for_an_architecture)
     struct file f = file_read("many.fatbin");
     for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
         struct fb_entry e = { 0 };
-        cr_assert_eq(fb_pick(f.data, f.size, cases[i].sm, cases[i].wanted, &e), cases[i].found, "case %zu", i);
+        cr_assert_eq(fb_pick(f.data, f.size, cases[i].sm, cases[i].wanted, &e), cases[i].found,
+                     "case %zu", i);
         cr_assert_eq(e.kind, cases[i].kind, "case %zu", i);
         cr_assert_eq(e.sm, cases[i].is, "case %zu", i);
         cr_assert_eq(e.flags & (FB_FLAG_EXACT | FB_FLAG_FAMILY), cases[i].flag, "case %zu", i);
@@ -211,10 +214,12 @@ Test(fatbin, changed_bytes)
     }
 }
 
-static struct fb_entry packed(enum fb_packing packing, const void *data, size_t size, uint64_t whole)
+static struct fb_entry packed(enum fb_packing packing, const void *data, size_t size,
+                              uint64_t whole)
 {
-    return (
-        struct fb_entry) { .kind = FB_KIND_PTX, .packing = packing, .data = data, .size = size, .whole_size = whole };
+    return (struct fb_entry) {
+        .kind = FB_KIND_PTX, .packing = packing, .data = data, .size = size, .whole_size = whole
+    };
 }
 
 Test(fatbin, bombs)
@@ -272,7 +277,8 @@ Test(fatbin, made_of_ptx)
     cr_assert_eq(fb_open(&r, data, size), 0);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(fb_next(&r, &e), 1);
-        cr_assert(e.kind == FB_KIND_PTX && e.sm == ptx[i].sm && e.isa_major == 8 && e.isa_minor == 3);
+        cr_assert(e.kind == FB_KIND_PTX && e.sm == ptx[i].sm && e.isa_major == 8 &&
+                  e.isa_minor == 3);
         cr_assert_eq(fb_unpack(&e, LIMIT, &text, &text_size), 0);
         cr_assert_str_eq(text, ptx[i].text);
         free(text);

@@ -24,7 +24,8 @@ Test(image, text_ends)
     cr_assert_eq(cuda_image_open(&i, at_the_edge(".version", 8), 8, WIRE_IMAGE_KIND_PTX), 0);
     cr_assert_str_eq(i.data, ".version");
     cuda_image_close(&i);
-    cr_assert_eq(opens(at_the_edge("x", 1), 1, WIRE_IMAGE_KIND_PTX), 0, "its errors are the driver's");
+    cr_assert_eq(opens(at_the_edge("x", 1), 1, WIRE_IMAGE_KIND_PTX), 0,
+                 "its errors are the driver's");
 }
 
 Test(image, nothing_else_than_what_it_says)
@@ -47,11 +48,13 @@ Test(image, nothing_else_than_what_it_says)
 Test(image, cut)
 {
     static const char *const names[] = { "size.fatbin", "none.fatbin", "kernels.cubin" };
-    static const uint32_t kinds[] = { WIRE_IMAGE_KIND_FATBIN, WIRE_IMAGE_KIND_FATBIN, WIRE_IMAGE_KIND_CUBIN };
+    static const uint32_t kinds[] = { WIRE_IMAGE_KIND_FATBIN, WIRE_IMAGE_KIND_FATBIN,
+                                      WIRE_IMAGE_KIND_CUBIN };
     for (int i = 0; i < 3; i++) {
         struct file f = file_read(names[i]);
         for (size_t n = 1; n < f.size; n++)
-            cr_assert_eq(opens(at_the_edge(f.data, n), n, kinds[i]), GM_CUDA_INVALID_IMAGE, "%s, %zu", names[i], n);
+            cr_assert_eq(opens(at_the_edge(f.data, n), n, kinds[i]), GM_CUDA_INVALID_IMAGE,
+                         "%s, %zu", names[i], n);
     }
     /* The fat binary is whole, a cubin in it is not. */
     struct file f = file_read("none.fatbin");
@@ -62,7 +65,8 @@ Test(image, cut)
 
 Test(image, relocatable)
 {
-    struct file parts[] = { file_read("relocatable.fatbin"), file_read("size.fatbin"), file_read("speed.fatbin") };
+    struct file parts[] = { file_read("relocatable.fatbin"), file_read("size.fatbin"),
+                            file_read("speed.fatbin") };
     static uint8_t all[1 << 16];
     size_t used = 0, at[3];
     struct cuda_image image;
@@ -116,9 +120,10 @@ static bool loses_values(const void *bytes, size_t size, uint32_t kind)
 /* What an executor that takes over cannot bring back. */
 Test(image, lost_values)
 {
-    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n";
-    static const char *const names[] = { "kernels.cubin", "managed.cubin", "globals.cubin", "plain.cubin",
-                                         "tables.cubin" };
+    static const char text[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n";
+    static const char *const names[] = { "kernels.cubin", "managed.cubin", "globals.cubin",
+                                         "plain.cubin", "tables.cubin" };
     struct file size = file_read("size.fatbin");
     for (unsigned i = 0; i < GM_ARRAY_LEN(names); i++) {
         struct file f = file_read(names[i]);
@@ -132,14 +137,18 @@ Test(image, lost_values)
 /* What no two programs can share. */
 Test(image, values)
 {
-#define HEAD  ".version 7.0\n.target sm_70\n.address_size 64\n"
-#define ENTRY ".visible .entry f(.param .u64 .ptr .global .align 4 p)\n{ ld.global.u32 %r1, [%rd1]; ret; }\n"
+#define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
+#define ENTRY                                                                                      \
+    ".visible .entry f(.param .u64 .ptr .global .align 4 p)\n{ ld.global.u32 %r1, [%rd1]; ret; "   \
+    "}\n"
     cr_assert_not(keeps(HEAD ENTRY));
     cr_assert(keeps(HEAD ".global .u32 counter;\n" ENTRY));
     cr_assert(keeps(HEAD ".visible .const .align 4 .b8 table[16];\n" ENTRY));
-    cr_assert_not(keeps(HEAD ".global .align 1 .b8 $str[4] = {97, 98, 99, 0};\n" ENTRY), "a compiler's");
+    cr_assert_not(keeps(HEAD ".global .align 1 .b8 $str[4] = {97, 98, 99, 0};\n" ENTRY),
+                  "a compiler's");
     cr_assert(keeps("no text at all"));
-    struct file f = file_read("kernels.cubin"), plain = file_read("plain.cubin"), size = file_read("size.fatbin");
+    struct file f = file_read("kernels.cubin"), plain = file_read("plain.cubin"),
+                size = file_read("size.fatbin");
     cr_assert(keeps_values(f.data, f.size, WIRE_IMAGE_KIND_CUBIN));
     cr_assert_not(keeps_values(plain.data, plain.size, WIRE_IMAGE_KIND_CUBIN));
     cr_assert(keeps_values(size.data, size.size, WIRE_IMAGE_KIND_FATBIN_LIST), "cannot be known");

@@ -22,8 +22,9 @@ static unsigned loads;
 static _Atomic unsigned unloads; /* by a thread of the device */
 static int dynamic[16], non_portable[16];
 
-static CUresult load_data(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
-                          CUlibraryOption *library_options, void **library_values, unsigned library_count)
+static CUresult load_data(CUlibrary *library, const void *code, CUjit_option *options,
+                          void **values, unsigned count, CUlibraryOption *library_options,
+                          void **library_values, unsigned library_count)
 {
     cr_assert_not_null(code);
     *library = (CUlibrary)(uintptr_t)++loads;
@@ -58,12 +59,14 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
     return true;
 }
 
-bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                       CUfunction f)
 {
     return true;
 }
 
-void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                        CUfunction f)
 {
 }
 
@@ -220,9 +223,12 @@ Test(library, loaded_once, .init = setup)
 
 Test(library, not_shared, .init = setup)
 {
-    /* Variables; code for another GPU, so that what is compiled from PTX is not known; another byte in the code. */
-    cr_assert_neq(load("kernels.cubin", WIRE_IMAGE_KIND_CUBIN, 0), load("kernels.cubin", WIRE_IMAGE_KIND_CUBIN, 0));
-    cr_assert_neq(load("size.fatbin", WIRE_IMAGE_KIND_FATBIN, 0), load("size.fatbin", WIRE_IMAGE_KIND_FATBIN, 0));
+    /* Variables; code for another GPU, so that what is compiled from PTX is not known; another byte
+     * in the code. */
+    cr_assert_neq(load("kernels.cubin", WIRE_IMAGE_KIND_CUBIN, 0),
+                  load("kernels.cubin", WIRE_IMAGE_KIND_CUBIN, 0));
+    cr_assert_neq(load("size.fatbin", WIRE_IMAGE_KIND_FATBIN, 0),
+                  load("size.fatbin", WIRE_IMAGE_KIND_FATBIN, 0));
     cr_assert_eq(loads, 4);
     struct file f = file_read("plain.cubin");
     uint64_t sections;
@@ -304,7 +310,8 @@ static void place(struct dev_module *m)
     cr_assert(m->library->traits.keeps_values && !cuda_library_is_shared(m->library));
     cr_assert_eq(written, there);
     cr_assert(cuda_variables_find(m, "counter", &address, &size));
-    cr_assert(address >= there && size == sizeof(counter) && address - there < cuda_variables_size(m));
+    cr_assert(address >= there && size == sizeof(counter) &&
+              address - there < cuda_variables_size(m));
     memcpy(&counter, contents + (address - there), sizeof(counter));
     cr_assert_eq(counter, 3);
     cr_assert_not(cuda_variables_find(m, "scale", &address, &size), "a constant");
@@ -314,7 +321,8 @@ static void place(struct dev_module *m)
 
 Test(library, variables_that_move, .init = setup)
 {
-    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n";
+    static const char text[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n";
     struct file f = file_read("globals.cubin"), managed = file_read("managed.cubin");
     struct dev_module m = load_module(f.data, f.size, WIRE_IMAGE_KIND_CUBIN);
     place(&m);

@@ -1,4 +1,5 @@
-/* Managed variables that are moved: their addresses stand where compilers want them, and the loader finds nothing left to do. */
+/* Managed variables that are moved: their addresses stand where compilers want them, and the loader
+ * finds nothing left to do. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static const struct fb_moved *named(const struct moved *m, const char *name)
     return NULL;
 }
 
-/* How many relocations are to what is, or was, managed; those that are checked to have been done. */
+/* How many relocations are to what is, or was, managed; those that are checked to have been done.
+ */
 static unsigned relocations(const struct fb_cubin *c, const struct moved *m, unsigned *others)
 {
     Elf64_Shdr s, to;
@@ -151,7 +153,8 @@ Test(move, aligned_to_more)
     memcpy(&e, f.data, sizeof(e));
     for (unsigned i = 0; i < e.e_shnum; i++) {
         const uint64_t much = 1024;
-        memcpy(f.data + e.e_shoff + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addralign), &much, sizeof(much));
+        memcpy(f.data + e.e_shoff + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addralign),
+               &much, sizeof(much));
     }
     cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
     cr_assert_eq(fb_move_find(&c, FB_MOVE_GLOBAL, &l), 0);
@@ -176,7 +179,8 @@ Test(move, a_relocation_that_is_not_known)
     unsigned changed = 0;
     for (uint64_t i = 0; i < m.before.sections_count && !changed; i++) {
         cr_assert(fb_cubin_section(&m.before, i, &s));
-        for (uint64_t at = 0; s.sh_type == SHT_RELA && at < s.sh_size && !changed; at += sizeof(Elf64_Rela)) {
+        for (uint64_t at = 0; s.sh_type == SHT_RELA && at < s.sh_size && !changed;
+             at += sizeof(Elf64_Rela)) {
             Elf64_Rela r;
             memcpy(&r, m.file.data + s.sh_offset + at, sizeof(r));
             if (ELF64_R_SYM(r.r_info) != m.list.at[0].symbol)

@@ -1,4 +1,5 @@
-/* Fat binaries in objects and archives, made here as gcc, nvcc and ar lay them out (System V ABI; ar(5)). */
+/* Fat binaries in objects and archives, made here as gcc, nvcc and ar lay them out (System V ABI;
+ * ar(5)). */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <stdio.h>
@@ -30,14 +31,17 @@ static size_t put(struct bytes *b, const void *data, size_t size)
 static struct bytes object(const char *section, const struct file *fatbin)
 {
     char names[64] = "\0.shstrtab\0";
-    Elf64_Ehdr e = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+    Elf64_Ehdr e = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+                                  EV_CURRENT },
                      .e_type = ET_REL,
                      .e_machine = EM_X86_64,
                      .e_ehsize = sizeof(e),
                      .e_shentsize = sizeof(Elf64_Shdr),
                      .e_shnum = 3,
                      .e_shstrndx = 1 };
-    Elf64_Shdr s[3] = { { 0 }, { .sh_name = 1, .sh_type = SHT_STRTAB }, { .sh_name = 11, .sh_type = SHT_PROGBITS } };
+    Elf64_Shdr s[3] = { { 0 },
+                        { .sh_name = 1, .sh_type = SHT_STRTAB },
+                        { .sh_name = 11, .sh_type = SHT_PROGBITS } };
     struct bytes b = { 0 };
     strcpy(names + 11, section);
     put(&b, &e, sizeof(e));
@@ -55,7 +59,8 @@ static void member(struct bytes *archive, const char *name, const void *data, si
 {
     char header[61];
     archive->data = realloc(archive->data, archive->size + 60 + size + 1);
-    (void)snprintf(header, sizeof(header), "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", name, 0, 0, 0, 0644u, size);
+    (void)snprintf(header, sizeof(header), "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", name, 0, 0, 0, 0644u,
+                   size);
     memcpy(archive->data + archive->size, header, 60);
     memcpy(archive->data + archive->size + 60, data, size);
     archive->size += 60 + size;
@@ -73,7 +78,8 @@ static int count(const uint8_t *data, size_t size)
         return -1;
     while ((r = fb_objects_next(&o, &fatbin)) > 0) {
         const uint8_t *at = fatbin;
-        cr_assert(at >= data && at + FB_HEADER_SIZE <= data + size && fb_size(at) <= size - (size_t)(at - data));
+        cr_assert(at >= data && at + FB_HEADER_SIZE <= data + size &&
+                  fb_size(at) <= size - (size_t)(at - data));
         n++;
     }
     return r < 0 ? -1 : n;
@@ -85,10 +91,13 @@ Test(object, sections)
     static const struct {
         const char *name;
         int count;
-    } cases[] = { { ".nv_fatbin", 2 }, { "__nv_relfatbin", 2 }, { ".data", 0 }, { ".nv_fatbin2", 0 } };
+    } cases[] = {
+        { ".nv_fatbin", 2 }, { "__nv_relfatbin", 2 }, { ".data", 0 }, { ".nv_fatbin2", 0 }
+    };
     for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
         struct bytes b = object(cases[i].name, &f);
-        cr_expect_eq(count(at_the_edge(b.data, b.size), b.size), cases[i].count, "%s", cases[i].name);
+        cr_expect_eq(count(at_the_edge(b.data, b.size), b.size), cases[i].count, "%s",
+                     cases[i].name);
         free(b.data);
     }
     cr_expect_eq(count(f.data, f.size), -1);

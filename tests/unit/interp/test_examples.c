@@ -34,7 +34,8 @@ static void begin(const char *example, const char *entry)
     text = read_file(example);
     bench = soft_bench_create();
     cr_assert(soft_bench_place(bench, text, strlen(text), entry, why, sizeof(why)), "%s", why);
-    code = soft_bench_code(bench, SOFT_TIER_INTERP, NULL, text, strlen(text), entry, &unsupported, why, sizeof(why));
+    code = soft_bench_code(bench, SOFT_TIER_INTERP, NULL, text, strlen(text), entry, &unsupported,
+                           why, sizeof(why));
     cr_assert_not_null(code, "%s", why);
 }
 
@@ -98,7 +99,8 @@ Test(interp_examples, vecadd)
     launch(4, 1, 256, 1);
     for (int i = 0; i < N; i++)
         cr_assert_eq(buffers[2][i], buffers[0][i] + buffers[1][i], "%d", i);
-    cr_assert_eq(memcmp(guard, buffers[2] + N, sizeof(guard)), 0, "nothing behind the end is touched");
+    cr_assert_eq(memcmp(guard, buffers[2] + N, sizeof(guard)), 0,
+                 "nothing behind the end is touched");
     end();
 }
 
@@ -106,7 +108,8 @@ Test(interp_examples, reduction)
 {
     enum { N = 10007 };
     begin("reduction", "reduce_sum");
-    float *in = soft_bench_alloc(bench, N * sizeof(float)), *out = soft_bench_alloc(bench, sizeof(float));
+    float *in = soft_bench_alloc(bench, N * sizeof(float)),
+          *out = soft_bench_alloc(bench, sizeof(float));
     double sum = 0;
     for (int i = 0; i < N; i++) {
         in[i] = (float)(random() % 100);
@@ -211,8 +214,10 @@ Test(interp_examples, nbody_f32)
         for (int c = 0; c < 3; c++) {
             double v = ((double)before[4 * i + c] + a[c] * (double)dt) * (double)damping;
             double p = (double)m[1][4 * i + c] + v * (double)dt;
-            cr_assert_lt(fabs(v - (double)m[2][4 * i + c]), 1e-4 * (fabs(v) + 1), "velocity %d.%d", i, c);
-            cr_assert_lt(fabs(p - (double)m[0][4 * i + c]), 1e-5 * (fabs(p) + 1), "position %d.%d", i, c);
+            cr_assert_lt(fabs(v - (double)m[2][4 * i + c]), 1e-4 * (fabs(v) + 1), "velocity %d.%d",
+                         i, c);
+            cr_assert_lt(fabs(p - (double)m[0][4 * i + c]), 1e-5 * (fabs(p) + 1), "position %d.%d",
+                         i, c);
         }
     }
     end();
@@ -251,7 +256,8 @@ Test(interp_examples, nbody_f64)
         for (int c = 0; c < 3; c++) {
             double v = (before[4 * i + c] + a[c] * dt) * damping;
             cr_assert_lt(fabs(v - m[2][4 * i + c]), 1e-12 * (fabs(v) + 1), "velocity %d.%d", i, c);
-            cr_assert_lt(fabs(m[1][4 * i + c] + v * dt - m[0][4 * i + c]), 1e-12, "position %d.%d", i, c);
+            cr_assert_lt(fabs(m[1][4 * i + c] + v * dt - m[0][4 * i + c]), 1e-12, "position %d.%d",
+                         i, c);
         }
     }
     end();

@@ -1,6 +1,7 @@
 /*
- * Device printf and assert: the formatter against the host's own printf, the argument layout that compilers make,
- * wrong addresses, and the print buffer when it is full and when several threads write.
+ * Device printf and assert: the formatter against the host's own printf, the argument layout that
+ * compilers make, wrong addresses, and the print buffer when it is full and when several threads
+ * write.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -74,8 +75,8 @@ Test(interp_printf, integers)
     } args = { -7, 0xdeadbeef, INT64_MIN, 300, 9 };
     char expected[256];
     const char *format = "%5d|%-12x|%+lld|%hhu|%03i%%\n";
-    snprintf(expected, sizeof(expected), "%5d|%-12x|%+lld|%hhu|%03i%%\n", args.a, args.b, (long long)args.c,
-             (unsigned char)args.d, (int)args.e);
+    snprintf(expected, sizeof(expected), "%5d|%-12x|%+lld|%hhu|%03i%%\n", args.a, args.b,
+             (long long)args.c, (unsigned char)args.d, (int)args.e);
     cr_assert_eq(print(format, &args, sizeof(args)), 5);
     cr_assert_str_eq(taken, expected);
 }
@@ -87,7 +88,8 @@ Test(interp_printf, doubles_and_stars)
         double a, b, c;
     } args = { -12, 3, 3.14159, 1e300, -0.0 };
     char expected[1024];
-    snprintf(expected, sizeof(expected), "[%*.*f] %f %g", args.width, args.precision, args.a, args.b, args.c);
+    snprintf(expected, sizeof(expected), "[%*.*f] %f %g", args.width, args.precision, args.a,
+             args.b, args.c);
     cr_assert_eq(print("[%*.*f] %f %g", &args, sizeof(args)), 5);
     cr_assert_str_eq(taken, expected);
 }
@@ -133,10 +135,12 @@ Test(interp_printf, wrong_addresses)
     cr_assert_eq(block.fault_address, 0x1234);
     cr_assert_eq(block.fault_thread, 5);
     memcpy(window, "%d", 3);
-    cr_assert_eq(helpers.vprintf(&block, 6, block.window_base, SOFT_LOCAL_BASE + 253), SOFT_PRINT_FAULT);
+    cr_assert_eq(helpers.vprintf(&block, 6, block.window_base, SOFT_LOCAL_BASE + 253),
+                 SOFT_PRINT_FAULT);
     cr_assert_eq(block.fault_address, SOFT_LOCAL_BASE + 253);
     memset(window, 'a', sizeof(window)); /* no end inside the window: cut before it runs out */
-    cr_assert_eq(helpers.vprintf(&block, 6, block.window_base + sizeof(window) - 10, 0), SOFT_PRINT_FAULT);
+    cr_assert_eq(helpers.vprintf(&block, 6, block.window_base + sizeof(window) - 10, 0),
+                 SOFT_PRINT_FAULT);
 }
 
 Test(interp_printf, assert_text)
@@ -144,9 +148,11 @@ Test(interp_printf, assert_text)
     memcpy(window, "x > 0", 6);
     memcpy(window + 16, "kernel.cu", 10);
     memcpy(window + 32, "f", 2);
-    helpers.assert_fail(&block, 13, block.window_base, block.window_base + 16, 42, block.window_base + 32);
+    helpers.assert_fail(&block, 13, block.window_base, block.window_base + 16, 42,
+                        block.window_base + 32);
     soft_print_drain(helpers.print, take, NULL);
-    cr_assert_str_eq(taken, "kernel.cu:42: f: block: [3,1,0], thread: [5,1,0] Assertion `x > 0` failed.\n");
+    cr_assert_str_eq(
+        taken, "kernel.cu:42: f: block: [3,1,0], thread: [5,1,0] Assertion `x > 0` failed.\n");
     cr_assert_eq(block.fault_thread, 13);
 }
 
@@ -165,13 +171,15 @@ Test(interp_printf, full_buffer_drops)
     cr_assert_eq(count, kept + 1);
 }
 
-/* Writers put lines "w<number> <serial>"; the reader must see each writer's serials in order, none torn. */
+/* Writers put lines "w<number> <serial>"; the reader must see each writer's serials in order, none
+ * torn. */
 static void *writer(void *arg)
 {
     uint32_t number = *(uint32_t *)arg;
     for (uint32_t i = 0; i < 20000; i++) {
         char line[64];
-        int n = snprintf(line, sizeof(line), "w%u %u %.*s", number, i, (int)(i % 23), "abcdefghijklmnopqrstuvwxyz");
+        int n = snprintf(line, sizeof(line), "w%u %u %.*s", number, i, (int)(i % 23),
+                         "abcdefghijklmnopqrstuvwxyz");
         while (!soft_print_append(helpers.print, 1, line, (uint32_t)n))
             sched_yield();
     }
@@ -204,7 +212,8 @@ Test(interp_printf, three_writers_one_reader)
         pthread_join(threads[i], NULL);
 }
 
-/* None has more than a few texts that nobody has taken: there is always room, however long ago a writer looked where it is. */
+/* None has more than a few texts that nobody has taken: there is always room, however long ago a
+ * writer looked where it is. */
 #define CAREFUL 6
 static _Atomic uint32_t texts_taken[CAREFUL], texts_refused;
 

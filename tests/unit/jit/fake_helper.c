@@ -1,5 +1,6 @@
 /*
- * Stands in for gmux-jit: answers properly until a job's entry names a misdeed. Linked like the real one, sandboxed not.
+ * Stands in for gmux-jit: answers properly until a job's entry names a misdeed. Linked like the
+ * real one, sandboxed not.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 
 static void answer(uint32_t serial, uint32_t status, uint64_t size, const char *reason)
 {
-    struct soft_job_answer a = { .magic = SOFT_JOB_MAGIC, .serial = serial, .status = status, .object_size = size };
+    struct soft_job_answer a = {
+        .magic = SOFT_JOB_MAGIC, .serial = serial, .status = status, .object_size = size
+    };
     strncpy(a.reason, reason, sizeof(a.reason) - 1);
     if (send(SOFT_JOB_SOCKET, &a, sizeof(a), 0) < 0)
         exit(1);
@@ -32,7 +35,8 @@ int main(void)
             for (;;)
                 ;
         else if (strcmp(r.entry, "late") == 0)
-            usleep(900000), answer(r.serial, SOFT_JOB_UNSUPPORTED, 0, "late"); /* as if others had the processor */
+            usleep(900000), answer(r.serial, SOFT_JOB_UNSUPPORTED, 0,
+                                   "late"); /* as if others had the processor */
         else if (strcmp(r.entry, "count") == 0)
             answer(r.serial, SOFT_JOB_UNSUPPORTED, 0, counted++ ? "asked again" : "asked once");
         else if (strcmp(r.entry, "leave") == 0)

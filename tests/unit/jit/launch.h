@@ -1,6 +1,6 @@
 /*
- * A kernel launch in its simplest form, for tests and benchmarks of compiled code: memory in one window, all blocks on
- * the calling thread, one after the other.
+ * A kernel launch in its simplest form, for tests and benchmarks of compiled code: memory in one
+ * window, all blocks on the calling thread, one after the other.
  */
 #ifndef GMUX_TESTS_JIT_LAUNCH_H
 #define GMUX_TESTS_JIT_LAUNCH_H
@@ -74,8 +74,9 @@ static inline void launch_param(struct launch *l, const void *value, uint32_t si
 #define LAUNCH_PARAM(l, type, value) launch_param((l), &(type) { (value) }, sizeof(type))
 
 /* Runs the whole grid; the first outcome that is not SOFT_DONE ends it. */
-static inline enum soft_outcome launch_run(struct launch *l, const struct soft_code *code, const uint32_t grid[3],
-                                           const uint32_t block[3], uint32_t shared_bytes)
+static inline enum soft_outcome launch_run(struct launch *l, const struct soft_code *code,
+                                           const uint32_t grid[3], const uint32_t block[3],
+                                           uint32_t shared_bytes)
 {
     struct soft_block *b = &l->block;
     enum soft_outcome r = SOFT_DONE;

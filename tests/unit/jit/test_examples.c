@@ -1,6 +1,6 @@
 /*
- * Every example kernel, compiled for each instruction set that there is, against the same thing written in C; and what
- * the compiler client does with good and bad jobs.
+ * Every example kernel, compiled for each instruction set that there is, against the same thing
+ * written in C; and what the compiler client does with good and bad jobs.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -50,7 +50,8 @@ static bool isa_here(uint32_t isa)
 #endif
 }
 
-static struct soft_code *compile(const char *name, const char *entry, uint32_t isa, const uint32_t block[3])
+static struct soft_code *compile(const char *name, const char *entry, uint32_t isa,
+                                 const uint32_t block[3])
 {
     struct soft_job job = { .entry = entry, .options = { .isa = isa } };
     bool unsupported;
@@ -72,8 +73,8 @@ static float noise(uint32_t *state)
     return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
 }
 
-#define FOR_ISAS(isa)                                                                                                \
-    for (uint32_t isa = SOFT_ISA_NATIVE; isa <= SOFT_ISA_AVX2; isa++)                                                \
+#define FOR_ISAS(isa)                                                                              \
+    for (uint32_t isa = SOFT_ISA_NATIVE; isa <= SOFT_ISA_AVX2; isa++)                              \
         if (isa_here(isa))
 
 TestSuite(examples, .init = setup, .fini = teardown, .timeout = 60);
@@ -83,7 +84,8 @@ Test(examples, vecadd)
 {
     static const int sizes[] = { 1, 31, 32, 33, 255, 256, 1000, 4096 };
     const uint32_t block[3] = { 256, 1, 1 };
-    float *a = launch_alloc(&l, 4096 * 4), *b = launch_alloc(&l, 4096 * 4), *c = launch_alloc(&l, 4100 * 4);
+    float *a = launch_alloc(&l, 4096 * 4), *b = launch_alloc(&l, 4096 * 4),
+          *c = launch_alloc(&l, 4100 * 4);
     uint32_t seed = 1;
     for (int i = 0; i < 4096; i++) {
         a[i] = noise(&seed);
@@ -112,7 +114,9 @@ Test(examples, vecadd)
 
 Test(examples, reduction)
 {
-    static const uint32_t blocks[][3] = { { 256, 1, 1 }, { 32, 1, 1 }, { 1024, 1, 1 }, { 96, 1, 1 } };
+    static const uint32_t blocks[][3] = {
+        { 256, 1, 1 }, { 32, 1, 1 }, { 1024, 1, 1 }, { 96, 1, 1 }
+    };
     enum { N = 100003 };
     float *in = launch_alloc(&l, N * 4), *out = launch_alloc(&l, 4);
     uint32_t seed = 2;
@@ -129,7 +133,8 @@ Test(examples, reduction)
         LAUNCH_PARAM(&l, void *, out);
         LAUNCH_PARAM(&l, int, N);
         cr_assert_eq(launch_run(&l, code, grid, blocks[k], 128), SOFT_DONE);
-        cr_assert_lt(fabs(*out - sum), 0.05, "isa %u block %u: %f, not %f", isa, blocks[k][0], (double)*out, sum);
+        cr_assert_lt(fabs(*out - sum), 0.05, "isa %u block %u: %f, not %f", isa, blocks[k][0],
+                     (double)*out, sum);
         code->destroy(code);
     }
 }
@@ -169,14 +174,16 @@ Test(examples, mandelbrot)
     for (size_t k = 0; k < GM_ARRAY_LEN(blocks) * 2; k++) {
         const uint32_t *block = blocks[k / 2];
         struct soft_code *code = compile("mandelbrot", "mandelbrot", isa, k % 2 ? NULL : block);
-        const uint32_t grid[3] = { (WIDTH + block[0] - 1) / block[0], (HEIGHT + block[1] - 1) / block[1], 1 };
+        const uint32_t grid[3] = { (WIDTH + block[0] - 1) / block[0],
+                                   (HEIGHT + block[1] - 1) / block[1], 1 };
         memset(out, 0xff, WIDTH * HEIGHT * 4);
         cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_DONE);
         for (int y = 0; y < HEIGHT; y++)
             for (int x = 0; x < WIDTH; x++)
-                cr_assert_eq(out[y * WIDTH + x],
-                             mandelbrot_point(fmaf((float)x, dx, x0), fmaf((float)y, dy, y0), LIMIT),
-                             "isa %u block %u: point %d %d", isa, block[0], x, y);
+                cr_assert_eq(
+                    out[y * WIDTH + x],
+                    mandelbrot_point(fmaf((float)x, dx, x0), fmaf((float)y, dy, y0), LIMIT),
+                    "isa %u block %u: point %d %d", isa, block[0], x, y);
         code->destroy(code);
     }
 }
@@ -185,7 +192,8 @@ Test(examples, matmul)
 {
     enum { N = 96 };
     const uint32_t block[3] = { 32, 32, 1 }, grid[3] = { N / 32, N / 32, 1 };
-    float *a = launch_alloc(&l, N * N * 4), *b = launch_alloc(&l, N * N * 4), *c = launch_alloc(&l, N * N * 4);
+    float *a = launch_alloc(&l, N * N * 4), *b = launch_alloc(&l, N * N * 4),
+          *c = launch_alloc(&l, N * N * 4);
     uint32_t seed = 5;
     for (int i = 0; i < N * N; i++) {
         a[i] = noise(&seed);
@@ -211,53 +219,57 @@ Test(examples, matmul)
     }
 }
 
-#define DEFINE_NBODY(type, name, tolerance)                                                                          \
-    Test(examples, name)                                                                                             \
-    {                                                                                                                \
-        enum { N = 512 };                                                                                            \
-        const uint32_t block[3] = { 256, 1, 1 }, grid[3] = { N / 256, 1, 1 };                                        \
-        type *out = launch_alloc(&l, N * 4 * sizeof(type)), *in = launch_alloc(&l, N * 4 * sizeof(type));            \
-        type *v = launch_alloc(&l, N * 4 * sizeof(type));                                                            \
-        uint32_t seed = 9;                                                                                           \
-        for (int i = 0; i < 4 * N; i++)                                                                              \
-            in[i] = (type)noise(&seed) + (i % 4 == 3 ? 1 : 0);                                                       \
-        LAUNCH_PARAM(&l, void *, out);                                                                               \
-        LAUNCH_PARAM(&l, void *, in);                                                                                \
-        LAUNCH_PARAM(&l, void *, v);                                                                                 \
-        LAUNCH_PARAM(&l, int, N);                                                                                    \
-        LAUNCH_PARAM(&l, type, (type)0.5);                                                                           \
-        LAUNCH_PARAM(&l, type, (type)1);                                                                             \
-        LAUNCH_PARAM(&l, type, (type)0.01);                                                                          \
-        FOR_ISAS(isa)                                                                                                \
-        {                                                                                                            \
-            struct soft_code *code = compile("nbody", #name, isa, block);                                            \
-            memset(v, 0, N * 4 * sizeof(type));                                                                      \
-            cr_assert_eq(launch_run(&l, code, grid, block, 256 * 4 * sizeof(type)), SOFT_DONE);                      \
-            for (int i = 0; i < N; i++) {                                                                            \
-                double a[3] = { 0 };                                                                                 \
-                for (int j = 0; j < N; j++) {                                                                        \
-                    double d[3], d2 = (double)(type)0.01;                                                            \
-                    for (int c = 0; c < 3; c++) {                                                                    \
-                        d[c] = (double)in[4 * j + c] - (double)in[4 * i + c];                                        \
-                        d2 += d[c] * d[c];                                                                           \
-                    }                                                                                                \
-                    double inv = 1 / sqrt(d2), s = (double)in[4 * j + 3] * inv * inv * inv;                          \
-                    for (int c = 0; c < 3; c++)                                                                      \
-                        a[c] += d[c] * s;                                                                            \
-                }                                                                                                    \
-                for (int c = 0; c < 3; c++) {                                                                        \
-                    cr_assert_lt(fabs(a[c] * 0.5 - (double)v[4 * i + c]), tolerance *(1 + fabs(a[c])));              \
-                    cr_assert_lt(fabs((double)in[4 * i + c] + a[c] * 0.25 - (double)out[4 * i + c]),                 \
-                                 tolerance *(1 + fabs(a[c])));                                                       \
-                }                                                                                                    \
-            }                                                                                                        \
-            code->destroy(code);                                                                                     \
-        }                                                                                                            \
+#define DEFINE_NBODY(type, name, tolerance)                                                        \
+    Test(examples, name)                                                                           \
+    {                                                                                              \
+        enum { N = 512 };                                                                          \
+        const uint32_t block[3] = { 256, 1, 1 }, grid[3] = { N / 256, 1, 1 };                      \
+        type *out = launch_alloc(&l, N * 4 * sizeof(type)),                                        \
+             *in = launch_alloc(&l, N * 4 * sizeof(type));                                         \
+        type *v = launch_alloc(&l, N * 4 * sizeof(type));                                          \
+        uint32_t seed = 9;                                                                         \
+        for (int i = 0; i < 4 * N; i++)                                                            \
+            in[i] = (type)noise(&seed) + (i % 4 == 3 ? 1 : 0);                                     \
+        LAUNCH_PARAM(&l, void *, out);                                                             \
+        LAUNCH_PARAM(&l, void *, in);                                                              \
+        LAUNCH_PARAM(&l, void *, v);                                                               \
+        LAUNCH_PARAM(&l, int, N);                                                                  \
+        LAUNCH_PARAM(&l, type, (type)0.5);                                                         \
+        LAUNCH_PARAM(&l, type, (type)1);                                                           \
+        LAUNCH_PARAM(&l, type, (type)0.01);                                                        \
+        FOR_ISAS(isa)                                                                              \
+        {                                                                                          \
+            struct soft_code *code = compile("nbody", #name, isa, block);                          \
+            memset(v, 0, N * 4 * sizeof(type));                                                    \
+            cr_assert_eq(launch_run(&l, code, grid, block, 256 * 4 * sizeof(type)), SOFT_DONE);    \
+            for (int i = 0; i < N; i++) {                                                          \
+                double a[3] = { 0 };                                                               \
+                for (int j = 0; j < N; j++) {                                                      \
+                    double d[3], d2 = (double)(type)0.01;                                          \
+                    for (int c = 0; c < 3; c++) {                                                  \
+                        d[c] = (double)in[4 * j + c] - (double)in[4 * i + c];                      \
+                        d2 += d[c] * d[c];                                                         \
+                    }                                                                              \
+                    double inv = 1 / sqrt(d2), s = (double)in[4 * j + 3] * inv * inv * inv;        \
+                    for (int c = 0; c < 3; c++)                                                    \
+                        a[c] += d[c] * s;                                                          \
+                }                                                                                  \
+                for (int c = 0; c < 3; c++) {                                                      \
+                    cr_assert_lt(fabs(a[c] * 0.5 - (double)v[4 * i + c]),                          \
+                                 tolerance *(1 + fabs(a[c])));                                     \
+                    cr_assert_lt(                                                                  \
+                        fabs((double)in[4 * i + c] + a[c] * 0.25 - (double)out[4 * i + c]),        \
+                        tolerance *(1 + fabs(a[c])));                                              \
+                }                                                                                  \
+            }                                                                                      \
+            code->destroy(code);                                                                   \
+        }                                                                                          \
     }
 DEFINE_NBODY(float, nbody_f32, 1e-4)
 DEFINE_NBODY(double, nbody_f64, 1e-12)
 
-/* An address outside of the window ends the block and is reported with its thread, whatever form the access has. */
+/* An address outside of the window ends the block and is reported with its thread, whatever form
+ * the access has. */
 Test(examples, addresses_are_checked)
 {
     const uint32_t block[3] = { 64, 1, 1 }, grid[3] = { 1, 1, 1 };
@@ -326,7 +338,8 @@ Test(examples, bad_jobs)
 {
     refuse("", "k", "");
     refuse("nonsense", "k", "1:1");
-    refuse(".version 8.5\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n", "other", "no entry");
+    refuse(".version 8.5\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n", "other",
+           "no entry");
     char *deep = malloc(1 << 20);
     memset(deep, '{', (1 << 20) - 1);
     deep[(1 << 20) - 1] = 0;

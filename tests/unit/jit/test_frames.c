@@ -1,7 +1,7 @@
 /*
- * The stack that compiled code takes: a kernel that would need more than it may have is refused and so stays
- * interpreted, and what has a large frame touches all its pages first, from the top, so that the guard behind a stack
- * stops it.
+ * The stack that compiled code takes: a kernel that would need more than it may have is refused and
+ * so stays interpreted, and what has a large frame touches all its pages first, from the top, so
+ * that the guard behind a stack stops it.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -30,13 +30,16 @@ static void GM_PRINTF(1, 2) add(const char *fmt, ...)
     cr_assert(n > 0 && (size_t)n < sizeof(text) - at);
 }
 
-/* v[k] = v[k-1]^2 + k for each k, then the sum of v[k] * 3^k: all are needed until the end. As often as `times` says. */
+/* v[k] = v[k-1]^2 + k for each k, then the sum of v[k] * 3^k: all are needed until the end. As
+ * often as `times` says. */
 static void write_kernel(void)
 {
     text[0] = 0;
-    add(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry big(.param .u64 at, .param .u32 times)\n{\n"
+    add(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry big(.param .u64 at, .param "
+        ".u32 times)\n{\n"
         ".reg .u64 %%q, %%t, %%s, %%v<%u>;\n.reg .u32 %%i, %%n;\n.reg .pred %%p;\n"
-        "ld.param.u64 %%q, [at];\nmov.u32 %%i, %%tid.x;\nmul.wide.u32 %%t, %%i, 8;\nadd.u64 %%q, %%q, %%t;\n"
+        "ld.param.u64 %%q, [at];\nmov.u32 %%i, %%tid.x;\nmul.wide.u32 %%t, %%i, 8;\nadd.u64 %%q, "
+        "%%q, %%t;\n"
         "ld.param.u32 %%n, [times];\nld.global.u64 %%v0, [%%q];\n"
         "again:\nsetp.eq.u32 %%p, %%n, 0;\n@%%p bra end;\n",
         VALUES);
@@ -45,7 +48,8 @@ static void write_kernel(void)
     add("mov.u64 %%s, 0;\n");
     for (unsigned k = VALUES; k-- > 0;)
         add("mad.lo.u64 %%s, %%s, 3, %%v%u;\n", k);
-    add("mov.u64 %%v0, %%s;\nsub.u32 %%n, %%n, 1;\nbra again;\nend:\nst.global.u64 [%%q], %%v0;\nret;\n}\n");
+    add("mov.u64 %%v0, %%s;\nsub.u32 %%n, %%n, 1;\nbra again;\nend:\nst.global.u64 [%%q], "
+        "%%v0;\nret;\n}\n");
 }
 
 static uint64_t expected(uint64_t v0)
@@ -93,7 +97,8 @@ static void run(const struct soft_code *code, uint64_t *at, uint32_t times)
     LAUNCH_PARAM(&l, uint32_t, times);
     cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_DONE);
     for (uint64_t i = 0; i < 32; i++)
-        cr_assert_eq(at[i], times ? expected(i * i + 7) : i * i + 7, "%s, lane %u", code->tier, (unsigned)i);
+        cr_assert_eq(at[i], times ? expected(i * i + 7) : i * i + 7, "%s, lane %u", code->tier,
+                     (unsigned)i);
 }
 
 Test(frames, what_needs_too_much_stays_interpreted_and_right)
@@ -140,7 +145,8 @@ static void *trial_main(void *arg)
     return NULL;
 }
 
-/* A stack that is too small, with one closed page behind it: it is met although nothing needs to be kept there. */
+/* A stack that is too small, with one closed page behind it: it is met although nothing needs to be
+ * kept there. */
 Test(frames, what_is_behind_the_stack_is_not_reached)
 {
     char why[512] = "";
@@ -149,9 +155,11 @@ Test(frames, what_is_behind_the_stack_is_not_reached)
     cr_assert_not_null(code, "%s", why);
     uint64_t *at = launch_alloc(&l, 4096);
     run(code, at, 1);
-    run(code, at, 0); /* what this leaves for the next one is that there is nothing to do, which takes no stack */
+    run(code, at, 0); /* what this leaves for the next one is that there is nothing to do, which
+                         takes no stack */
 
-    uint8_t *memory = mmap(NULL, BEHIND + GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *memory = mmap(NULL, BEHIND + GUARD + STACK, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(memory, MAP_FAILED);
     memset(memory, 0x5a, BEHIND);
     cr_assert_eq(mprotect(memory + BEHIND, GUARD, PROT_NONE), 0);
@@ -166,7 +174,8 @@ Test(frames, what_is_behind_the_stack_is_not_reached)
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attr);
     cr_assert_eq(t.signal, SIGSEGV);
-    cr_assert(t.guard.address >= (uintptr_t)memory + BEHIND && t.guard.address < (uintptr_t)memory + BEHIND + GUARD);
+    cr_assert(t.guard.address >= (uintptr_t)memory + BEHIND &&
+              t.guard.address < (uintptr_t)memory + BEHIND + GUARD);
     for (size_t i = 0; i < BEHIND; i++)
         cr_assert_eq(memory[i], 0x5a, "byte %zu", i);
     munmap(memory, BEHIND + GUARD + STACK);

@@ -1,4 +1,5 @@
-/* A compiler process that crashes, hangs or lies costs its kernel the compiled form, and nobody else anything. */
+/* A compiler process that crashes, hangs or lies costs its kernel the compiled form, and nobody
+ * else anything. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,11 +60,13 @@ Test(helper, only_processor_time_counts)
     cr_assert(fails("late", "late"));
 }
 
-/* What cannot be compiled, or not in that time, is not tried a second time: not by the next process either. */
+/* What cannot be compiled, or not in that time, is not tried a second time: not by the next process
+ * either. */
 Test(helper, failures_are_remembered)
 {
     char directory[] = "/tmp/gmux-helper-test-XXXXXX", command[64];
-    struct soft_compiler_config config = { .timeout_ms = 300, .helper = getenv("GMUX_FAKE_HELPER") };
+    struct soft_compiler_config config = { .timeout_ms = 300,
+                                           .helper = getenv("GMUX_FAKE_HELPER") };
     config.cache_dir = mkdtemp(directory);
     cr_assert_not_null(config.cache_dir);
     for (int process = 0; process < 2; process++) {
@@ -139,7 +142,8 @@ static void until_done(const struct counter *n, int done)
         cr_assert_lt(gm_now_ns(), deadline, "%d of %d", n->done, done);
 }
 
-/* What one owner has queued delays another one's job by two seconds at most, now and later, and goes with him. */
+/* What one owner has queued delays another one's job by two seconds at most, now and later, and
+ * goes with him. */
 Test(helper, owners_take_turns)
 {
     struct soft_compiler_config config = { .cache_dir = "", .timeout_ms = 60000 };

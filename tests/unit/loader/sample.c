@@ -1,4 +1,5 @@
-/* A kernel-like object: code, constants of several alignments, a local call, an entry and a description. */
+/* A kernel-like object: code, constants of several alignments, a local call, an entry and a
+ * description. */
 #include "device/soft/exec/code.h"
 #include "device/soft/loader/job.h"
 

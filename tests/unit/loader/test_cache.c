@@ -1,4 +1,5 @@
-/* The object cache: what comes back is what was put in under the same key, and nothing else ever. */
+/* The object cache: what comes back is what was put in under the same key, and nothing else ever.
+ */
 #include "device/soft/loader/cache.h"
 
 #include <dirent.h>

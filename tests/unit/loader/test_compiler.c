@@ -43,12 +43,14 @@ Test(compiler, cached_object_needs_no_helper)
     size_t size, key_size;
     make_directory(directory);
     char *object = read_named("LOADER_SAMPLE", &size);
-    void *key = loader_key_create(&nobody, job.uid, job.text, job.text_size, job.entry, &job.options, &key_size);
+    void *key = loader_key_create(&nobody, job.uid, job.text, job.text_size, job.entry,
+                                  &job.options, &key_size);
     cr_assert_eq(loader_cache_open(&cache, directory, 1 << 20, 0), 0);
     cr_assert_eq(loader_cache_put(cache, key, key_size, object, size), 0);
     loader_cache_close(cache);
 
-    struct soft_compiler_config config = { .helper = "/nonexistent/gmux-jit", .cache_dir = directory };
+    struct soft_compiler_config config = { .helper = "/nonexistent/gmux-jit",
+                                           .cache_dir = directory };
     cr_assert_eq(soft_compiler_create(&c, &config), 0);
     struct soft_code *code = soft_compiler_lookup(c, &job);
     cr_assert_not_null(code);
@@ -72,7 +74,8 @@ Test(compiler, cached_object_needs_no_helper)
     free(key);
 }
 
-/* By the reason of a refusal the liar says which job of its process it is; or that it is the answer to a job that had not come yet. */
+/* By the reason of a refusal the liar says which job of its process it is; or that it is the answer
+ * to a job that had not come yet. */
 static void expect(struct soft_compiler *c, const void *owner, const char *answer)
 {
     struct soft_job j = job;
@@ -83,7 +86,8 @@ static void expect(struct soft_compiler *c, const void *owner, const char *answe
     cr_assert_str_eq(why, answer);
 }
 
-/* gmux-jit, once a hostile text has taken it over, answers what others have yet to ask. Nobody but who has sent that text hears it. */
+/* gmux-jit, once a hostile text has taken it over, answers what others have yet to ask. Nobody but
+ * who has sent that text hears it. */
 Test(compiler, process_that_was_taken_over)
 {
     static const char one, other;

@@ -128,9 +128,8 @@ Test(object, every_byte_flipped)
 /* Section headers with extreme values, each field of each section in turn. */
 Test(object, extreme_section_fields)
 {
-    static const uint64_t values[] = {
-        0, 1, 0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, UINT64_MAX - 7, UINT64_MAX
-    };
+    static const uint64_t values[] = { 0,          1,         0x7fffffff,     0x80000000,
+                                       0xffffffff, INT64_MAX, UINT64_MAX - 7, UINT64_MAX };
     size_t size;
     char *bytes = read_named("LOADER_SAMPLE", &size);
     Elf64_Ehdr h;

@@ -1,6 +1,6 @@
 /*
- * cuGetProcAddress with the real table: what programs built with real toolkits ask for. Facts seen at the interface of
- * the genuine library, plus properties that hold for every name.
+ * cuGetProcAddress with the real table: what programs built with real toolkits ask for. Facts seen
+ * at the interface of the genuine library, plus properties that hold for every name.
  */
 #include <criterion/criterion.h>
 
@@ -12,25 +12,28 @@
 /* Exported functions are linked, not called: no table stands behind them here. */
 _Atomic(const struct rt_api *) rt_active;
 
-static void *find(const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+static void *find(const char *name, int version, cuuint64_t flags,
+                  CUdriverProcAddressQueryResult *status)
 {
     void *p = &p;
     *status = CU_GET_PROC_ADDRESS_SUCCESS;
-    cr_assert_eq(rt_cuGetProcAddress_v2(name, &p, version, flags, status), CUDA_SUCCESS, "%s", name);
+    cr_assert_eq(rt_cuGetProcAddress_v2(name, &p, version, flags, status), CUDA_SUCCESS, "%s",
+                 name);
     return p;
 }
 
-#define EXPECT(name, version, flags, symbol)                                                                         \
-    do {                                                                                                             \
-        CUdriverProcAddressQueryResult status_;                                                                      \
-        cr_expect_eq(find(name, version, flags, &status_), (void *)symbol, "%s %d %d", name, version, flags);        \
-        cr_expect_eq(status_, CU_GET_PROC_ADDRESS_SUCCESS, "%s %d %d", name, version, flags);                        \
+#define EXPECT(name, version, flags, symbol)                                                       \
+    do {                                                                                           \
+        CUdriverProcAddressQueryResult status_;                                                    \
+        cr_expect_eq(find(name, version, flags, &status_), (void *)symbol, "%s %d %d", name,       \
+                     version, flags);                                                              \
+        cr_expect_eq(status_, CU_GET_PROC_ADDRESS_SUCCESS, "%s %d %d", name, version, flags);      \
     } while (0)
-#define EXPECT_NONE(name, version, flags, why)                                                                       \
-    do {                                                                                                             \
-        CUdriverProcAddressQueryResult status_;                                                                      \
-        cr_expect_null(find(name, version, flags, &status_), "%s %d %d", name, version, flags);                      \
-        cr_expect_eq(status_, CU_GET_PROC_ADDRESS_##why, "%s %d %d", name, version, flags);                          \
+#define EXPECT_NONE(name, version, flags, why)                                                     \
+    do {                                                                                           \
+        CUdriverProcAddressQueryResult status_;                                                    \
+        cr_expect_null(find(name, version, flags, &status_), "%s %d %d", name, version, flags);    \
+        cr_expect_eq(status_, CU_GET_PROC_ADDRESS_##why, "%s %d %d", name, version, flags);        \
     } while (0)
 
 TestSuite(procaddr, .timeout = 30);
@@ -82,7 +85,8 @@ Test(procaddr, per_thread_variants)
     EXPECT_NONE("cuMemcpyHtoD", 6050, 2, VERSION_NOT_SUFFICIENT);
 }
 
-/* What FFmpeg's loader of the driver will not go on without; it takes symbols, NVIDIA's runtime names. */
+/* What FFmpeg's loader of the driver will not go on without; it takes symbols, NVIDIA's runtime
+ * names. */
 Test(procaddr, graphics)
 {
     EXPECT("cuGraphicsGLRegisterImage", 13000, 0, cuGraphicsGLRegisterImage);
@@ -112,10 +116,12 @@ Test(procaddr, wrong_questions)
     void *p;
     CUdriverProcAddressQueryResult status;
     cr_assert_eq(rt_cuGetProcAddress_v2(NULL, &p, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
-    cr_assert_eq(rt_cuGetProcAddress_v2("cuInit", NULL, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
+    cr_assert_eq(rt_cuGetProcAddress_v2("cuInit", NULL, 13000, 0, &status),
+                 CUDA_ERROR_INVALID_VALUE);
     cr_assert_eq(rt_cuGetProcAddress_v2("cuInit", &p, 13000, 4, &status), CUDA_ERROR_INVALID_VALUE);
     cr_assert_eq(rt_cuGetProcAddress_v2("cuInit", &p, 13000, 3, &status), CUDA_ERROR_INVALID_VALUE);
-    cr_assert_eq(rt_cuGetProcAddress_v2("cuNothing", &p, 13000, 0, NULL), CUDA_SUCCESS, "the status may be left out");
+    cr_assert_eq(rt_cuGetProcAddress_v2("cuNothing", &p, 13000, 0, NULL), CUDA_SUCCESS,
+                 "the status may be left out");
     cr_assert_null(p);
     cr_assert_eq(rt_cuGetProcAddress("cuNothing", &p, 13000, 0), CUDA_ERROR_NOT_FOUND);
     cr_assert_eq(rt_cuGetProcAddress("cuInit", &p, 13000, 0), CUDA_SUCCESS);
@@ -128,7 +134,8 @@ Test(procaddr, the_table_is_sorted_and_every_row_is_found)
         const struct rt_proc *p = &rt_procs[i];
         if (i > 0) {
             int order = strcmp(rt_procs[i - 1].base, p->base);
-            cr_assert(order < 0 || (order == 0 && rt_procs[i - 1].since <= p->since), "%s", p->base);
+            cr_assert(order < 0 || (order == 0 && rt_procs[i - 1].since <= p->since), "%s",
+                      p->base);
         }
         CUdriverProcAddressQueryResult status;
         const struct rt_proc *found =

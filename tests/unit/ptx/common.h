@@ -15,14 +15,16 @@
 #define PTX_HEADER ".version 8.5\n.target sm_75\n.address_size 64\n"
 
 /* Registers of every type: %p0-7 pred, %h 16, %r 32, %rd 64, %f f32, %fd f64 bits. */
-#define PTX_REGISTERS                                                                                                \
-    ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; "                        \
+#define PTX_REGISTERS                                                                              \
+    ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; "      \
     ".reg .f64 %fd<8>;\n"
 
 /* Line 4 of a text made by ptx_kernel() begins here. */
-#define PTX_KERNEL_HEAD ".visible .entry k(.param .u64 a, .param .u32 n, .param .align 8 .b8 s[24]) { " PTX_REGISTERS
+#define PTX_KERNEL_HEAD                                                                            \
+    ".visible .entry k(.param .u64 a, .param .u32 n, .param .align 8 .b8 s[24]) { " PTX_REGISTERS
 
-/* A whole module with kernel k around `body`; the caller frees it. `body` begins at line 5, column 1. */
+/* A whole module with kernel k around `body`; the caller frees it. `body` begins at line 5,
+ * column 1. */
 static inline char *ptx_kernel(const char *body)
 {
     size_t size = strlen(body) + 1024;

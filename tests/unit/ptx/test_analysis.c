@@ -65,7 +65,8 @@ static const char *frontier(const struct subject *s, uint32_t block)
     struct ir_list list = s->a->blocks[block].frontier;
     text[0] = '\0';
     for (uint32_t k = 0; k < list.count; k++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", k ? "," : "", s->a->pool[list.first + k]);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", k ? "," : "",
+                 s->a->pool[list.first + k]);
     return text;
 }
 
@@ -74,7 +75,8 @@ static const char *order(const struct subject *s)
     static char text[512];
     text[0] = '\0';
     for (uint32_t k = 0; k < s->a->order_count; k++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", k ? "," : "", s->a->order[k]);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", k ? "," : "",
+                 s->a->order[k]);
     return text;
 }
 
@@ -85,9 +87,11 @@ Test(ir_analysis, shapes_of_special_registers)
     static const char body[] =
         "mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %laneid;"
         "mov.u32 %r4, %ntid.x; mov.u32 %r5, %warpid;";
-    struct ir_analyse_options none = { 0 }, square = { .ntid = { 16, 16, 1 } }, wide = { .ntid = { 32, 8, 1 } };
+    struct ir_analyse_options none = { 0 }, square = { .ntid = { 16, 16, 1 } },
+                              wide = { .ntid = { 32, 8, 1 } };
     struct subject s = look(body, &rows);
-    cr_expect(shape(&s, "%r0") == IR_AFFINE && reg(&s, "%r0")->stride == 1 && !reg(&s, "%r0")->block_uniform);
+    cr_expect(shape(&s, "%r0") == IR_AFFINE && reg(&s, "%r0")->stride == 1 &&
+              !reg(&s, "%r0")->block_uniform);
     cr_expect(shape(&s, "%r1") == IR_UNIFORM && !reg(&s, "%r1")->block_uniform);
     cr_expect(shape(&s, "%r2") == IR_UNIFORM && reg(&s, "%r2")->block_uniform);
     cr_expect(shape(&s, "%r3") == IR_AFFINE && reg(&s, "%r3")->block_uniform);
@@ -109,17 +113,21 @@ Test(ir_analysis, shapes_of_special_registers)
 
 Test(ir_analysis, affine_arithmetic)
 {
-    struct subject s =
-        look("mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; add.s32 %r2, %r0, %r1; shl.b32 %r3, %r2, 2;"
-             "sub.s32 %r4, %r1, %r3; mul.lo.s32 %r5, %r4, %r1; sub.s32 %r6, %r2, %r0; and.b32 %r7, %r0, 31;"
-             "mov.b32 %r1, -4; mul.wide.s32 %rd0, %r0, -4; mad.wide.u32 %rd1, %r0, 8, %rd0; cvt.u64.u32 %rd2, %r0;"
-             "ld.param.u64 %rd3, [a]; add.s64 %rd4, %rd3, %rd1; cvt.u32.u64 %r3, %rd4; neg.s64 %rd5, %rd4;",
-             &rows);
+    struct subject s = look(
+        "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; add.s32 %r2, %r0, %r1; shl.b32 %r3, %r2, 2;"
+        "sub.s32 %r4, %r1, %r3; mul.lo.s32 %r5, %r4, %r1; sub.s32 %r6, %r2, %r0; and.b32 %r7, %r0, "
+        "31;"
+        "mov.b32 %r1, -4; mul.wide.s32 %rd0, %r0, -4; mad.wide.u32 %rd1, %r0, 8, %rd0; cvt.u64.u32 "
+        "%rd2, %r0;"
+        "ld.param.u64 %rd3, [a]; add.s64 %rd4, %rd3, %rd1; cvt.u32.u64 %r3, %rd4; neg.s64 %rd5, "
+        "%rd4;",
+        &rows);
     cr_expect(reg(&s, "%r2")->shape == IR_AFFINE && reg(&s, "%r2")->stride == 1);
     cr_expect(reg(&s, "%r4")->shape == IR_AFFINE || reg(&s, "%r4")->shape == IR_VARYING);
     cr_expect(shape(&s, "%r5") == IR_VARYING); /* the factor is not known now */
     cr_expect(shape(&s, "%r6") == IR_UNIFORM); /* the thread number cancels */
-    cr_expect(shape(&s, "%r7") == IR_AFFINE && reg(&s, "%r7")->stride == 1 && reg(&s, "%r7")->block_uniform);
+    cr_expect(shape(&s, "%r7") == IR_AFFINE && reg(&s, "%r7")->stride == 1 &&
+              reg(&s, "%r7")->block_uniform);
     cr_expect(reg(&s, "%rd0")->stride == -4 && !reg(&s, "%rd0")->may_wrap);
     cr_expect(reg(&s, "%rd1")->stride == 4 && !reg(&s, "%rd1")->may_wrap);
     cr_expect(reg(&s, "%rd2")->stride == 1);
@@ -130,11 +138,13 @@ Test(ir_analysis, affine_arithmetic)
 /* ctaid * ntid + tid may wrap in 32 bits, unless the caller promises a small grid. */
 Test(ir_analysis, wrap)
 {
-    static const char body[] =
-        "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\nmad.lo.s32 %r3, %r1, %r2, %r0;\n"
-        "mul.wide.s32 %rd0, %r3, 4;\nmul.lo.s32 %r4, %r2, %r1; add.s32 %r5, %r0, %r4; cvt.u64.u32 %rd1, %r5;\n"
-        "ld.param.u32 %r6, [n]; add.s32 %r7, %r6, %r0; mul.wide.u32 %rd2, %r7, 4; .reg .b32 %last; ld.global.u32 "
-        "%last, [%rd2];";
+    static const char body[] = "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, "
+                               "%ntid.x;\nmad.lo.s32 %r3, %r1, %r2, %r0;\n"
+                               "mul.wide.s32 %rd0, %r3, 4;\nmul.lo.s32 %r4, %r2, %r1; add.s32 %r5, "
+                               "%r0, %r4; cvt.u64.u32 %rd1, %r5;\n"
+                               "ld.param.u32 %r6, [n]; add.s32 %r7, %r6, %r0; mul.wide.u32 %rd2, "
+                               "%r7, 4; .reg .b32 %last; ld.global.u32 "
+                               "%last, [%rd2];";
     struct ir_analyse_options small = { .rows = true, .small_grid = true };
     struct subject s = look(body, &rows);
     cr_expect(reg(&s, "%rd0")->shape == IR_AFFINE && reg(&s, "%rd0")->may_wrap);
@@ -142,7 +152,8 @@ Test(ir_analysis, wrap)
     done(&s);
     s = look(body, &small);
     cr_expect(reg(&s, "%rd0")->shape == IR_AFFINE && !reg(&s, "%rd0")->may_wrap);
-    cr_expect(reg(&s, "%rd1")->shape == IR_AFFINE && !reg(&s, "%rd1")->may_wrap && s.a->used_small_grid);
+    cr_expect(reg(&s, "%rd1")->shape == IR_AFFINE && !reg(&s, "%rd1")->may_wrap &&
+              s.a->used_small_grid);
     /* An offset from a parameter can be anything. */
     cr_expect(reg(&s, "%rd2")->shape == IR_AFFINE && reg(&s, "%rd2")->may_wrap);
     unsigned marked = 0;
@@ -162,10 +173,11 @@ Test(ir_analysis, wrap)
 /* if (tid < n) x = 1; else x = 2; use(x) */
 Test(ir_analysis, thread_numbers_by_warps)
 {
-    struct subject s = look("mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; shr.u32 %r2, %r0, 4; and.b32 %r3, %r0, 96;"
-                            "and.b32 %r4, %r0, 48; setp.lt.u32 %p0, %r0, 64; setp.gt.u32 %p1, %r0, 31;"
-                            "setp.lt.u32 %p2, %r0, 33; setp.eq.s32 %p3, %r0, 32;",
-                            &rows);
+    struct subject s =
+        look("mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; shr.u32 %r2, %r0, 4; and.b32 %r3, %r0, 96;"
+             "and.b32 %r4, %r0, 48; setp.lt.u32 %p0, %r0, 64; setp.gt.u32 %p1, %r0, 31;"
+             "setp.lt.u32 %p2, %r0, 33; setp.eq.s32 %p3, %r0, 32;",
+             &rows);
     cr_expect(shape(&s, "%r1") == IR_UNIFORM && !reg(&s, "%r1")->block_uniform);
     cr_expect(shape(&s, "%r2") == IR_VARYING);
     cr_expect(shape(&s, "%r3") == IR_UNIFORM);
@@ -178,7 +190,8 @@ Test(ir_analysis, thread_numbers_by_warps)
 Test(ir_analysis, divergent_if)
 {
     struct subject s =
-        look("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; mov.b32 %r4, 5; setp.lt.u32 %p0, %r0, %r1; @%p0 bra T;\n"
+        look("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; mov.b32 %r4, 5; setp.lt.u32 %p0, %r0, "
+             "%r1; @%p0 bra T;\n"
              "mov.b32 %r2, 2; mov.b32 %r3, 3; add.s32 %r3, %r3, 1; bra J; T: mov.b32 %r2, 1;\n"
              "J: add.s32 %r2, %r2, %r4; st.global.u32 [64], %r2;",
              &rows);
@@ -189,8 +202,10 @@ Test(ir_analysis, divergent_if)
     cr_expect_str_eq(frontier(&s, 2), "3");
     cr_expect(!s.a->blocks[3].masked && s.a->blocks[0].ipdom == 3 && s.a->blocks[3].idom == 0);
     cr_expect(shape(&s, "%p0") == IR_VARYING);
-    /* x is blended where the other side's value waits; r3 lives on one side only and stays a scalar. */
-    cr_expect(shape(&s, "%r2") == IR_VARYING && shape(&s, "%r3") == IR_UNIFORM && shape(&s, "%r4") == IR_UNIFORM);
+    /* x is blended where the other side's value waits; r3 lives on one side only and stays a
+     * scalar. */
+    cr_expect(shape(&s, "%r2") == IR_VARYING && shape(&s, "%r3") == IR_UNIFORM &&
+              shape(&s, "%r4") == IR_UNIFORM);
     for (uint32_t i = 0; i < s.fn->instr_count; i++) {
         const struct ir_instr *in = &s.fn->instrs[i];
         bool in_t = i >= s.fn->blocks[2].first && i < s.fn->blocks[2].first + s.fn->blocks[2].count;
@@ -203,17 +218,20 @@ Test(ir_analysis, divergent_if)
 /* if (tid >= n) return; */
 Test(ir_analysis, early_exit)
 {
-    struct subject s = look("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; setp.ge.u32 %p0, %r0, %r1; @%p0 bra OUT;\n"
-                            "mov.b32 %r2, 2; st.global.u32 [64], %r2; OUT: ret;",
-                            &rows);
+    struct subject s = look(
+        "mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; setp.ge.u32 %p0, %r0, %r1; @%p0 bra OUT;\n"
+        "mov.b32 %r2, 2; st.global.u32 [64], %r2; OUT: ret;",
+        &rows);
     cr_expect(s.a->blocks[0].early_exit && s.a->blocks[0].exit_taken && !s.a->blocks[0].divergent);
-    cr_expect(!s.a->blocks[1].masked && s.a->blocks[2].only_returns && shape(&s, "%r2") == IR_UNIFORM);
+    cr_expect(!s.a->blocks[1].masked && s.a->blocks[2].only_returns &&
+              shape(&s, "%r2") == IR_UNIFORM);
     cr_expect(s.a->region_count == 1 && !s.a->regions[0].jammable);
     done(&s);
     /* The other way round, through a chain of jumps, and as a guarded exit. */
-    s = look("mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 7; @%p0 bra IN; bra.uni A; A: bra B; B: ret;\n"
-             "IN: @%p0 exit; st.global.u32 [64], 1;",
-             &rows);
+    s = look(
+        "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 7; @%p0 bra IN; bra.uni A; A: bra B; B: ret;\n"
+        "IN: @%p0 exit; st.global.u32 [64], 1;",
+        &rows);
     cr_expect(s.a->blocks[0].early_exit && !s.a->blocks[0].exit_taken);
     cr_expect(s.a->blocks[4].early_exit && !s.a->blocks[4].divergent);
     for (uint32_t b = 0; b < s.fn->block_count; b++)
@@ -224,40 +242,44 @@ Test(ir_analysis, early_exit)
 /* for (i = tid; i < n; i += 32): lanes leave at different times. */
 Test(ir_analysis, varying_trip_count)
 {
-    struct subject s = look("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; mov.b32 %r2, 0; mov.b32 %r3, 0;\n"
-                            "L: add.s32 %r2, %r2, 1; add.s32 %r0, %r0, 32; add.s32 %r4, %r2, %r2; setp.lt.u32 %p0, "
-                            "%r0, %r1; @%p0 bra L;\n"
-                            "st.global.u32 [64], %r2; st.global.u32 [68], %r3; ret;",
-                            &rows);
+    struct subject s = look(
+        "mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; mov.b32 %r2, 0; mov.b32 %r3, 0;\n"
+        "L: add.s32 %r2, %r2, 1; add.s32 %r0, %r0, 32; add.s32 %r4, %r2, %r2; setp.lt.u32 %p0, "
+        "%r0, %r1; @%p0 bra L;\n"
+        "st.global.u32 [64], %r2; st.global.u32 [68], %r3; ret;",
+        &rows);
     cr_expect(s.a->blocks[1].divergent);
     cr_expect_str_eq(frontier(&s, 1), "2");
-    cr_expect(s.a->blocks[1].loop == 1 && s.a->blocks[1].loop_depth == 1 && s.a->blocks[2].loop == IR_NONE);
+    cr_expect(s.a->blocks[1].loop == 1 && s.a->blocks[1].loop_depth == 1 &&
+              s.a->blocks[2].loop == IR_NONE);
     cr_expect(shape(&s, "%r2") == IR_VARYING); /* the count each lane left with */
     cr_expect(shape(&s, "%r0") == IR_AFFINE);  /* not used after the loop */
     cr_expect(shape(&s, "%r4") == IR_UNIFORM || shape(&s, "%r4") == IR_VARYING);
     cr_expect(shape(&s, "%r3") == IR_UNIFORM);
     done(&s);
     /* A uniform trip count leaves everything scalar. */
-    s = look(
-        "ld.param.u32 %r1, [n]; mov.b32 %r2, 0;\nL: add.s32 %r2, %r2, 1; setp.lt.u32 %p0, %r2, %r1; @%p0 bra L;\n"
-        "st.global.u32 [64], %r2;",
-        &rows);
-    cr_expect(!s.a->blocks[1].divergent && shape(&s, "%r2") == IR_UNIFORM && reg(&s, "%r2")->block_uniform);
+    s = look("ld.param.u32 %r1, [n]; mov.b32 %r2, 0;\nL: add.s32 %r2, %r2, 1; setp.lt.u32 %p0, "
+             "%r2, %r1; @%p0 bra L;\n"
+             "st.global.u32 [64], %r2;",
+             &rows);
+    cr_expect(!s.a->blocks[1].divergent && shape(&s, "%r2") == IR_UNIFORM &&
+              reg(&s, "%r2")->block_uniform);
     cr_expect(s.a->regions[0].jammable);
     done(&s);
 }
 
-/* The loop's exits come after the loop, wherever they stand in the text; nested loops stay contiguous. */
+/* The loop's exits come after the loop, wherever they stand in the text; nested loops stay
+ * contiguous. */
 Test(ir_analysis, loops_are_contiguous)
 {
-    struct subject s =
-        look("bra H; X: st.global.u32 [64], 1; ret; Y: st.global.u32 [64], 2; ret;\n"
-             "H: ld.global.u32 %r0, [0]; setp.eq.u32 %p0, %r0, 0; @%p0 bra A;\n"
-             "setp.eq.u32 %p1, %r0, 1; @%p1 bra Y; bra D;\n"
-             "A: setp.eq.u32 %p2, %r0, 2; @%p2 bra X;\n"
-             "I: ld.global.u32 %r1, [0]; setp.eq.u32 %p3, %r1, 3; @%p3 bra I;\nsetp.eq.u32 %p4, %r1, 4; @%p4 bra Y;\n"
-             "D: bra H;",
-             &rows);
+    struct subject s = look("bra H; X: st.global.u32 [64], 1; ret; Y: st.global.u32 [64], 2; ret;\n"
+                            "H: ld.global.u32 %r0, [0]; setp.eq.u32 %p0, %r0, 0; @%p0 bra A;\n"
+                            "setp.eq.u32 %p1, %r0, 1; @%p1 bra Y; bra D;\n"
+                            "A: setp.eq.u32 %p2, %r0, 2; @%p2 bra X;\n"
+                            "I: ld.global.u32 %r1, [0]; setp.eq.u32 %p3, %r1, 3; @%p3 bra "
+                            "I;\nsetp.eq.u32 %p4, %r1, 4; @%p4 bra Y;\n"
+                            "D: bra H;",
+                            &rows);
     uint32_t first = UINT32_MAX, last = 0, members = 0;
     for (uint32_t n = 0; n < s.a->order_count; n++)
         if (s.a->blocks[s.a->order[n]].loop != IR_NONE) {
@@ -275,11 +297,12 @@ Test(ir_analysis, loops_are_contiguous)
 
 Test(ir_analysis, irreducible)
 {
-    struct subject s = look("mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 3; @%p0 bra B;\n"
-                            "A: add.s32 %r1, %r0, 1; setp.lt.u32 %p1, %r1, %r0;\nB: add.s32 %r0, %r0, 1; setp.gt.u32 "
-                            "%p2, %r0, 99; @!%p2 bra A;\n"
-                            "st.global.u32 [64], %r0;",
-                            &rows);
+    struct subject s = look(
+        "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 3; @%p0 bra B;\n"
+        "A: add.s32 %r1, %r0, 1; setp.lt.u32 %p1, %r1, %r0;\nB: add.s32 %r0, %r0, 1; setp.gt.u32 "
+        "%p2, %r0, 99; @!%p2 bra A;\n"
+        "st.global.u32 [64], %r0;",
+        &rows);
     cr_expect(s.a->irreducible);
     /* Whoever waits while a block runs has lower priority. */
     for (uint32_t b = 0; b < s.fn->block_count; b++) {
@@ -294,10 +317,11 @@ Test(ir_analysis, irreducible)
 /* Registers over a barrier in a loop. */
 Test(ir_analysis, regions)
 {
-    struct subject s = look("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; mov.b32 %r2, 0; mov.b32 %r3, 7;\n"
-                            "L: st.shared.u32 [0], %r0; bar.sync 0;\nld.shared.u32 %r4, [4]; add.s32 %r2, %r2, 1;"
-                            "setp.lt.u32 %p0, %r2, %r1; bar.sync 0;\n@%p0 bra L;\nst.global.u32 [64], %r2;",
-                            &rows);
+    struct subject s =
+        look("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; mov.b32 %r2, 0; mov.b32 %r3, 7;\n"
+             "L: st.shared.u32 [0], %r0; bar.sync 0;\nld.shared.u32 %r4, [4]; add.s32 %r2, %r2, 1;"
+             "setp.lt.u32 %p0, %r2, %r1; bar.sync 0;\n@%p0 bra L;\nst.global.u32 [64], %r2;",
+             &rows);
     cr_expect(s.a->region_count == 3 && s.a->has_barrier && !s.a->divergent_barrier);
     const struct ir_region *r = s.a->regions;
     cr_expect(r[0].start == 0 && r[0].live_in.count == 0 && r[0].jammable && r[1].jammable);
@@ -317,7 +341,8 @@ Test(ir_analysis, regions)
 Test(ir_analysis, divergent_barriers)
 {
     static const char *const bad[] = {
-        "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16; @%p0 bra A;\nbar.sync 0; A: st.global.u32 [64], 1;",
+        "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16; @%p0 bra A;\nbar.sync 0; A: st.global.u32 "
+        "[64], 1;",
         "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16;\n@%p0 bar.sync 0;",
         "bar.arrive\n1, 64;",
         "st.global.u32 [0], 1;\nbar.sync 0, 64;",
@@ -329,11 +354,13 @@ Test(ir_analysis, divergent_barriers)
         done(&s);
     }
     /* After an early exit, or where only whole warps differ, barriers are fine. */
-    struct subject s =
-        look("mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16; @%p0 ret;\nbar.sync 0; st.global.u32 [64], 1;", &rows);
+    struct subject s = look("mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16; @%p0 ret;\nbar.sync 0; "
+                            "st.global.u32 [64], 1;",
+                            &rows);
     cr_expect(!s.a->divergent_barrier);
     done(&s);
-    s = look("mov.u32 %r0, %warpid; setp.eq.u32 %p0, %r0, 0; @%p0 bra A;\nst.global.u32 [0], 1; A: bar.sync 0;",
+    s = look("mov.u32 %r0, %warpid; setp.eq.u32 %p0, %r0, 0; @%p0 bra A;\nst.global.u32 [0], 1; A: "
+             "bar.sync 0;",
              &rows);
     cr_expect(!s.a->divergent_barrier && !s.a->regions[0].jammable && s.a->regions[1].jammable);
     done(&s);
@@ -343,37 +370,43 @@ Test(ir_analysis, divergent_barriers)
 Test(ir_analysis, block_uniform)
 {
     struct ir_analyse_options block = { .ntid = { 32, 4, 1 } };
-    struct subject s =
-        look("mov.u32 %r0, %tid.y; mov.b32 %r1, 1; mov.b32 %r2, 1; setp.eq.u32 %p0, %r0, 0; @%p0 bra A;\n"
-             "mov.b32 %r1, 2; ld.param.u32 %r3, [n];\nA: add.s32 %r4, %r1, %r2; st.global.u32 [64], %r4; "
-             "st.global.u32 [68], %r3;",
-             &block);
+    struct subject s = look("mov.u32 %r0, %tid.y; mov.b32 %r1, 1; mov.b32 %r2, 1; setp.eq.u32 %p0, "
+                            "%r0, 0; @%p0 bra A;\n"
+                            "mov.b32 %r1, 2; ld.param.u32 %r3, [n];\nA: add.s32 %r4, %r1, %r2; "
+                            "st.global.u32 [64], %r4; "
+                            "st.global.u32 [68], %r3;",
+                            &block);
     cr_expect(!s.a->blocks[0].divergent);
     cr_expect(shape(&s, "%r1") == IR_UNIFORM && !reg(&s, "%r1")->block_uniform);
-    cr_expect(reg(&s, "%r2")->block_uniform && !reg(&s, "%r3")->block_uniform && !reg(&s, "%r4")->block_uniform);
+    cr_expect(reg(&s, "%r2")->block_uniform && !reg(&s, "%r3")->block_uniform &&
+              !reg(&s, "%r4")->block_uniform);
     cr_expect(!s.a->regions[0].jammable);
     done(&s);
 }
 
 Test(ir_analysis, lanes_and_memory)
 {
-    struct subject s = look(
-        "ld.param.u64 %rd0, [a]; ld.global.u32 %r0, [%rd0]; ld.local.u32 %r1, [8]; atom.global.add.u32 %r2, [%rd0], "
-        "1;\n"
-        "setp.eq.u32 %p0, %r0, 1; setp.eq.u32 %p1, %r1, 1; vote.sync.ballot.b32 %r3, %p1, -1; activemask.b32 %r4;\n"
-        "shfl.sync.idx.b32 %r5, %r1, 0, 31, -1; shfl.sync.idx.b32 %r6, %r0, 0, 31, -1; @%p1 mov.b32 %r7, 1;\n"
-        "ld.u32 %r1, [%rd0]; bar.red.popc.u32 %r4, 0, %p1;",
-        &rows);
+    struct subject s = look("ld.param.u64 %rd0, [a]; ld.global.u32 %r0, [%rd0]; ld.local.u32 %r1, "
+                            "[8]; atom.global.add.u32 %r2, [%rd0], "
+                            "1;\n"
+                            "setp.eq.u32 %p0, %r0, 1; setp.eq.u32 %p1, %r1, 1; "
+                            "vote.sync.ballot.b32 %r3, %p1, -1; activemask.b32 %r4;\n"
+                            "shfl.sync.idx.b32 %r5, %r1, 0, 31, -1; shfl.sync.idx.b32 %r6, %r0, 0, "
+                            "31, -1; @%p1 mov.b32 %r7, 1;\n"
+                            "ld.u32 %r1, [%rd0]; bar.red.popc.u32 %r4, 0, %p1;",
+                            &rows);
     cr_expect(shape(&s, "%r0") == IR_UNIFORM && reg(&s, "%r0")->block_uniform);
     cr_expect(shape(&s, "%r1") == IR_VARYING && shape(&s, "%r2") == IR_VARYING);
     cr_expect(shape(&s, "%p0") == IR_UNIFORM && shape(&s, "%p1") == IR_VARYING);
-    cr_expect(shape(&s, "%r3") == IR_UNIFORM && !reg(&s, "%r3")->block_uniform && shape(&s, "%r4") == IR_UNIFORM);
-    cr_expect(shape(&s, "%r5") == IR_VARYING && shape(&s, "%r6") == IR_UNIFORM && shape(&s, "%r7") == IR_VARYING);
+    cr_expect(shape(&s, "%r3") == IR_UNIFORM && !reg(&s, "%r3")->block_uniform &&
+              shape(&s, "%r4") == IR_UNIFORM);
+    cr_expect(shape(&s, "%r5") == IR_VARYING && shape(&s, "%r6") == IR_UNIFORM &&
+              shape(&s, "%r7") == IR_VARYING);
     done(&s);
     /* A generic address may point to the lane's own memory, if it has any. */
-    s = look(
-        ".local .b8 x[8]; ld.param.u64 %rd0, [a]; ld.u32 %r0, [%rd0]; ld.global.u32 %r1, [%rd0]; st.local.b8 [x], 1;",
-        &rows);
+    s = look(".local .b8 x[8]; ld.param.u64 %rd0, [a]; ld.u32 %r0, [%rd0]; ld.global.u32 %r1, "
+             "[%rd0]; st.local.b8 [x], 1;",
+             &rows);
     cr_expect(shape(&s, "%r0") == IR_VARYING && shape(&s, "%r1") == IR_UNIFORM);
     done(&s);
 }
@@ -381,16 +414,18 @@ Test(ir_analysis, lanes_and_memory)
 /* Values without a beginning, blocks without a way to them, endless loops: all have an answer. */
 Test(ir_analysis, odd_code)
 {
-    struct subject s = look("mov.u32 %r1, %tid.x; L: add.s32 %r0, %r0, %r1; @%p0 bra L; bra E; add.s32 %r2, %r1, 1; "
-                            "E: st.global.u32 [0], %r0;",
-                            &rows);
+    struct subject s = look(
+        "mov.u32 %r1, %tid.x; L: add.s32 %r0, %r0, %r1; @%p0 bra L; bra E; add.s32 %r2, %r1, 1; "
+        "E: st.global.u32 [0], %r0;",
+        &rows);
     cr_expect(shape(&s, "%r0") == IR_VARYING);
     cr_expect(s.a->order_count == s.fn->block_count - 1 && s.a->blocks[3].priority == IR_NONE);
     done(&s);
     s = look("L: bra L;", &rows);
     cr_expect(s.a->blocks[1].ipdom == IR_NONE && s.a->blocks[1].loop == 1);
     done(&s);
-    s = look("mov.u32 %r0, %tid.x; t: .branchtargets A, B, C; brx.idx %r0, t; A: st.global.u32 [0], 1; B: "
+    s = look("mov.u32 %r0, %tid.x; t: .branchtargets A, B, C; brx.idx %r0, t; A: st.global.u32 "
+             "[0], 1; B: "
              "st.global.u32 [0], 2; C: st.global.u32 [4], 1;",
              &rows);
     cr_expect(s.a->blocks[0].divergent && !s.a->blocks[3].masked);
@@ -404,7 +439,8 @@ Test(ir_analysis, limits, .timeout = 30)
     char *text = malloc(size);
     at = (size_t)snprintf(text, size, "mov.u32 %%r0, %%tid.x; setp.eq.u32 %%p0, %%r0, 5;\n");
     for (int i = 0; i < 20000; i++)
-        at += (size_t)snprintf(text + at, size - at, "@%%p0 bra L%d; st.global.u32 [0], 1; L%d:\n", i, i);
+        at += (size_t)snprintf(text + at, size - at, "@%%p0 bra L%d; st.global.u32 [0], 1; L%d:\n",
+                               i, i);
     char *kernel = ptx_kernel(text);
     struct ptx_error err;
     struct ir_module *m = ptx_try(kernel, &err);
@@ -416,7 +452,8 @@ Test(ir_analysis, limits, .timeout = 30)
     free(text);
 }
 
-/* A definition copied into both sides of a branch stays affine; where its source changes in a loop, it is blended. */
+/* A definition copied into both sides of a branch stays affine; where its source changes in a loop,
+ * it is blended. */
 Test(ir_analysis, definitions_alike_need_no_blend)
 {
     struct subject s = look("  mov.u32 %r1, %tid.x;\n"

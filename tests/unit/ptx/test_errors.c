@@ -1,6 +1,6 @@
 /*
- * Bad texts: what is said, and which place is named. -ENOTSUP: the text is fine and the module loads, but its kernel k
- * cannot be launched on this device.
+ * Bad texts: what is said, and which place is named. -ENOTSUP: the text is fine and the module
+ * loads, but its kernel k cannot be launched on this device.
  */
 #include <criterion/criterion.h>
 
@@ -15,7 +15,8 @@ struct bad {
     int error;
 };
 
-/* What a text is answered with is what `b` says; the place in the text of a kernel's lack is at its beginning. */
+/* What a text is answered with is what `b` says; the place in the text of a kernel's lack is at its
+ * beginning. */
 static void expect(const struct bad *b, const char *text)
 {
     struct ir_module *m;
@@ -31,9 +32,10 @@ static void expect(const struct bad *b, const char *text)
         cr_expect(m == NULL, "%s: loaded", b->body);
     }
     cr_expect(rc == b->error, "%s: %d, %s", b->body, rc, err.text);
-    cr_expect(err.line == b->line && err.column == b->column, "%s: at %u:%u, not %u:%u: %s", b->body, err.line,
-              err.column, b->line, b->column, err.text);
-    cr_expect(strstr(err.text, b->words) != NULL, "%s: '%s' without '%s'", b->body, err.text, b->words);
+    cr_expect(err.line == b->line && err.column == b->column, "%s: at %u:%u, not %u:%u: %s",
+              b->body, err.line, err.column, b->line, b->column, err.text);
+    cr_expect(strstr(err.text, b->words) != NULL, "%s: '%s' without '%s'", b->body, err.text,
+              b->words);
     ir_module_destroy(m);
 }
 
@@ -63,7 +65,8 @@ static const struct bad statements[] = {
     { "mov.u32 %r0, 09;", 5, 14, "malformed integer", -EINVAL },
     { "mov.u32 %r0, %tid.v;", 5, 14, "'%tid' is not declared", -EINVAL },
     { "mov.u32 %r0, %envreg03;", 5, 14, "'%envreg03' is not declared", -EINVAL },
-    { "mov.u32 %r0, %reserved_smem_offset_2;", 5, 14, "'%reserved_smem_offset_2' is not declared", -EINVAL },
+    { "mov.u32 %r0, %reserved_smem_offset_2;", 5, 14, "'%reserved_smem_offset_2' is not declared",
+      -EINVAL },
     { "mov.u64 %rd0, %tid.x;", 5, 15, "'%tid.x' is .u32", -EINVAL },
     { "mov.u32 %r0, k;", 5, 14, "the address of 'k' does not fit .u32", -EINVAL },
     { "add.u64 %rd0, %rd0, k;", 5, 21, "'k' is no register", -EINVAL },
@@ -82,14 +85,17 @@ static const struct bad statements[] = {
     { "cvt.s32.f32 %r0, %f0;", 5, 1, "needs .rni", -EINVAL },
     { "cvt.u32 %r0, %r1;", 5, 1, "two types", -EINVAL },
     { "cvt.rn.e4m3x2.f32 %h0, %f0, %f1;", 5, 1, "needs .rn and .satfinite", -EINVAL },
-    { "cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f1;", 5, 17, "'.e2m1x2' of 'cvt' is not supported", -ENOTSUP },
+    { "cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f1;", 5, 17, "'.e2m1x2' of 'cvt' is not supported",
+      -ENOTSUP },
     { "vadd4.u32.u32.u32 %r0, %r1.b3280, %r2, %r3;", 5, 27, "selects nothing", -EINVAL },
     { "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 %r0, %r0, %r0, %r0;", 5, 1,
       "'mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32' is not supported", -ENOTSUP },
-    { "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];", 5, 49, "1 registers for '.x2'", -EINVAL },
+    { "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];", 5, 49, "1 registers for '.x2'",
+      -EINVAL },
     { "cp.async.ca.shared.global [%r0], [%rd0], 3;", 5, 40, "4, 8 or 16 bytes", -EINVAL },
     { "cvta.to.global.u32 %r0, %r1;", 5, 1, "addresses have 64 bits", -EINVAL },
-    { "ld.shared.v4.f64 {%fd0, %fd1, %fd2, %fd3}, [%rd0];", 5, 3, "modifier '.shared' of 'ld'", -ENOTSUP },
+    { "ld.shared.v4.f64 {%fd0, %fd1, %fd2, %fd3}, [%rd0];", 5, 3, "modifier '.shared' of 'ld'",
+      -ENOTSUP },
     { "ld.global.v4.f32 {%f0, %f1}, [%rd0];", 5, 1, "2 registers for a vector of 4", -EINVAL },
     { "ld.global.v2.f32 {%f0, %f1, %f2}, [%rd0];", 5, 18, "vector of 3", -EINVAL },
     { "ld.global.u32 %r0, [%r1];", 5, 21, "'%r1' is .b32", -EINVAL },
@@ -105,7 +111,8 @@ static const struct bad statements[] = {
     { "atom.global.u32 %r0, [%rd0], %r1;", 5, 1, "needs an operation", -EINVAL },
     { "atom.global.add.b32 %r0, [%rd0], %r1;", 5, 1, "is not supported", -ENOTSUP },
     { "atom.global.min.noftz.f16 %h0, [%rd0], %h1;", 5, 1, "is not supported", -ENOTSUP },
-    { "red.global.max.v2.f32 [%rd0], {%f0, %f1};", 5, 1, "'red.global.max.v2.f32' is not supported", -ENOTSUP },
+    { "red.global.max.v2.f32 [%rd0], {%f0, %f1};", 5, 1, "'red.global.max.v2.f32' is not supported",
+      -ENOTSUP },
     { "red.global.add.v4.f32 [%rd0], {%f0, %f1};", 5, 23, "a vector of 4 is wanted", -EINVAL },
     { "cp.async.bulk.shared::cta.global.bulk_group [%r0], [%rd0], 16;", 5, 1,
       "'cp.async.bulk.shared::cta.global.bulk_group' is not supported", -ENOTSUP },
@@ -141,7 +148,8 @@ static const struct bad statements[] = {
     { "call %r0, (), p;", 5, 6, "'%r0' does not hold an address", -EINVAL },
     { "p: .callprototype (.global .b32 _) _;", 5, 20, "'.param' or '.reg' expected", -EINVAL },
     { "p: .callprototype _ (.param .b32 _[]);", 5, 34, "variable number of parameters", -ENOTSUP },
-    { "p: .calltargets k; call %rd0, (1), p;", 5, 36, "a constant in a call without a prototype", -ENOTSUP },
+    { "p: .calltargets k; call %rd0, (1), p;", 5, 36, "a constant in a call without a prototype",
+      -ENOTSUP },
     { "call k;", 5, 6, "no device function", -EINVAL },
     { "@%r0 bra L; L:", 5, 2, "'%r0' is .b32 where .pred", -EINVAL },
     { "@%p0", 6, 1, "instruction expected", -EINVAL },
@@ -177,36 +185,46 @@ static const struct bad texts[] = {
     { PTX_HEADER ".entry k() { ret;", 4, 18, "function 'k' does not end", -EINVAL },
     { PTX_HEADER ".entry k() { ret; } .entry k() { ret; }", 4, 28, "declared twice", -EINVAL },
     { PTX_HEADER ".global .u32 k; .entry k() { ret; }", 4, 24, "declared twice", -EINVAL },
-    { PTX_HEADER ".entry k(.param .u32 a, .param .u32 a) { ret; }", 4, 37, "declared twice", -EINVAL },
+    { PTX_HEADER ".entry k(.param .u32 a, .param .u32 a) { ret; }", 4, 37, "declared twice",
+      -EINVAL },
     { PTX_HEADER ".entry k(.reg .u32 a) { ret; }", 4, 10, "'.param' expected", -EINVAL },
     { PTX_HEADER ".entry k(.param .b8 a[40000]) { ret; }", 4, 21, "32764", -E2BIG },
     { PTX_HEADER ".entry k() .maxntid 0 { ret; }", 4, 21, "threads is 0", -EINVAL },
-    { PTX_HEADER ".entry k() .reqnctapercluster 2 { ret; }", 4, 12, "'.reqnctapercluster'", -ENOTSUP },
+    { PTX_HEADER ".entry k() .reqnctapercluster 2 { ret; }", 4, 12, "'.reqnctapercluster'",
+      -ENOTSUP },
     { PTX_HEADER ".frobnicate x;", 4, 1, "directive '.frobnicate' is not known", -EINVAL },
     { PTX_HEADER ".extern .global .u32 x; .entry k() { st.global.u32 [x], 1; }", 4, 38,
       "variable 'x' of another module", -ENOTSUP },
     { PTX_HEADER ".global .u32 x[2] = {1, 2, 3};", 4, 29, "more initial values", -EINVAL },
-    { PTX_HEADER ".global .u32 x[2][2] = {{1, 2}, {3, 4}, {5}};", 4, 43, "more initial values", -EINVAL },
+    { PTX_HEADER ".global .u32 x[2][2] = {{1, 2}, {3, 4}, {5}};", 4, 43, "more initial values",
+      -EINVAL },
     { PTX_HEADER ".global .u32 x = 1.5;", 4, 18, "constant does not suit", -EINVAL },
     { PTX_HEADER ".global .u64 x = y;", 4, 18, "'y' is not declared", -EINVAL },
-    { PTX_HEADER ".global .u8 x = 0xFE(x);", 4, 17, "mask of an address that is not one byte", -EINVAL },
-    { PTX_HEADER ".func f(.reg .pred p) { call f, (p); ret; }\n.entry k() {\n.reg .pred %p; call f, (%p); }", 6, 16,
-      "call of 'f': a predicate is passed to a function that is not inlined", -ENOTSUP },
-    { PTX_HEADER ".func f(.reg .u32 x) { call f; ret; }\n.entry k() { call f, (1); }", 4, 24, "wrong number",
+    { PTX_HEADER ".global .u8 x = 0xFE(x);", 4, 17, "mask of an address that is not one byte",
       -EINVAL },
+    { PTX_HEADER
+      ".func f(.reg .pred p) { call f, (p); ret; }\n.entry k() {\n.reg .pred %p; call f, (%p); }",
+      6, 16, "call of 'f': a predicate is passed to a function that is not inlined", -ENOTSUP },
+    { PTX_HEADER ".func f(.reg .u32 x) { call f; ret; }\n.entry k() { call f, (1); }", 4, 24,
+      "wrong number", -EINVAL },
     { PTX_HEADER ".global .u32 x[99999999999999];", 4, 16, "over 68719476736", -E2BIG },
     { PTX_HEADER ".global .u32 x[68719476736];", 4, 14, "too large", -E2BIG },
     { PTX_HEADER ".global .align 8192 .b8 x;", 4, 16, "over 4096", -E2BIG },
-    { PTX_HEADER ".local .b8 x; .entry k() { st.local.u8 [x], 1; }", 4, 41, "directive '.local'", -ENOTSUP },
+    { PTX_HEADER ".local .b8 x; .entry k() { st.local.u8 [x], 1; }", 4, 41, "directive '.local'",
+      -ENOTSUP },
     { PTX_HEADER ".entry k();", 4, 1, "the kernel has no body", -ENOTSUP },
-    { PTX_HEADER ".func f();\n.entry k() {\n call f;\n}", 6, 2, "call of 'f': the function has no body", -ENOTSUP },
-    { PTX_HEADER ".func f();\n.func g() { call f; wgmma.fence; }\n.func f() {\n call g;\n}\n.entry k() { call f; }",
+    { PTX_HEADER ".func f();\n.entry k() {\n call f;\n}", 6, 2,
+      "call of 'f': the function has no body", -ENOTSUP },
+    { PTX_HEADER ".func f();\n.func g() { call f; wgmma.fence; }\n.func f() {\n call g;\n}\n.entry "
+                 "k() { call f; }",
       5, 21, "'wgmma'", -ENOTSUP },
-    { PTX_HEADER ".func f(.reg .u32 x) { ret; }\n.entry k() { call f; }", 5, 14, "wrong number", -EINVAL },
-    { PTX_HEADER ".func f(.param .b64 x) { ret; }\n.entry k() {\n.param .b32 y;\n call f, (y);\n}", 7, 2, "smaller",
+    { PTX_HEADER ".func f(.reg .u32 x) { ret; }\n.entry k() { call f; }", 5, 14, "wrong number",
       -EINVAL },
-    { PTX_HEADER ".extern .func vprintf(.param .b64 x);\n.entry k() { .param .b64 y; call vprintf, (y); }", 5, 29,
-      "wrong number", -EINVAL },
+    { PTX_HEADER ".func f(.param .b64 x) { ret; }\n.entry k() {\n.param .b32 y;\n call f, (y);\n}",
+      7, 2, "smaller", -EINVAL },
+    { PTX_HEADER
+      ".extern .func vprintf(.param .b64 x);\n.entry k() { .param .b64 y; call vprintf, (y); }",
+      5, 29, "wrong number", -EINVAL },
     { PTX_HEADER ".section .debug_str {", 4, 22, "'}' of .section", -EINVAL },
 };
 
@@ -216,8 +234,8 @@ Test(ptx_errors, texts)
         expect(&texts[i], texts[i].body);
 }
 
-/* What a kernel lacks is its own matter: others of the module are as they would be without it. What is wrong with the
- * text behind the lack is found all the same. */
+/* What a kernel lacks is its own matter: others of the module are as they would be without it. What
+ * is wrong with the text behind the lack is found all the same. */
 Test(ptx_errors, lacking)
 {
     static const char text[] =
@@ -225,10 +243,12 @@ Test(ptx_errors, lacking)
                    ".func f(.reg .u64 x) { wgmma.fence {a, b}; ret; }\n"
                    ".entry calls() { call f, (0); }\n"
                    ".entry uses() { .reg .b64 %d; wgmma.fence; mov.u64 %d, t; }\n"
-                   ".entry nested() { .reg .pred %p; L: { @%p wgmma.fence; } .reg .b128 q; { L2: bra L3; mov.b128 q, "
+                   ".entry nested() { .reg .pred %p; L: { @%p wgmma.fence; } .reg .b128 q; { L2: "
+                   "bra L3; mov.b128 q, "
                    "q; L3: } }\n"
                    ".entry clusters(.param .u64 a) .reqnctapercluster 2 { bra L; L: { } }\n"
-                   ".entry fine(.param .u64 a) { .reg .b64 %d; ld.param.u64 %d, [a]; st.global.u32 [%d], 1; }\n";
+                   ".entry fine(.param .u64 a) { .reg .b64 %d; ld.param.u64 %d, [a]; st.global.u32 "
+                   "[%d], 1; }\n";
     static const struct {
         const char *name, *lacks;
     } entries[] = {
@@ -250,10 +270,12 @@ Test(ptx_errors, lacking)
     ir_module_destroy(m);
 
     static const struct bad wrong[] = {
-        { PTX_HEADER ".entry k() {\n wgmma.fence;\n frobnicate; }", 6, 2, "'frobnicate' is not known", -EINVAL },
+        { PTX_HEADER ".entry k() {\n wgmma.fence;\n frobnicate; }", 6, 2,
+          "'frobnicate' is not known", -EINVAL },
         { PTX_HEADER ".entry k() {\n wgmma.fence }", 5, 14, "';' expected, not '}'", -EINVAL },
         { PTX_HEADER ".entry k() {\n .reg .b128 q;", 5, 15, "function 'k' does not end", -EINVAL },
-        { PTX_HEADER ".entry k() { wgmma.fence; }\n.entry l() { ret }", 5, 18, "';' expected", -EINVAL },
+        { PTX_HEADER ".entry k() { wgmma.fence; }\n.entry l() { ret }", 5, 18, "';' expected",
+          -EINVAL },
         { PTX_HEADER ".global .texref t", 4, 18, "';' expected", -EINVAL },
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++)
@@ -274,8 +296,8 @@ static char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* Cut at every byte: an error with a place inside the text, never a crash; whole: fine. The cut text has its own
- * allocation, so that a sanitizer sees a read behind its end. */
+/* Cut at every byte: an error with a place inside the text, never a crash; whole: fine. The cut
+ * text has its own allocation, so that a sanitizer sees a read behind its end. */
 Test(ptx_errors, truncated)
 {
     static const char *const names[] = { "vecadd", "reduction", "mandelbrot", "matmul" };
@@ -286,7 +308,8 @@ Test(ptx_errors, truncated)
         char *text = read_file(path, &size);
         struct ir_module *m;
         struct ptx_error err;
-        cr_assert(ptx_parse(text, size, &m, &err) == 0, "%s: %u:%u %s", path, err.line, err.column, err.text);
+        cr_assert(ptx_parse(text, size, &m, &err) == 0, "%s: %u:%u %s", path, err.line, err.column,
+                  err.text);
         ir_module_destroy(m);
         for (size_t k = 0; k < size; k++)
             if (text[k] == '}')
@@ -297,9 +320,11 @@ Test(ptx_errors, truncated)
             int rc = ptx_parse(copy, cut, &m, &err);
             if (rc == 0)
                 /* Without the kernel's last brace nothing is whole, except the header alone. */
-                cr_expect(cut > last || (m->fn_count == 0 && m->symbol_count == 0), "%s cut at %zu", path, cut);
+                cr_expect(cut > last || (m->fn_count == 0 && m->symbol_count == 0), "%s cut at %zu",
+                          path, cut);
             else
-                cr_expect(err.line > 0 && err.column > 0 && err.text[0], "%s cut at %zu", path, cut);
+                cr_expect(err.line > 0 && err.column > 0 && err.text[0], "%s cut at %zu", path,
+                          cut);
             ir_module_destroy(m);
             free(copy);
         }
@@ -325,7 +350,8 @@ Test(ptx_errors, limits, .timeout = 20)
         if (i == 39)
             at += (size_t)snprintf(text + at, size - at, ".func f39() { trap; }\n");
         else
-            at += (size_t)snprintf(text + at, size - at, ".func f%d() { call f%d; call f%d; }\n", i, i + 1, i + 1);
+            at += (size_t)snprintf(text + at, size - at, ".func f%d() { call f%d; call f%d; }\n", i,
+                                   i + 1, i + 1);
     }
     snprintf(text + at, size - at, ".entry k() { call f0; }");
     cr_expect(ptx_parse(text, strlen(text), &m, &err) == -E2BIG);
@@ -333,7 +359,8 @@ Test(ptx_errors, limits, .timeout = 20)
     /* Registers: 16 functions of the greatest size are too many together. */
     at = (size_t)snprintf(text, size, "%s", PTX_HEADER);
     for (int i = 0; i < 100; i++)
-        at += (size_t)snprintf(text + at, size - at, ".entry k%d() { .reg .b32 %%r<1048576>; }\n", i);
+        at +=
+            (size_t)snprintf(text + at, size - at, ".entry k%d() { .reg .b32 %%r<1048576>; }\n", i);
     cr_expect(ptx_parse(text, strlen(text), &m, &err) == -E2BIG);
     cr_expect(strstr(err.text, "too many registers") != NULL, "%s", err.text);
     free(text);

@@ -1,5 +1,6 @@
 /*
- * Every form of every instruction: it is accepted, printed, and what is printed means the same again.
+ * Every form of every instruction: it is accepted, printed, and what is printed means the same
+ * again.
  */
 #include <criterion/criterion.h>
 
@@ -329,7 +330,8 @@ static const char *const forms[] = {
     ".reg .b32 %r1x, %x; mov.b32 %r1x, %x;",
     "; ;",
     ".shared .align 4 .b8 buf[64]; mov.u32 %r0, buf; st.shared.u32 [buf+4], %r0;",
-    ".local .align 8 .b8 frame[32]; mov.u64 %rd0, frame; st.local.u32 [frame], 1; cvta.local.u64 %rd1, %rd0;",
+    ".local .align 8 .b8 frame[32]; mov.u64 %rd0, frame; st.local.u32 [frame], 1; cvta.local.u64 "
+    "%rd1, %rd0;",
 };
 
 static struct ir_module *parse(const char *text, const char *what)
@@ -388,7 +390,8 @@ static const struct {
     { "ld.u32 %r0, [n];", "ld.param.u32 %r0, [n];" },
     { ".shared .align 4 .b8 x[8]; .shared .align 16 .b8 y[8]; ld.shared.u32 %r0, [y+4];",
       "ld.shared.u32 %r0, [20];" },
-    { ".shared .align 4 .b8 x[8]; .shared .align 16 .b8 y[8]; mov.u32 %r0, y;", "mov.u32 %r0, 16;" },
+    { ".shared .align 4 .b8 x[8]; .shared .align 16 .b8 y[8]; mov.u32 %r0, y;",
+      "mov.u32 %r0, 16;" },
     { ".local .b8 x[3]; .local .b64 y; ld.local.b64 %rd0, [y];", "ld.local.b64 %rd0, [8];" },
 };
 
@@ -399,7 +402,8 @@ Test(ptx_forms, meanings)
         struct ir_module *m = parse(text, meanings[i].statement);
         char *printed = ir_text(m);
         /* Registers are printed by their number, which is 0 for the first one used. */
-        cr_expect(strstr(printed, meanings[i].printed) != NULL, "%s became\n%s", meanings[i].statement, printed);
+        cr_expect(strstr(printed, meanings[i].printed) != NULL, "%s became\n%s",
+                  meanings[i].statement, printed);
         ir_module_destroy(m);
         free(text);
         free(printed);

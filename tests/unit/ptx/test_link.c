@@ -1,5 +1,6 @@
 /*
- * Texts of several units: whose definition a name means, what is refused, and that places are those of the unit.
+ * Texts of several units: whose definition a name means, what is refused, and that places are those
+ * of the unit.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +24,8 @@ static struct ir_module *parse(const char *text)
 static uint64_t stored(const struct ir_module *m, const char *kernel)
 {
     uint32_t f = ir_module_find_fn(m, kernel);
-    cr_assert(f != IR_NONE && m->fns[f].lacks == 0, "%s", f == IR_NONE ? "" : ir_name(m, m->fns[f].lacks));
+    cr_assert(f != IR_NONE && m->fns[f].lacks == 0, "%s",
+              f == IR_NONE ? "" : ir_name(m, m->fns[f].lacks));
     for (uint32_t i = 0; i < m->fns[f].instr_count; i++)
         if (m->fns[f].instrs[i].op == IR_OP_ST)
             return m->fns[f].instrs[i].src[0].bits;
@@ -32,7 +34,8 @@ static uint64_t stored(const struct ir_module *m, const char *kernel)
 }
 
 /* A function that stores `value` at 0. */
-#define FUNCTION(linkage, name, value) linkage " .func " name " { st.global.u32 [0], " value "; ret; }\n"
+#define FUNCTION(linkage, name, value)                                                             \
+    linkage " .func " name " { st.global.u32 [0], " value "; ret; }\n"
 
 Test(ptx_link, which_definition)
 {
@@ -52,15 +55,16 @@ Test(ptx_link, which_definition)
         { PTX_HEADER OBJECT("b") FUNCTION("", "f", "6") OBJECT("a") USE("f") OBJECT("c")
               FUNCTION(".visible", "f", "7"),
           7 },
-        { PTX_HEADER OBJECT("a") FUNCTION("", "f", "6") ".visible .entry k() { call f; ret; }\n" OBJECT("c")
-              FUNCTION(".visible", "f", "7"),
+        { PTX_HEADER OBJECT("a")
+              FUNCTION("", "f", "6") ".visible .entry k() { call f; ret; }\n" OBJECT("c")
+                  FUNCTION(".visible", "f", "7"),
           6 },
         /* A library's give way. */
         { PTX_HEADER LIBRARY("b") FUNCTION(".visible", "f", "6") OBJECT("a") USE("f") OBJECT("c")
               FUNCTION(".weak", "f", "7"),
           7 },
-        { PTX_HEADER LIBRARY("b") FUNCTION(".visible", "f", "6") LIBRARY("c") FUNCTION(".visible", "f", "7")
-              OBJECT("a") USE("f"),
+        { PTX_HEADER LIBRARY("b") FUNCTION(".visible", "f", "6") LIBRARY("c")
+              FUNCTION(".visible", "f", "7") OBJECT("a") USE("f"),
           6 },
         /* A weak kernel is there once. */
         { PTX_HEADER OBJECT("a") ".weak .entry k() { st.global.u32 [0], 8; ret; }\n" OBJECT(
@@ -80,21 +84,22 @@ Test(ptx_link, which_definition)
 
 Test(ptx_link, variables)
 {
-    struct ir_module *m =
-        parse(PTX_HEADER OBJECT("a") ".extern .global .align 4 .b8 v[];\n"
-                                     ".global .u64 to = generic(v) + 4;\n"
-                                     ".weak .global .u64 w[2] = {v, 5};\n"
-                                     ".common .global .u32 c;\n"
-                                     ".visible .entry k() { st.global.u32 [v+4], 1; ret; }\n" OBJECT(
-                                         "b") ".visible .global .align 4 .b8 v[8] = {1, 2};\n"
-                                              ".weak .global .u64 w[2] = {v, 6};\n"
-                                              ".common .global .align 8 .b8 c[16];\n");
+    struct ir_module *m = parse(
+        PTX_HEADER OBJECT("a") ".extern .global .align 4 .b8 v[];\n"
+                               ".global .u64 to = generic(v) + 4;\n"
+                               ".weak .global .u64 w[2] = {v, 5};\n"
+                               ".common .global .u32 c;\n"
+                               ".visible .entry k() { st.global.u32 [v+4], 1; ret; }\n" OBJECT(
+                                   "b") ".visible .global .align 4 .b8 v[8] = {1, 2};\n"
+                                        ".weak .global .u64 w[2] = {v, 6};\n"
+                                        ".common .global .align 8 .b8 c[16];\n");
     uint32_t v = ir_module_find_symbol(m, "v"), c = ir_module_find_symbol(m, "c");
     cr_assert(v != IR_NONE && m->symbols[v].size == 8 && m->symbols[v].init_size == 2);
     cr_assert(c != IR_NONE && m->symbols[c].size == 16);
     cr_assert_eq(m->reloc_count, 2); /* that of the second w is gone */
     for (uint32_t r = 0; r < 2; r++)
-        cr_assert(m->relocs[r].target == v && !(m->symbols[m->relocs[r].symbol].flags & IR_SYM_DROPPED));
+        cr_assert(m->relocs[r].target == v &&
+                  !(m->symbols[m->relocs[r].symbol].flags & IR_SYM_DROPPED));
     uint32_t k = ir_module_find_fn(m, "k");
     cr_assert_eq(m->fns[k].instrs[0].address.symbol, v);
     unsigned named_v = 0;
@@ -108,7 +113,8 @@ Test(ptx_link, shared_memory)
 {
     struct ir_module *m = parse(PTX_HEADER OBJECT(
         "a") ".extern .shared .align 16 .b8 dyn[];\n.extern .shared .u32 fixed;\n"
-             ".visible .entry k() { st.shared.u32 [dyn], 1; st.shared.u32 [fixed], 1; ret; }\n" OBJECT(
+             ".visible .entry k() { st.shared.u32 [dyn], 1; st.shared.u32 [fixed], 1; ret; "
+             "}\n" OBJECT(
                  "b") ".visible .shared .u32 fixed;\n.extern .shared .align 32 .b8 dyn[];\n");
     const struct ir_fn *fn = &m->fns[ir_module_find_fn(m, "k")];
     cr_expect(fn->uses_dynamic_shared && fn->shared_static == 4 && fn->shared_dynamic % 16 == 0 &&
@@ -124,24 +130,29 @@ Test(ptx_link, refused)
         const char *unit, *says;
         uint32_t line;
     } cases[] = {
-        { PTX_HEADER OBJECT("a.ptx") USE("f"), -ENOENT, "", "Undefined reference to 'f' in 'a.ptx'", 0 },
+        { PTX_HEADER OBJECT("a.ptx") USE("f"), -ENOENT, "", "Undefined reference to 'f' in 'a.ptx'",
+          0 },
         { PTX_HEADER OBJECT("a") USE("f") OBJECT("b") FUNCTION("", "f", "6"), -ENOENT, "",
           "Undefined reference to 'f' in 'a'", 0 },
-        { PTX_HEADER OBJECT("a") ".extern .global .u32 v;\n.visible .entry k() { st.global.u32 [v], 1; ret; }\n",
+        { PTX_HEADER OBJECT(
+              "a") ".extern .global .u32 v;\n.visible .entry k() { st.global.u32 [v], 1; ret; }\n",
           -ENOENT, "", "Undefined reference to 'v' in 'a'", 0 },
         { PTX_HEADER OBJECT("a") ".extern .global .u32 v;\n.global .u64 p = v;\n", -ENOENT, "",
           "Undefined reference to 'v' in 'a'", 0 },
-        { PTX_HEADER ".extern .global .u32 v;\n.global .u64 p = v;\n", -EINVAL, "", "Unresolved extern variable 'v'",
-          0 },
-        { PTX_HEADER OBJECT("a") FUNCTION(".visible", "f", "6") OBJECT("b") FUNCTION(".visible", "f", "6"), -EEXIST,
-          "", "Multiple definition of 'f' in 'b', first defined in 'a'", 0 },
-        { PTX_HEADER OBJECT("a") FUNCTION(".visible", "f", "6") OBJECT("b") ".visible .global .u32 f;\n", -EEXIST, "",
-          "Multiple definition of 'f' in 'b', first defined in 'a'", 0 },
-        { PTX_HEADER OBJECT("a") FUNCTION(".visible", "f", "6") OBJECT("b.ptx") "\n.global .u32 x\n.bad;\n", -EINVAL,
-          "b.ptx", "", 6 },
+        { PTX_HEADER ".extern .global .u32 v;\n.global .u64 p = v;\n", -EINVAL, "",
+          "Unresolved extern variable 'v'", 0 },
+        { PTX_HEADER OBJECT("a") FUNCTION(".visible", "f", "6") OBJECT("b")
+              FUNCTION(".visible", "f", "6"),
+          -EEXIST, "", "Multiple definition of 'f' in 'b', first defined in 'a'", 0 },
+        { PTX_HEADER OBJECT("a") FUNCTION(".visible", "f", "6")
+              OBJECT("b") ".visible .global .u32 f;\n",
+          -EEXIST, "", "Multiple definition of 'f' in 'b', first defined in 'a'", 0 },
+        { PTX_HEADER OBJECT("a") FUNCTION(".visible", "f", "6")
+              OBJECT("b.ptx") "\n.global .u32 x\n.bad;\n",
+          -EINVAL, "b.ptx", "", 6 },
         { PTX_HEADER ".pragma \"gmux unit what a\";\n", -EINVAL, "", "this begins no unit", 0 },
-        { PTX_HEADER ".pragma \"gmux unit object a\";\n.global .u32 x;\n", -EINVAL, "a", "begins with '.version'",
-          1 },
+        { PTX_HEADER ".pragma \"gmux unit object a\";\n.global .u32 x;\n", -EINVAL, "a",
+          "begins with '.version'", 1 },
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
         struct ptx_error err;
@@ -150,7 +161,8 @@ Test(ptx_link, refused)
         cr_expect(r == cases[i].error, "case %zu: %d, %s", i, r, err.text);
         cr_expect(strstr(err.text, cases[i].says) != NULL, "case %zu: %s", i, err.text);
         cr_expect_str_eq(err.unit, cases[i].unit, "case %zu", i);
-        cr_expect(cases[i].line == 0 || err.line == cases[i].line, "case %zu: line %u", i, err.line);
+        cr_expect(cases[i].line == 0 || err.line == cases[i].line, "case %zu: line %u", i,
+                  err.line);
     }
 }
 
@@ -161,9 +173,10 @@ Test(ptx_link, many_units, .timeout = 20)
     char *text = malloc(UNITS * 200);
     size_t at = (size_t)sprintf(text, "%s", PTX_HEADER);
     for (int i = 0; i < UNITS; i++)
-        at += (size_t)sprintf(
-            text + at, "%s.weak .global .u32 v%d;\n.global .u64 own[2] = {v%d, v%d};\n.extern .global .u32 w;\n",
-            OBJECT("u"), i, i, i);
+        at += (size_t)sprintf(text + at,
+                              "%s.weak .global .u32 v%d;\n.global .u64 own[2] = {v%d, "
+                              "v%d};\n.extern .global .u32 w;\n",
+                              OBJECT("u"), i, i, i);
     (void)sprintf(text + at, "%s.visible .global .u32 w;\n", OBJECT("last"));
     struct ir_module *m = parse(text);
     cr_expect(m->reloc_count == 2 * UNITS);
@@ -177,16 +190,17 @@ Test(ptx_link, lacks)
     static const char *const texts[] = {
         PTX_HEADER LIBRARY("lib") "\n" USE("f") ".visible .entry good() { ret; }\n",
         PTX_HEADER USE("f") ".visible .entry good() { ret; }\n",
-        PTX_HEADER
-        ".extern .global .u32 v;\n.visible .entry k() { st.global.u32 [v], 1; ret; }\n.visible .entry good() { }\n",
+        PTX_HEADER ".extern .global .u32 v;\n.visible .entry k() { st.global.u32 [v], 1; ret; "
+                   "}\n.visible .entry good() { }\n",
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(texts); i++) {
         struct ir_module *m = parse(texts[i]);
         cr_expect(m->fns[ir_module_find_fn(m, "k")].lacks != 0, "text %zu", i);
         cr_expect(m->fns[ir_module_find_fn(m, "good")].lacks == 0, "text %zu", i);
         if (i == 0)
-            cr_expect(strncmp(ir_name(m, m->fns[ir_module_find_fn(m, "k")].lacks), "lib:6:", 6) == 0, "%s",
-                      ir_name(m, m->fns[ir_module_find_fn(m, "k")].lacks));
+            cr_expect(strncmp(ir_name(m, m->fns[ir_module_find_fn(m, "k")].lacks), "lib:6:", 6) ==
+                          0,
+                      "%s", ir_name(m, m->fns[ir_module_find_fn(m, "k")].lacks));
         ir_module_destroy(m);
     }
 }

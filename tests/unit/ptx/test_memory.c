@@ -1,6 +1,6 @@
 /*
- * Out of memory at every allocation of a parse and an analysis, one after the other: -ENOMEM each time, and nothing is
- * kept. The linker sends the allocations of the library here (--wrap).
+ * Out of memory at every allocation of a parse and an analysis, one after the other: -ENOMEM each
+ * time, and nothing is kept. The linker sends the allocations of the library here (--wrap).
  */
 #include <criterion/criterion.h>
 
@@ -55,16 +55,21 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-static const char text[] = PTX_HEADER
-    ".global .align 4 .b8 table[8] = {1, 2, 3};\n.const .u64 where = table;\n"
-    ".func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<3>; .reg .pred %p;\n"
-    " ld.param.u32 %r1, [x]; setp.eq.u32 %p, %r1, 0; @%p bra Z; add.s32 %r1, %r1, %r1; Z: st.param.b32 [r], %r1; }\n"
-    ".entry k(.param .u64 a, .param .u32 n) { .reg .b32 %r<9>; .reg .b64 %rd<5>; .reg .pred %p<3>; .shared .b32 "
-    "s[32];\n"
-    " ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r4, %r2;\n"
-    "L: { .param .b32 x; st.param.b32 [x], %r1; .param .b32 y; call (y), twice, (x); ld.param.b32 %r3, [y]; }\n"
-    " T: .branchtargets A, B; add.s32 %r4, %r4, %r3; bar.sync 0; setp.lt.u32 %p1, %r4, 99; @%p1 bra L;\n"
-    " brx.idx %r2, T; A: mul.wide.u32 %rd1, %r4, 4; st.global.u32 [%rd1], 1; B: st.global.u32 [table], %r3; }\n";
+static const char text[] =
+    PTX_HEADER ".global .align 4 .b8 table[8] = {1, 2, 3};\n.const .u64 where = table;\n"
+               ".func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<3>; .reg .pred %p;\n"
+               " ld.param.u32 %r1, [x]; setp.eq.u32 %p, %r1, 0; @%p bra Z; add.s32 %r1, %r1, %r1; "
+               "Z: st.param.b32 [r], %r1; }\n"
+               ".entry k(.param .u64 a, .param .u32 n) { .reg .b32 %r<9>; .reg .b64 %rd<5>; .reg "
+               ".pred %p<3>; .shared .b32 "
+               "s[32];\n"
+               " ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r4, %r2;\n"
+               "L: { .param .b32 x; st.param.b32 [x], %r1; .param .b32 y; call (y), twice, (x); "
+               "ld.param.b32 %r3, [y]; }\n"
+               " T: .branchtargets A, B; add.s32 %r4, %r4, %r3; bar.sync 0; setp.lt.u32 %p1, %r4, "
+               "99; @%p1 bra L;\n"
+               " brx.idx %r2, T; A: mul.wide.u32 %rd1, %r4, 4; st.global.u32 [%rd1], 1; B: "
+               "st.global.u32 [table], %r3; }\n";
 
 static int parse_and_analyse(void)
 {

@@ -1,9 +1,11 @@
 /*
- * The analyses against random control flow. A random kernel is run twice: each lane alone, as CUDA defines it; and as a warp
- * by the execution scheme of analysis.h, with registers kept as the analyses promise they may be: a uniform one is one
- * number, an affine one a base, and writing a varying one without blend destroys the other lanes' values. Both must store
- * the same. On the way every promise about masks, divergence and waiting lanes is checked. Then once more with some loops
- * taken for ones that wait for other threads, and barriers anywhere, so that lanes are parked.
+ * The analyses against random control flow. A random kernel is run twice: each lane alone, as CUDA
+ * defines it; and as a warp by the execution scheme of analysis.h, with registers kept as the
+ * analyses promise they may be: a uniform one is one number, an affine one a base, and writing a
+ * varying one without blend destroys the other lanes' values. Both must store the same. On the way
+ * every promise about masks, divergence and waiting lanes is checked. Then once more with some
+ * loops taken for ones that wait for other threads, and barriers anywhere, so that lanes are
+ * parked.
  */
 #include <criterion/criterion.h>
 
@@ -41,11 +43,13 @@ static size_t put_statement(char *at, size_t room)
     case 4:
         return (size_t)snprintf(at, room, "mul.lo.s32 %%r%u, %%r%u, %u;\n", d, a, draw(4));
     case 5:
-        return (size_t)snprintf(at, room, "and.b32 %%r%u, %%r%u, %u;\n", d, a, draw(3) ? draw(64) : 31);
+        return (size_t)snprintf(at, room, "and.b32 %%r%u, %%r%u, %u;\n", d, a,
+                                draw(3) ? draw(64) : 31);
     case 6:
         return (size_t)snprintf(at, room, "selp.b32 %%r%u, %%r%u, %%r%u, %%p%u;\n", d, a, b, p);
     case 7:
-        return (size_t)snprintf(at, room, "@%s%%p%u add.s32 %%r%u, %%r%u, 1;\n", draw(2) ? "!" : "", p, d, a);
+        return (size_t)snprintf(at, room, "@%s%%p%u add.s32 %%r%u, %%r%u, 1;\n", draw(2) ? "!" : "",
+                                p, d, a);
     case 8:
         return (size_t)snprintf(at, room, "shl.b32 %%r%u, %%r%u, %u;\n", d, a, draw(3));
     case 9:
@@ -53,7 +57,8 @@ static size_t put_statement(char *at, size_t room)
     case 10:
         return (size_t)snprintf(at, room, "setp.lt.u32 %%p%u, %%r%u, %%r%u;\n", p, a, b);
     default:
-        return (size_t)snprintf(at, room, "setp.%s.u32 %%p%u, %%r%u, %u;\n", draw(2) ? "lt" : "eq", p, a, draw(32));
+        return (size_t)snprintf(at, room, "setp.%s.u32 %%p%u, %%r%u, %u;\n", draw(2) ? "lt" : "eq",
+                                p, a, draw(32));
     }
 }
 
@@ -62,10 +67,12 @@ static char *random_kernel(bool barriers)
     static char text[1 << 16];
     uint32_t blocks = 3 + draw(8);
     size_t room = sizeof(text);
-    size_t at = (size_t)snprintf(text, room, "%s.entry k() {\n.reg .b32 %%r<8>; .reg .pred %%p<4>;\n", PTX_HEADER);
+    size_t at = (size_t)snprintf(
+        text, room, "%s.entry k() {\n.reg .b32 %%r<8>; .reg .pred %%p<4>;\n", PTX_HEADER);
     for (uint32_t r = 0; r < 6; r++)
-        at += (size_t)snprintf(text + at, room - at, draw(2) ? "mov.b32 %%r%u, %u;\n" : "mov.u32 %%r%u, %%tid.x;\n",
-                               r, draw(20));
+        at += (size_t)snprintf(text + at, room - at,
+                               draw(2) ? "mov.b32 %%r%u, %u;\n" : "mov.u32 %%r%u, %%tid.x;\n", r,
+                               draw(20));
     for (uint32_t b = 0; b < blocks; b++) {
         at += (size_t)snprintf(text + at, room - at, "L%u:\n", b);
         for (uint32_t n = draw(5); n > 0; n--)
@@ -82,13 +89,14 @@ static char *random_kernel(bool barriers)
         case 2:
             break;
         default:
-            at += (size_t)snprintf(text + at, room - at, "@%s%%p%u bra L%u;\n", draw(2) ? "!" : "", draw(4),
-                                   draw(4) ? draw(blocks) : blocks);
+            at += (size_t)snprintf(text + at, room - at, "@%s%%p%u bra L%u;\n", draw(2) ? "!" : "",
+                                   draw(4), draw(4) ? draw(blocks) : blocks);
             break;
         }
     }
     for (uint32_t r = 0; draw(4) && r < 6; r++)
-        at += (size_t)snprintf(text + at, room - at, "st.global.u32 [%u], %%r%u;\n", 400 + 4 * r, r);
+        at +=
+            (size_t)snprintf(text + at, room - at, "st.global.u32 [%u], %%r%u;\n", 400 + 4 * r, r);
     snprintf(text + at, room - at, "L%u: ret;\n}\n", blocks);
     return text;
 }
@@ -212,7 +220,8 @@ static void write_back(struct machine *m, const struct ir_instr *i, uint32_t mas
         if (mask >> l & 1)
             cr_assert(guard(m, i, l) == does && value[l] == base + (uint32_t)info->stride * l,
                       "line %u: lanes disagree", i->line);
-    cr_assert(!info->is_const || base == (uint32_t)info->value, "line %u: not the constant", i->line);
+    cr_assert(!info->is_const || base == (uint32_t)info->value, "line %u: not the constant",
+              i->line);
     if (does)
         m->scalar[d] = base;
 }
@@ -266,7 +275,8 @@ static void leave(struct warp *w, uint32_t b, uint32_t mask)
         add_waiting(w, b, succ[fn->blocks[b].succ_count - 1], others & ~leaves);
 }
 
-/* The first block with waiting lanes; it must be among those that the analysis lets code look at. */
+/* The first block with waiting lanes; it must be among those that the analysis lets code look at.
+ */
 static uint32_t choose(const struct warp *w, uint32_t b)
 {
     const struct ir_analysis *a = w->m->a;
@@ -287,7 +297,8 @@ static uint32_t choose(const struct warp *w, uint32_t b)
     return IR_NONE;
 }
 
-/* No lane can run: the parked ones have their turn. The block that begins it, IR_NONE: all are done. */
+/* No lane can run: the parked ones have their turn. The block that begins it, IR_NONE: all are
+ * done. */
 static uint32_t next_turn(struct warp *w)
 {
     const struct ir_analysis *a = w->m->a;
@@ -352,8 +363,8 @@ static unsigned run_warp(struct machine *m)
 }
 
 /* The kernel as a warp; returns how many turns it took. */
-static unsigned try_warp(const struct ir_module *module, const struct machine *alone, const bool *polls,
-                         unsigned counts[4], const char *text)
+static unsigned try_warp(const struct ir_module *module, const struct machine *alone,
+                         const bool *polls, unsigned counts[4], const char *text)
 {
     const struct ir_analyse_options opt = { .rows = true, .polls = polls };
     struct ir_analysis *a;
@@ -364,7 +375,8 @@ static unsigned try_warp(const struct ir_module *module, const struct machine *a
     }
     struct machine warp = { .fn = alone->fn, .a = a };
     unsigned turns = run_warp(&warp);
-    cr_assert(memcmp(warp.trace, alone->trace, sizeof(warp.trace)) == 0, "results differ:\n%s", text);
+    cr_assert(memcmp(warp.trace, alone->trace, sizeof(warp.trace)) == 0, "results differ:\n%s",
+              text);
     for (uint32_t r = 0; r < a->reg_count; r++)
         counts[a->regs[r].shape]++;
     for (uint32_t b = 0; b < a->block_count; b++)

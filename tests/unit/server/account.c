@@ -38,7 +38,8 @@ Test(account, the_tightest_limit_holds)
 static const uint8_t uuid[16] = { 0x70, 0xf5, 0x98, 0xbb, 0x82, 0x46, 0x94, 0xc4,
                                   0x2f, 0xd3, 0x67, 0x83, 0x26, 0xb6, 0x3d, 0x17 };
 
-/* Users take one after the other all they can get, one unit at a time or as much as is left at once. */
+/* Users take one after the other all they can get, one unit at a time or as much as is left at
+ * once. */
 static void take_all(struct srv_account *a, struct srv_charge *c, bool at_once)
 {
     uint64_t got = 0;
@@ -68,9 +69,11 @@ static void share_out(bool at_once)
         srv_account_init(&sessions[i], &users[i]);
         count++;
         take_all(&sessions[i], &charges[i], at_once);
-        cr_assert_eq(charges[i].amount, parts[i], "user %u has %llu", i, (unsigned long long)charges[i].amount);
+        cr_assert_eq(charges[i].amount, parts[i], "user %u has %llu", i,
+                     (unsigned long long)charges[i].amount);
     }
-    cr_assert_eq(srv_account_left(&users[0], SRV_DEVICE_BYTES), 840, "the device is not shared out");
+    cr_assert_eq(srv_account_left(&users[0], SRV_DEVICE_BYTES), 840,
+                 "the device is not shared out");
     cr_assert_eq(srv_account_left(&users[0], SRV_ALLOCATIONS), UINT64_MAX, "nor what has no end");
     for (unsigned i = 1; i < 7; i++)
         srv_charge_release(&charges[i]);
@@ -118,8 +121,10 @@ Test(limits, memory)
     cr_assert_eq(srv_limits_memory("0=1G", 0, uuid), g);
     cr_assert_eq(srv_limits_memory("0=1G", 1, uuid), UINT64_MAX);
     cr_assert_eq(srv_limits_memory("0=1G,1=512MB", 1, uuid), g / 2);
-    cr_assert_eq(srv_limits_memory("0=1G,GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G", 0, uuid), 2 * g);
-    cr_assert_eq(srv_limits_memory("GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G,0=800M", 0, uuid), 800u << 20);
+    cr_assert_eq(srv_limits_memory("0=1G,GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G", 0, uuid),
+                 2 * g);
+    cr_assert_eq(srv_limits_memory("GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G,0=800M", 0, uuid),
+                 800u << 20);
     cr_assert_eq(srv_limits_memory("0=abc", 0, uuid), UINT64_MAX, "ignored, as MPS does");
     cr_assert_eq(srv_limits_memory("0=1G,0=abc", 0, uuid), g);
     cr_assert_eq(srv_limits_memory("1G", 0, uuid), UINT64_MAX);
@@ -151,11 +156,13 @@ Test(limits, multiprocessors)
 Test(limits, multiprocessors_in_larger_steps)
 {
     cr_assert_eq(granted(132, 8, 120, 100), 132);
-    cr_assert_eq(granted(132, 8, 120, 99), 120, "what no group has is only for those without a limit");
+    cr_assert_eq(granted(132, 8, 120, 99), 120,
+                 "what no group has is only for those without a limit");
     cr_assert_eq(granted(132, 8, 120, 50), 64);
     cr_assert_eq(granted(132, 8, 120, 33), 40);
     cr_assert_eq(granted(132, 8, 120, 1), 8);
-    cr_assert_eq(granted(132, 0, 0, 33), 132, "what the device does not enforce is not said either");
+    cr_assert_eq(granted(132, 0, 0, 33), 132,
+                 "what the device does not enforce is not said either");
 }
 
 Test(limits, uuid_as_people_write_it)

@@ -59,5 +59,6 @@ Test(backoff, many_users)
     (void)dies(BOMBER, 3600 * S);
     for (uint32_t u = 1; u <= 10 * SRV_OFFENDERS_MAX; u++)
         cr_assert_gt(dies(u, 50 * MS), 0);
-    cr_assert_gt(srv_backoff_until(&b, BOMBER, now), now); /* others wait for less, and are forgotten first */
+    cr_assert_gt(srv_backoff_until(&b, BOMBER, now),
+                 now); /* others wait for less, and are forgotten first */
 }

@@ -115,7 +115,8 @@ Test(image, collision, .init = setup, .fini = teardown)
     srv_image_remove(&like_b);
 }
 
-/* Whichever of two equal images goes at whichever moment, the other one stays as it was, and is found by a third. */
+/* Whichever of two equal images goes at whichever moment, the other one stays as it was, and is
+ * found by a third. */
 Test(image, removed_meanwhile, .init = setup, .fini = teardown)
 {
     for (unsigned steps = 0; steps < 20; steps++)
@@ -128,7 +129,8 @@ Test(image, removed_meanwhile, .init = setup, .fini = teardown)
             srv_image_remove(&i[gone]);
             add(&his, &i[2], SIZE, 5);
             read_all();
-            cr_assert_eq(file_of(&i[1 - gone]), file_of(&i[2]), "%u gone after %u steps", gone, steps);
+            cr_assert_eq(file_of(&i[1 - gone]), file_of(&i[2]), "%u gone after %u steps", gone,
+                         steps);
             srv_image_remove(&i[1 - gone]);
             srv_image_remove(&i[2]);
         }

@@ -1,5 +1,6 @@
 /*
- * The range allocator against a map of granules: nothing overlaps, nothing is lost, whole regions are noticed.
+ * The range allocator against a map of granules: nothing overlaps, nothing is lost, whole regions
+ * are noticed.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@ TestSuite(request, .timeout = 30);
 #define HOUR (60 * 60 * 1000ull)
 
 static struct gm_list sent;
-static struct srv_session *const one = (struct srv_session *)(uintptr_t)8, *const two =
-                                                                               (struct srv_session *)(uintptr_t)16;
+static struct srv_session *const one = (struct srv_session *)(uintptr_t)8,
+                                 *const two = (struct srv_session *)(uintptr_t)16;
 static uint64_t serials;
 
 static void answered(void *arg, int result, struct tp_packet *answer)
@@ -37,7 +37,8 @@ static struct wire_enc encoder(void)
 static struct srv_request *load(struct srv_session *c)
 {
     struct wire_enc e = encoder();
-    wire_pack_engine_module_load(&e, 0, &(struct wire_engine_module_load) { .client = 1, .module = 1 });
+    wire_pack_engine_module_load(&e, 0,
+                                 &(struct wire_engine_module_load) { .client = 1, .module = 1 });
     return add(c, &e);
 }
 
@@ -97,7 +98,8 @@ Test(request, what_others_wait_for_is_bounded, .init = begin, .fini = end)
     cr_assert(until > 1000 && until < 1000 + HOUR);
     cr_assert_eq(srv_requests_patience(&sent, 9000), until, "its time goes on");
     drop(first);
-    cr_assert_eq(srv_requests_patience(&sent, 9000), until + 8000, "the next one's begins when it is its turn");
+    cr_assert_eq(srv_requests_patience(&sent, 9000), until + 8000,
+                 "the next one's begins when it is its turn");
 }
 
 /* A kernel that runs for hours, and an order of its client behind it. */

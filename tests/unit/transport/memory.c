@@ -56,7 +56,8 @@ Test(memfd, a_mapping_that_may_write_keeps_it_from_being_sealed)
 
 Test(memfd, what_others_make_does_not)
 {
-    static const int seals[] = { 0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_SHRINK | F_SEAL_WRITE };
+    static const int seals[] = { 0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE,
+                                 F_SEAL_SHRINK | F_SEAL_WRITE };
     for (size_t i = 0; i < GM_ARRAY_LEN(seals); i++) {
         int fd = memfd_create("test", MFD_ALLOW_SEALING);
         cr_assert_eq(ftruncate(fd, 4096), 0);
@@ -71,7 +72,8 @@ Test(memfd, what_others_make_does_not)
     cr_assert_eq(tp_memfd_check(file, (uint64_t)lseek(file, 0, SEEK_END), true), -EBADMSG);
     cr_assert_eq(tp_memfd_check(-1, 0, false), -EBADMSG);
     int huge = memfd_create("test", MFD_ALLOW_SEALING | MFD_HUGETLB);
-    if (huge >= 0 && ftruncate(huge, 2 << 20) == 0 && fcntl(huge, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+    if (huge >= 0 && ftruncate(huge, 2 << 20) == 0 &&
+        fcntl(huge, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
         cr_assert_eq(tp_memfd_check(huge, 2 << 20, false), -EBADMSG);
 }
 
@@ -149,7 +151,8 @@ Test(names, come_back_in_order)
     while (tp_names_add(&s, 2, count, longest))
         count++;
     cr_assert_gt(count, 1000);
-    cr_assert(tp_names_next(&s, &at, &n) && n.module == 1 && n.index == 0 && strcmp(n.text, "kernel") == 0);
+    cr_assert(tp_names_next(&s, &at, &n) && n.module == 1 && n.index == 0 &&
+              strcmp(n.text, "kernel") == 0);
     cr_assert(tp_names_next(&s, &at, &n) && n.module == 7 && n.index == 3 && *n.text == '\0');
     for (uint32_t i = 0; i < count; i++)
         cr_assert(tp_names_next(&s, &at, &n) && n.index == i && strcmp(n.text, longest) == 0);
@@ -157,7 +160,8 @@ Test(names, come_back_in_order)
     tp_session_detach(&s);
 }
 
-/* The words are the client's: whatever stands there, the reader stays within the area and comes to an end. */
+/* The words are the client's: whatever stands there, the reader stays within the area and comes to
+ * an end. */
 Test(names, forged)
 {
     static struct tp_name n;
@@ -181,14 +185,17 @@ Test(names, forged)
 Test(session, each_field_of_the_header_matters)
 {
     /* Values that are never right, for each field in turn. */
-    static const uint64_t wrong[] = { 0, 1, 63, 4096, 0x7fffffff, 0x80000000, 0xffffffc0, 0xffffffff };
+    static const uint64_t wrong[] = {
+        0, 1, 63, 4096, 0x7fffffff, 0x80000000, 0xffffffc0, 0xffffffff
+    };
     struct tp_session_header good = good_header();
     cr_assert_eq(attach_with(&good, TP_SESSION_SIZE), 0);
-#define TRY(field)                                                                                                   \
-    for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++) {                                                               \
-        struct tp_session_header h = good;                                                                           \
-        h.field = (__typeof__(h.field))wrong[i];                                                                     \
-        cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG, #field " = %#lx", (unsigned long)wrong[i]);         \
+#define TRY(field)                                                                                 \
+    for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++) {                                             \
+        struct tp_session_header h = good;                                                         \
+        h.field = (__typeof__(h.field))wrong[i];                                                   \
+        cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG, #field " = %#lx",                 \
+                     (unsigned long)wrong[i]);                                                     \
     }
     TRY(magic)
     TRY(size)

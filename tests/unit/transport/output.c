@@ -35,8 +35,8 @@ Test(output, texts_come_as_they_went, .init = begin)
     cr_assert_eq(tp_input_take(&in, &fd, text), 0);
     for (unsigned i = 0; i < 300000; i++) { /* several times around the ring */
         char line[64];
-        int n =
-            snprintf(line, sizeof(line), "%u %.*s\n", i, (int)(i % 40), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN");
+        int n = snprintf(line, sizeof(line), "%u %.*s\n", i, (int)(i % 40),
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN");
         cr_assert(tp_output_write(&out, i % 3 ? 1 : 2, line, (size_t)n));
         cr_assert(tp_input_pending(&in));
         cr_assert_str_eq(take(&fd), line);
@@ -72,9 +72,10 @@ Test(output, what_finds_no_room_is_lost_with_a_note, .init = begin)
     unsigned kept = 0, lost = 0;
     int fd;
     for (unsigned i = 0; i < 20000; i++)
-        *(tp_output_write(&out, 1, "0123456789012345678901234567890123456789012345678901234567890123", 64) ? &kept
-                                                                                                           : &lost) +=
-            1;
+        *(tp_output_write(&out, 1,
+                          "0123456789012345678901234567890123456789012345678901234567890123", 64)
+              ? &kept
+              : &lost) += 1;
     cr_assert_gt(kept, 10000);
     cr_assert_gt(lost, 100);
     for (unsigned i = 0; i < kept; i++)
@@ -91,7 +92,9 @@ Test(output, what_finds_no_room_is_lost_with_a_note, .init = begin)
 
 Test(output, a_client_that_lies_gets_nothing, .init = begin)
 {
-    static const uint32_t lies[] = { 1, 4, 0x7fffffff, 0x80000000, 0xffff0000, TP_OUTPUT_BYTES, TP_OUTPUT_BYTES + 4 };
+    static const uint32_t lies[] = {
+        1, 4, 0x7fffffff, 0x80000000, 0xffff0000, TP_OUTPUT_BYTES, TP_OUTPUT_BYTES + 4
+    };
     for (size_t i = 0; i < GM_ARRAY_LEN(lies); i++) {
         atomic_store(&session.control->output.read, out.written + lies[i]);
         (void)tp_output_write(&out, 1, "text", 4);

@@ -1,5 +1,6 @@
 /*
- * The command ring: two threads, two processes of which one is killed, a producer that lies, sleeping and waking.
+ * The command ring: two threads, two processes of which one is killed, a producer that lies,
+ * sleeping and waking.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -32,7 +33,8 @@ union record {
 
 static struct shared *make_shared(uint32_t start)
 {
-    struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *s =
+        mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(s, MAP_FAILED);
     atomic_store(&s->ring.head, start);
     atomic_store(&s->ring.tail, start);
@@ -60,7 +62,10 @@ static int produce(struct tp_ring *r, uint32_t n, const struct tp_wait_policy *p
     uint8_t data[DATA_MAX];
     uint32_t size = data_size(n);
     struct wire_rec_write head = {
-        .head = { .op = WIRE_OP_WRITE, .size = (uint32_t)sizeof(head) + size, .stream = n & 1023, .seq = n },
+        .head = { .op = WIRE_OP_WRITE,
+                  .size = (uint32_t)sizeof(head) + size,
+                  .stream = n & 1023,
+                  .seq = n },
         .dst = mix(n),
     };
     for (uint32_t i = 0; i < size; i++)
@@ -196,7 +201,9 @@ Test(ring, a_killed_consumer_ends_the_producers_wait_and_another_takes_over, .ti
             }
         }
         struct watched w = { pid };
-        const struct tp_wait_policy watching = { .slice_ms = 10, .watchdog = child_is_dead, .arg = &w };
+        const struct tp_wait_policy watching = { .slice_ms = 10,
+                                                 .watchdog = child_is_dead,
+                                                 .arg = &w };
         tp_ring_init_producer(&r, &s->ring, s->data, SIZE);
         uint32_t n = 1;
         while (produce(&r, n, &watching) == 0)
@@ -257,7 +264,8 @@ Test(ring, hostile_records)
         { .op = WIRE_OP_MARK, .size = 0xfffffff9 }, /* rounds up to nothing */
         { .op = WIRE_OP_COPY, .size = 24 },
         { .op = WIRE_OP_LAUNCH, .size = sizeof(struct wire_rec_launch) - 1 },
-        { .op = WIRE_OP_LAUNCH, .size = sizeof(struct wire_rec_launch) + WIRE_REC_LAUNCH_PARAMS_MAX + 1 },
+        { .op = WIRE_OP_LAUNCH,
+          .size = sizeof(struct wire_rec_launch) + WIRE_REC_LAUNCH_PARAMS_MAX + 1 },
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(bad); i++)
         cr_assert_eq(peek_after(NEAR_WRAP + SIZE, &bad[i]), -EBADMSG, "record %zu", i);
@@ -337,8 +345,9 @@ static void *sleeping_consumer(void *arg)
     return NULL;
 }
 
-/* Writes one record, waits until it is consumed, again and again, at slightly different moments: the consumer is about
- * to sleep, asleep or just awake. A lost wake-up costs a slice of 20 s and fails the time limit. */
+/* Writes one record, waits until it is consumed, again and again, at slightly different moments:
+ * the consumer is about to sleep, asleep or just awake. A lost wake-up costs a slice of 20 s and
+ * fails the time limit. */
 Test(ring, no_wake_up_is_lost, .timeout = 30)
 {
     struct sleeper w = { .shared = make_shared(NEAR_WRAP) };
@@ -401,7 +410,8 @@ static void *slow_consumer(void *arg)
         if (tp_ring_peek(&r, &out, sizeof(out)) != 1)
             continue;
         /* Only once the producer sleeps for want of room, now and then. */
-        while (w->records % 1000 == 500 && w->records < 19000 && !atomic_load(&w->shared->ring.producer_sleeps))
+        while (w->records % 1000 == 500 && w->records < 19000 &&
+               !atomic_load(&w->shared->ring.producer_sleeps))
             sched_yield();
         tp_ring_advance(&r);
         w->records++;
@@ -419,7 +429,8 @@ Test(ring, a_producer_without_room_is_woken, .timeout = 30)
     cr_assert_eq(pthread_create(&t, NULL, slow_consumer, &w), 0);
     for (uint32_t n = 1; n <= 21000; n++) {
         struct wire_record head = { .op = WIRE_OP_MARK, .size = sizeof(head), .seq = n };
-        if (n > 20000 && atomic_load(&w.shared->ring.tail) - atomic_load(&w.shared->ring.head) > SIZE - 64)
+        if (n > 20000 &&
+            atomic_load(&w.shared->ring.tail) - atomic_load(&w.shared->ring.head) > SIZE - 64)
             break; /* nobody reads any more */
         cr_assert_eq(tp_ring_write(&r, &head, sizeof(head), NULL, 0, &sleepy), 0);
     }

@@ -1,4 +1,5 @@
-/* Numbers of records: taken by several at once, by some who stop in the middle, and what is stored for those who are gone. */
+/* Numbers of records: taken by several at once, by some who stop in the middle, and what is stored
+ * for those who are gone. */
 #include "transport/signal.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /*
- * Sockets: packets with descriptors, too many of them, cut packets, credentials, and what a full socket says.
+ * Sockets: packets with descriptors, too many of them, cut packets, credentials, and what a full
+ * socket says.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /*
- * The values in generated samples: recognisable, different from field to field, and at their limits where that is
- * asked for. Strings and bytes live in static buffers.
+ * The values in generated samples: recognisable, different from field to field, and at their limits
+ * where that is asked for. Strings and bytes live in static buffers.
  */
 #include "sample.h"
 
@@ -58,7 +58,8 @@ bool sample_same_bytes(struct wire_bytes a, struct wire_bytes b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-size_t sample_pack(const struct sample *s, enum sample_variant v, uint64_t serial, void *buffer, size_t capacity)
+size_t sample_pack(const struct sample *s, enum sample_variant v, uint64_t serial, void *buffer,
+                   size_t capacity)
 {
     struct wire_enc e;
     wire_enc_init(&e, buffer, capacity);

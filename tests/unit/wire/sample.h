@@ -1,6 +1,6 @@
 /*
- * A sample of everything that protocol/control.api describes, in three sizes. The table is generated, so that a new
- * message is tested from the day it is written down.
+ * A sample of everything that protocol/control.api describes, in three sizes. The table is
+ * generated, so that a new message is tested from the day it is written down.
  */
 #ifndef GMUX_TESTS_WIRE_SAMPLE_H
 #define GMUX_TESTS_WIRE_SAMPLE_H
@@ -21,7 +21,8 @@ struct sample {
     unsigned type; /* enum wire_type; 0: a struct, which is no packet of its own */
     void (*put)(struct wire_enc *e, enum sample_variant v);  /* the body */
     bool (*same)(struct wire_dec *d, enum sample_variant v); /* decodes a whole body and compares */
-    bool (*again)(struct wire_dec *d, struct wire_enc *e);   /* decodes any body and encodes it; false: malformed */
+    bool (*again)(struct wire_dec *d,
+                  struct wire_enc *e); /* decodes any body and encodes it; false: malformed */
 };
 extern const struct sample samples[];
 extern const size_t samples_count;
@@ -46,7 +47,9 @@ uint32_t sample_count(enum sample_variant v, uint32_t max);
 bool sample_same_str(const char *a, const char *b);
 bool sample_same_bytes(struct wire_bytes a, struct wire_bytes b);
 
-/* The packet of a message (the bare body of a struct) in `buffer`. Its size; 0 if it did not fit. */
-size_t sample_pack(const struct sample *s, enum sample_variant v, uint64_t serial, void *buffer, size_t capacity);
+/* The packet of a message (the bare body of a struct) in `buffer`. Its size; 0 if it did not fit.
+ */
+size_t sample_pack(const struct sample *s, enum sample_variant v, uint64_t serial, void *buffer,
+                   size_t capacity);
 
 #endif

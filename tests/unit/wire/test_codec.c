@@ -1,6 +1,7 @@
 /*
- * The codec's own rules, which no sample of a well-behaved peer shows: stickiness, lengths that lie, strings with a
- * NUL inside, numbers that are none, lists with too many elements; and the sizes of ring records.
+ * The codec's own rules, which no sample of a well-behaved peer shows: stickiness, lengths that
+ * lie, strings with a NUL inside, numbers that are none, lists with too many elements; and the
+ * sizes of ring records.
  */
 #include <criterion/criterion.h>
 
@@ -137,16 +138,19 @@ Test(codec, records_are_as_large_as_they_are)
             bool fits = size >= s->fixed && size <= s->fixed + s->variable;
             cr_assert_eq(wire_record_check(&r), fits, "%s of %zu bytes", s->name, size);
         }
-        cr_assert_not(wire_record_check(&(struct wire_record) { .op = (uint16_t)s->op, .size = UINT32_MAX }));
-        cr_assert_not(wire_record_check(
-            &(struct wire_record) { .op = (uint16_t)s->op, .size = (uint32_t)s->fixed, .flags = 1 }));
-        cr_assert_not(wire_record_check(
-            &(struct wire_record) { .op = (uint16_t)s->op, .size = (uint32_t)s->fixed, .reserved = 1 }));
+        cr_assert_not(
+            wire_record_check(&(struct wire_record) { .op = (uint16_t)s->op, .size = UINT32_MAX }));
+        cr_assert_not(wire_record_check(&(struct wire_record) {
+            .op = (uint16_t)s->op, .size = (uint32_t)s->fixed, .flags = 1 }));
+        cr_assert_not(wire_record_check(&(struct wire_record) {
+            .op = (uint16_t)s->op, .size = (uint32_t)s->fixed, .reserved = 1 }));
     }
-    cr_assert_not(wire_record_check(&(struct wire_record) { .op = 0, .size = sizeof(struct wire_record) }));
     cr_assert_not(
-        wire_record_check(&(struct wire_record) { .op = WIRE_OP_END_, .size = sizeof(struct wire_record) }));
-    cr_assert_not(wire_record_check(&(struct wire_record) { .op = UINT16_MAX, .size = sizeof(struct wire_record) }));
+        wire_record_check(&(struct wire_record) { .op = 0, .size = sizeof(struct wire_record) }));
+    cr_assert_not(wire_record_check(
+        &(struct wire_record) { .op = WIRE_OP_END_, .size = sizeof(struct wire_record) }));
+    cr_assert_not(wire_record_check(
+        &(struct wire_record) { .op = UINT16_MAX, .size = sizeof(struct wire_record) }));
     cr_assert_null(wire_record_name(0));
     cr_assert_null(wire_record_name(WIRE_OP_END_));
 }
@@ -163,8 +167,11 @@ Test(codec, records_reach_their_function)
 {
     int arg = 42;
     const struct wire_record_ops ops = { .launch = see_launch };
-    const struct wire_rec_launch launch = { .head = { .op = WIRE_OP_LAUNCH, .size = sizeof(launch) }, .function = 7 };
+    const struct wire_rec_launch launch = {
+        .head = { .op = WIRE_OP_LAUNCH, .size = sizeof(launch) }, .function = 7
+    };
     cr_assert_eq(wire_record_dispatch(&ops, &arg, &launch.head), 42);
     cr_assert_eq(seen, 7);
-    cr_assert_eq(wire_record_dispatch(&ops, &arg, &(struct wire_record) { .op = WIRE_OP_END_ }), -1);
+    cr_assert_eq(wire_record_dispatch(&ops, &arg, &(struct wire_record) { .op = WIRE_OP_END_ }),
+                 -1);
 }

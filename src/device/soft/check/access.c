@@ -1,9 +1,11 @@
 /*
- * One access of one lane: bounds, alignment, whether what is read was ever written. Findings go into the launch's log.
+ * One access of one lane: bounds, alignment, whether what is read was ever written. Findings go
+ * into the launch's log.
  *
- * A read counts as one of what was never written if no byte of an element has been: structs with holes are copied whole,
- * and what lies in the holes is nobody's mistake. Nor is it where compilers copy the holes by themselves (is_hole), or
- * structs in local memory by vectors: there the whole access counts.
+ * A read counts as one of what was never written if no byte of an element has been: structs with
+ * holes are copied whole, and what lies in the holes is nobody's mistake. Nor is it where compilers
+ * copy the holes by themselves (is_hole), or structs in local memory by vectors: there the whole
+ * access counts.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,14 +24,16 @@ struct soft_check_log *soft_check_log_create(void)
 void soft_check_found(struct soft_block *b, const struct soft_check_finding *f)
 {
     struct soft_check_log *log = b->check->log;
-    uint64_t key = (uint64_t)f->kind << 56 | (uint64_t)f->space << 52 | (uint64_t)(f->line & 0x3ffffff) << 26 |
-                   (f->other_line & 0x3ffffff);
+    uint64_t key = (uint64_t)f->kind << 56 | (uint64_t)f->space << 52 |
+                   (uint64_t)(f->line & 0x3ffffff) << 26 | (f->other_line & 0x3ffffff);
     uint32_t slot = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40);
     for (uint32_t i = 0; i < SOFT_CHECK_FINDINGS; i++) {
         struct soft_check_finding *to = &log->findings[(slot + i) % SOFT_CHECK_FINDINGS];
         uint64_t there = 0;
-        if (__atomic_compare_exchange_n(&to->key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            memcpy(&to->address, &f->address, sizeof(*f) - offsetof(struct soft_check_finding, address));
+        if (__atomic_compare_exchange_n(&to->key, &there, key, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            memcpy(&to->address, &f->address,
+                   sizeof(*f) - offsetof(struct soft_check_finding, address));
             to->block = b->block_linear;
             there = key;
         }
@@ -46,8 +50,8 @@ bool soft_check_is_over(const struct soft_block *b)
     return __atomic_load_n(&b->check->log->invalid, __ATOMIC_RELAXED) > SOFT_CHECK_INVALID_MOST;
 }
 
-static void tell(struct soft_block *b, const struct soft_check_access *a, enum soft_check_kind kind, uint64_t at,
-                 uint32_t size)
+static void tell(struct soft_block *b, const struct soft_check_access *a, enum soft_check_kind kind,
+                 uint64_t at, uint32_t size)
 {
     const struct soft_check_block *k = b->check;
     const struct soft_check_finding f = { .kind = (uint8_t)kind,
@@ -84,8 +88,8 @@ static bool inside(const struct soft_block *b, const struct soft_check_access *a
     }
 }
 
-/* The word of bits that tells what was written there, and in *at the number of the access' first one; NULL: shared memory,
- * where another tells. */
+/* The word of bits that tells what was written there, and in *at the number of the access' first
+ * one; NULL: shared memory, where another tells. */
 static uint64_t *written_word(struct soft_block *b, const struct soft_check_access *a, uint64_t *at)
 {
     const struct soft_check_block *k = b->check;
@@ -97,13 +101,14 @@ static uint64_t *written_word(struct soft_block *b, const struct soft_check_acce
 }
 
 /* A hole of a struct that is copied: part of a word of which something has been written. */
-static bool is_hole(const struct soft_block *b, const struct soft_check_access *a, uint32_t i, const uint64_t *word,
-                    uint64_t at)
+static bool is_hole(const struct soft_block *b, const struct soft_check_access *a, uint32_t i,
+                    const uint64_t *word, uint64_t at)
 {
     if (!(a->copied >> i / a->size & 1) || a->size > HOLE_MOST / 4)
         return false;
     if (word)
-        return (__atomic_load_n(word, __ATOMIC_RELAXED) & mask_of((at + i) & ~(HOLE_MOST - 1ull), HOLE_MOST)) != 0;
+        return (__atomic_load_n(word, __ATOMIC_RELAXED) &
+                mask_of((at + i) & ~(HOLE_MOST - 1ull), HOLE_MOST)) != 0;
     uint64_t from = (a->at + i) & ~(HOLE_MOST - 1ull);
     return soft_check_shared_written(b, from, (uint32_t)GM_MIN(HOLE_MOST, b->shared_size - from));
 }
@@ -120,7 +125,8 @@ static void check_read(struct soft_block *b, const struct soft_check_access *a, 
     for (uint32_t i = 0; i < bytes; i += step) {
         if (!whole && !(a->wanted >> i / step & 1))
             continue;
-        bool some = word ? (there & mask_of(at + i, step)) != 0 : soft_check_shared_written(b, a->at + i, step);
+        bool some = word ? (there & mask_of(at + i, step)) != 0
+                         : soft_check_shared_written(b, a->at + i, step);
         if (some || is_hole(b, a, i, word, at))
             continue;
         tell(b, a, SOFT_CHECK_UNINIT, a->at + i, step);

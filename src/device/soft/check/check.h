@@ -1,11 +1,12 @@
 /*
- * The checker: kernels of a client that asked for it are interpreted, each access to memory is looked at before it is
- * made, and what is wrong with it is told in the client's report (docs/adr/0023-checker.md).
+ * The checker: kernels of a client that asked for it are interpreted, each access to memory is
+ * looked at before it is made, and what is wrong with it is told in the client's report
+ * (docs/adr/0023-checker.md).
  *
- * Three parts. struct soft_check is the client's: what of its window is allocated and what has been written, one bit for
- * each byte, and the places where something was found. struct soft_check_log is a launch's: findings of its blocks, until
- * it ends. struct soft_check_block is a worker's: who used each byte of shared memory last, and what each warp knows of
- * the others' time.
+ * Three parts. struct soft_check is the client's: what of its window is allocated and what has been
+ * written, one bit for each byte, and the places where something was found. struct soft_check_log
+ * is a launch's: findings of its blocks, until it ends. struct soft_check_block is a worker's: who
+ * used each byte of shared memory last, and what each warp knows of the others' time.
  *
  * What is called while a block runs neither allocates nor locks (exec/code.h).
  */
@@ -49,7 +50,8 @@ struct soft_check_finding {
 };
 
 #define SOFT_CHECK_FINDINGS 256u /* of one launch; a power of two */
-/* Accesses of one launch that are not made: a kernel that goes on for ever without them is ended. */
+/* Accesses of one launch that are not made: a kernel that goes on for ever without them is ended.
+ */
 #define SOFT_CHECK_INVALID_MOST (1u << 20)
 
 struct soft_check_log {
@@ -104,10 +106,11 @@ void soft_check_moved(struct soft_check *c, const struct dev_op *op);
 
 struct soft_check_log *soft_check_log_create(void);
 /* Tells what is new in the log, and counts. */
-void soft_check_report(struct soft_check *c, const struct soft_check_log *log, const struct soft_check_launch *l,
-                       struct tp_output *out);
+void soft_check_report(struct soft_check *c, const struct soft_check_log *log,
+                       const struct soft_check_launch *l, struct tp_output *out);
 
-/* source.c. The place in the source that a line of a PTX text belongs to, as "file:line"; false: the text does not say. */
+/* source.c. The place in the source that a line of a PTX text belongs to, as "file:line"; false:
+ * the text does not say. */
 bool soft_check_source(const char *text, size_t size, uint32_t line, char *out, size_t out_size);
 
 /* --- a worker's part (access.c, race.c) ------------------------------------------------------- */

@@ -1,9 +1,11 @@
 /*
- * What of a client's window is allocated and what has been written: two bits for each byte, in memory that takes pages
- * only where the window is used. The ranges themselves are kept for the words of a report.
+ * What of a client's window is allocated and what has been written: two bits for each byte, in
+ * memory that takes pages only where the window is used. The ranges themselves are kept for the
+ * words of a report.
  *
- * Bits are set by the client's thread and by all workers at once, so by atomic operations; they are taken away only when
- * no kernel of the client that could use the range is left (client/stream/check.c).
+ * Bits are set by the client's thread and by all workers at once, so by atomic operations; they are
+ * taken away only when no kernel of the client that could use the range is left
+ * (client/stream/check.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,8 @@
 
 static uint64_t *bits_create(uint64_t bytes)
 {
-    void *p = mmap(NULL, bytes / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, bytes / 8, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -117,8 +120,8 @@ static void range_enter(struct soft_check *c, uint64_t base, uint64_t size)
     c->range_count++;
 }
 
-/* Those that begin in [base, base + size): one allocation, or the variables of a module, or what is left of something whose
- * end nobody told. */
+/* Those that begin in [base, base + size): one allocation, or the variables of a module, or what is
+ * left of something whose end nobody told. */
 static void ranges_leave(struct soft_check *c, uint64_t base, uint64_t size, bool freed)
 {
     uint32_t end = upper_bound(c, base + size - 1), first = end;
@@ -187,7 +190,8 @@ static uint64_t source_run(const struct soft_check *c, uint64_t at, uint64_t mos
     return n;
 }
 
-/* What is copied is as written as it was; memory that is not the program's (copies pass through some) counts as written. */
+/* What is copied is as written as it was; memory that is not the program's (copies pass through
+ * some) counts as written. */
 static void row_moved(struct soft_check *c, uint64_t dst, uint64_t src, uint64_t width)
 {
     dst -= c->base;

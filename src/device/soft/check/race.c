@@ -1,14 +1,16 @@
 /*
- * Races in shared memory. Two accesses of different threads to one byte, one of them a write, not both made to be seen by
- * others (volatile, relaxed, atomic ..), are a race if neither happened before the other.
+ * Races in shared memory. Two accesses of different threads to one byte, one of them a write, not
+ * both made to be seen by others (volatile, relaxed, atomic ..), are a race if neither happened
+ * before the other.
  *
- * What happened before what is known warp by warp: each warp has a time, which moves when it tells others something, and
- * knows up to which time it has heard of each other warp. Barriers tell all that come, fences what was done before them to
- * a thread that reads what is written behind them, and has a fence of its own. Lanes of a warp hear of each other at barriers
- * and at bar.warp.sync. What one lane hears the whole warp knows: races may be missed by that, none is made up.
+ * What happened before what is known warp by warp: each warp has a time, which moves when it tells
+ * others something, and knows up to which time it has heard of each other warp. Barriers tell all
+ * that come, fences what was done before them to a thread that reads what is written behind them,
+ * and has a fence of its own. Lanes of a warp hear of each other at barriers and at bar.warp.sync.
+ * What one lane hears the whole warp knows: races may be missed by that, none is made up.
  *
- * Times never go back while the worker's memory lasts: what an earlier block left is older than the block's start, and
- * so nothing has to be cleared.
+ * Times never go back while the worker's memory lasts: what an earlier block left is older than the
+ * block's start, and so nothing has to be cleared.
  */
 #include <string.h>
 
@@ -41,7 +43,8 @@ static uint32_t use_index(uint64_t use)
 
 static uint64_t use_make(uint64_t time, const struct soft_check_access *a)
 {
-    return time << TIME_SHIFT | (uint64_t)a->strong << STRONG_BIT | (uint64_t)a->thread << INDEX_BITS | a->index;
+    return time << TIME_SHIFT | (uint64_t)a->strong << STRONG_BIT |
+           (uint64_t)a->thread << INDEX_BITS | a->index;
 }
 
 void soft_check_begin(struct soft_block *b, const void *program,
@@ -162,7 +165,8 @@ void soft_check_warp_sync(struct soft_block *b, uint32_t warp, uint32_t lanes)
 }
 
 /* The earlier use happened before what the thread does now, or cannot be in its way. */
-static inline bool harmless(const struct soft_check_block *k, const struct soft_check_access *a, uint64_t use)
+static inline bool harmless(const struct soft_check_block *k, const struct soft_check_access *a,
+                            uint64_t use)
 {
     uint64_t time = use_time(use);
     uint32_t thread = use_thread(use);
@@ -177,8 +181,8 @@ static inline bool harmless(const struct soft_check_block *k, const struct soft_
     return w->parted && time <= k->lanes[warp][a->thread % SOFT_WARP][thread % SOFT_WARP];
 }
 
-static void report(struct soft_block *b, const struct soft_check_access *a, uint64_t at, uint64_t use,
-                   enum soft_check_kind kind)
+static void report(struct soft_block *b, const struct soft_check_access *a, uint64_t at,
+                   uint64_t use, enum soft_check_kind kind)
 {
     struct soft_check_block *k = b->check;
     const struct soft_check_finding f = { .kind = (uint8_t)kind,
@@ -196,14 +200,15 @@ static void report(struct soft_block *b, const struct soft_check_access *a, uint
 }
 
 /* Threads that write what is there already do not disturb each other. */
-static bool changes(const struct soft_block *b, const struct soft_check_access *a, uint64_t at, uint32_t bytes)
+static bool changes(const struct soft_block *b, const struct soft_check_access *a, uint64_t at,
+                    uint32_t bytes)
 {
     return !a->bytes || memcmp(b->shared + at, a->bytes + (at - a->at), bytes) != 0;
 }
 
 /* A use of `bytes` bytes that have one cell. True: a race was reported, and no more is to be. */
-static bool use(struct soft_block *b, const struct soft_check_access *a, struct soft_check_cell *c, uint64_t at,
-                uint32_t bytes, uint64_t now, bool found)
+static bool use(struct soft_block *b, const struct soft_check_access *a, struct soft_check_cell *c,
+                uint64_t at, uint32_t bytes, uint64_t now, bool found)
 {
     const struct soft_check_block *k = b->check;
     if (!found && !harmless(k, a, c->write) && (!a->writes || changes(b, a, at, bytes))) {

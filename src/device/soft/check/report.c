@@ -1,6 +1,6 @@
 /*
- * The words of a report, in the manner of NVIDIA's compute-sanitizer. Each place (kind, kernel, lines) is told once, with
- * the thread that came there first, and counted from then on.
+ * The words of a report, in the manner of NVIDIA's compute-sanitizer. Each place (kind, kernel,
+ * lines) is told once, with the thread that came there first, and counted from then on.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,10 +31,13 @@ static void GM_PRINTF(2, 3) put(struct text *t, const char *fmt, ...)
 
 static const char *space_name(uint8_t space)
 {
-    return space == IR_SPACE_SHARED ? "__shared__" : space == IR_SPACE_LOCAL ? "__local__" : "__global__";
+    return space == IR_SPACE_SHARED  ? "__shared__"
+           : space == IR_SPACE_LOCAL ? "__local__"
+                                     : "__global__";
 }
 
-/* A kernel's name without the types of its parameters: of the forms _Z3foo.. and _ZN2ns3fooE..; others as they are. */
+/* A kernel's name without the types of its parameters: of the forms _Z3foo.. and _ZN2ns3fooE..;
+ * others as they are. */
 static void put_kernel(struct text *t, const char *name)
 {
     const char *at = name + 2;
@@ -80,14 +83,16 @@ static void put_block(struct text *t, const struct soft_check_launch *l, uint32_
         block / l->grid[0] / l->grid[1]);
 }
 
-static void put_range(struct text *t, uint64_t at, const struct soft_check_range *r, const char *which)
+static void put_range(struct text *t, uint64_t at, const struct soft_check_range *r,
+                      const char *which)
 {
     const char *where = at < r->base ? "before" : at < r->base + r->size ? "inside" : "after";
     uint64_t bytes = at < r->base             ? r->base - at
                      : at < r->base + r->size ? at - r->base
                                               : at - (r->base + r->size) + 1;
-    put(t, P "    and is %llu bytes %s %s at 0x%llx of size %llu bytes\n", (unsigned long long)bytes, where, which,
-        (unsigned long long)r->base, (unsigned long long)r->size);
+    put(t, P "    and is %llu bytes %s %s at 0x%llx of size %llu bytes\n",
+        (unsigned long long)bytes, where, which, (unsigned long long)r->base,
+        (unsigned long long)r->size);
 }
 
 /* What lies there, or lay there lately, or lies next to it. Lock held. */
@@ -104,7 +109,9 @@ static void put_neighbour(struct text *t, const struct soft_check *c, uint64_t a
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < c->range_count; i++) {
         const struct soft_check_range *r = &c->ranges[i];
-        uint64_t away = at < r->base ? r->base - at : at - r->base < r->size ? 0 : at - (r->base + r->size) + 1;
+        uint64_t away = at < r->base             ? r->base - at
+                        : at - r->base < r->size ? 0
+                                                 : at - (r->base + r->size) + 1;
         if (away < least) {
             least = away;
             nearest = r;
@@ -114,8 +121,8 @@ static void put_neighbour(struct text *t, const struct soft_check *c, uint64_t a
         put_range(t, at, nearest, "the nearest allocation");
 }
 
-static void put_access(struct text *t, const struct soft_check *c, const struct soft_check_finding *f,
-                       const struct soft_check_launch *l)
+static void put_access(struct text *t, const struct soft_check *c,
+                       const struct soft_check_finding *f, const struct soft_check_launch *l)
 {
     const char *verb = f->is_atomic ? "atomic" : f->is_store ? "write" : "read";
     bool global = f->space != IR_SPACE_SHARED && f->space != IR_SPACE_LOCAL;
@@ -136,7 +143,8 @@ static void put_access(struct text *t, const struct soft_check *c, const struct 
         put_neighbour(t, c, f->address, f->kind == SOFT_CHECK_BOUNDS);
 }
 
-static void put_race(struct text *t, const struct soft_check_finding *f, const struct soft_check_launch *l)
+static void put_race(struct text *t, const struct soft_check_finding *f,
+                     const struct soft_check_launch *l)
 {
     static const char *const hazards[] = { [SOFT_CHECK_RACE_RAW] = "read after write",
                                            [SOFT_CHECK_RACE_WAR] = "write after read",
@@ -150,10 +158,12 @@ static void put_race(struct text *t, const struct soft_check_finding *f, const s
     put(t, " and ");
     put_thread(t, l, f->thread);
     put_block(t, l, f->block);
-    put(t, P "    on __shared__ memory at 0x%llx (%s)\n", (unsigned long long)f->address, hazards[f->kind]);
+    put(t, P "    on __shared__ memory at 0x%llx (%s)\n", (unsigned long long)f->address,
+        hazards[f->kind]);
 }
 
-static void put_barrier(struct text *t, const struct soft_check_finding *f, const struct soft_check_launch *l)
+static void put_barrier(struct text *t, const struct soft_check_finding *f,
+                        const struct soft_check_launch *l)
 {
     const char *what = f->kind == SOFT_CHECK_BARRIER_SPLIT ? "Divergent thread(s) in warp"
                        : f->kind == SOFT_CHECK_BARRIER_MASK
@@ -191,7 +201,8 @@ static bool place_enter(struct soft_check *c, uint64_t key)
     return true;
 }
 
-/* As above, for places that are the same in the source: compilers make several of one, and a race is found from both sides. */
+/* As above, for places that are the same in the source: compilers make several of one, and a race
+ * is found from both sides. */
 static uint64_t source_key(const struct soft_check_finding *f, const struct soft_check_launch *l)
 {
     char text[2][400];
@@ -202,14 +213,15 @@ static uint64_t source_key(const struct soft_check_finding *f, const struct soft
             (void)snprintf(text[i], sizeof(text[i]), "%u", lines[i]);
     bool turned = race && strcmp(text[0], text[1]) > 0;
     uint64_t h = race ? SOFT_CHECK_RACE_RAW
-                      : (uint64_t)f->kind << 16 | (uint64_t)f->space << 8 | (uint64_t)f->is_store << 1 | f->is_atomic;
+                      : (uint64_t)f->kind << 16 | (uint64_t)f->space << 8 |
+                            (uint64_t)f->is_store << 1 | f->is_atomic;
     h = hash_text(l->kernel, h);
     h = hash_text(text[turned], h);
     return hash_text(text[!turned], h);
 }
 
-static void report_one(struct soft_check *c, const struct soft_check_finding *f, const struct soft_check_launch *l,
-                       struct tp_output *out)
+static void report_one(struct soft_check *c, const struct soft_check_finding *f,
+                       const struct soft_check_launch *l, struct tp_output *out)
 {
     struct text t;
     t.size = 0;
@@ -237,8 +249,8 @@ static int by_line(const void *a, const void *b)
     return (*x)->line < (*y)->line ? -1 : (*x)->line > (*y)->line;
 }
 
-void soft_check_report(struct soft_check *c, const struct soft_check_log *log, const struct soft_check_launch *l,
-                       struct tp_output *out)
+void soft_check_report(struct soft_check *c, const struct soft_check_log *log,
+                       const struct soft_check_launch *l, struct tp_output *out)
 {
     const struct soft_check_finding *found[SOFT_CHECK_FINDINGS];
     size_t n = 0;

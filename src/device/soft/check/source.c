@@ -1,13 +1,15 @@
 /*
- * Lines of the source, from a PTX text's .file and .loc: what the compiler writes with -lineinfo. The text is read again
- * for each line that is asked for: reports are few.
+ * Lines of the source, from a PTX text's .file and .loc: what the compiler writes with -lineinfo.
+ * The text is read again for each line that is asked for: reports are few.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/soft/check/check.h"
 
-#define UNIT_MARK ".pragma \"gmux unit " /* where one of several linked texts begins (ptx/link.c) */
+#define UNIT_MARK                                                                                  \
+    ".pragma \"gmux unit " /* where one of several linked texts begins (ptx/link.c)                \
+                            */
 
 struct place {
     uint32_t file, line;
@@ -76,7 +78,8 @@ static size_t find_file(const char *from, const char *end, uint32_t file, const 
     return 0;
 }
 
-/* A source, and not a header: what kernels are written in, if their functions are inlined from elsewhere. */
+/* A source, and not a header: what kernels are written in, if their functions are inlined from
+ * elsewhere. */
 static bool is_source(const char *from, const char *end, uint32_t file)
 {
     const char *name = NULL;
@@ -84,11 +87,11 @@ static bool is_source(const char *from, const char *end, uint32_t file)
     return length > 3 && memcmp(name + length - 3, ".cu", 3) == 0;
 }
 
-/* The last .loc before the line, in its function; where that code was inlined, if it says so; and, as clang does not, the last
- * line of a source before it, if it is a header's itself. Each has line 0 if it is not known. `from`: where the text that they
- * belong to begins. */
-static bool find_loc(const char *text, const char *end, uint32_t line, struct place *place, struct place *inlined,
-                     struct place *near, const char **from)
+/* The last .loc before the line, in its function; where that code was inlined, if it says so; and,
+ * as clang does not, the last line of a source before it, if it is a header's itself. Each has line
+ * 0 if it is not known. `from`: where the text that they belong to begins. */
+static bool find_loc(const char *text, const char *end, uint32_t line, struct place *place,
+                     struct place *inlined, struct place *near, const char **from)
 {
     static const char word[] = "inlined_at ";
     const char *at = text, *l;
@@ -115,7 +118,8 @@ static bool find_loc(const char *text, const char *end, uint32_t line, struct pl
     return place->line != 0;
 }
 
-static size_t print_place(const char *from, const char *end, struct place p, char *out, size_t out_size)
+static size_t print_place(const char *from, const char *end, struct place p, char *out,
+                          size_t out_size)
 {
     const char *name = "?";
     size_t length = find_file(from, end, p.file, &name);

@@ -1,10 +1,10 @@
 /*
- * Executable forms of a kernel: the interpreter's and the compiler's, behind one call that runs one thread block.
- * The block scheduler (sched.c) knows nothing else about either.
+ * Executable forms of a kernel: the interpreter's and the compiler's, behind one call that runs one
+ * thread block. The block scheduler (sched.c) knows nothing else about either.
  *
- * A worker thread runs a block inside its fault guard (fault.c): SIGSEGV, SIGBUS and SIGFPE raised by the block, and
- * the watchdog's signal, leave run_block by siglongjmp. Therefore nothing inside run_block may allocate, lock, or own
- * anything: all memory it uses is in struct soft_block.
+ * A worker thread runs a block inside its fault guard (fault.c): SIGSEGV, SIGBUS and SIGFPE raised
+ * by the block, and the watchdog's signal, leave run_block by siglongjmp. Therefore nothing inside
+ * run_block may allocate, lock, or own anything: all memory it uses is in struct soft_block.
  */
 #ifndef GMUX_SOFT_EXEC_CODE_H
 #define GMUX_SOFT_EXEC_CODE_H
@@ -25,32 +25,34 @@ enum soft_outcome {
     SOFT_FAULT_PC,      /* call of what is no function */
 };
 
-/* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches it through the
- * block, so that objects need no relocation against the executor. */
+/* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches
+ * it through the block, so that objects need no relocation against the executor. */
 struct soft_helpers;
 struct soft_check_block;
 
-/* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code: new fields at the
- * end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets from offsetof(). */
+/* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code:
+ * new fields at the end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets
+ * from offsetof(). */
 #define SOFT_ABI_VERSION 2
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
     uint32_t ntid[3];
-    uint32_t threads;      /* ntid[0] * ntid[1] * ntid[2] */
-    uint32_t warps;        /* threads / 32, rounded up */
-    uint32_t first_thread; /* linear thread number of lane 0 of the warp being run (compiled code) */
-    uint32_t alive;        /* lanes of that warp that exist and have not exited (compiled code) */
-    uint32_t shared_size;  /* static + dynamic, bytes */
+    uint32_t threads; /* ntid[0] * ntid[1] * ntid[2] */
+    uint32_t warps;   /* threads / 32, rounded up */
+    uint32_t
+        first_thread;     /* linear thread number of lane 0 of the warp being run (compiled code) */
+    uint32_t alive;       /* lanes of that warp that exist and have not exited (compiled code) */
+    uint32_t shared_size; /* static + dynamic, bytes */
     const uint8_t *params; /* packed parameters */
-    uint8_t *shared;       /* the block's shared memory, between guard zone and reserve (spaces.h) */
-    uint64_t shared_mask;  /* soft_shared_reserve() - 1: shared addresses are masked with it */
-    uint8_t *local;        /* local memory of the block: local_stride bytes per thread */
+    uint8_t *shared;      /* the block's shared memory, between guard zone and reserve (spaces.h) */
+    uint64_t shared_mask; /* soft_shared_reserve() - 1: shared addresses are masked with it */
+    uint8_t *local;       /* local memory of the block: local_stride bytes per thread */
     uint64_t local_stride;
     uint8_t *save; /* registers across barriers: save_stride bytes per warp */
     uint64_t save_stride;
-    uint64_t window_base;    /* global accesses must satisfy (address - window_base) <= window_mask */
-    uint64_t window_mask;    /* window size - 1 */
+    uint64_t window_base; /* global accesses must satisfy (address - window_base) <= window_mask */
+    uint64_t window_mask; /* window size - 1 */
     const uint64_t *globals; /* address of each module-scope symbol, by ir symbol index */
     const struct soft_helpers *helpers;
     uint64_t fault_address;
@@ -59,8 +61,9 @@ struct soft_block {
     uint32_t dynamic_shared; /* bytes of shared memory given at launch */
     uint32_t turns;          /* offers of the processor, counted (helpers.h, give_way) */
     uint64_t clock_base;     /* for %clock64, %globaltimer */
-    /* NULL, or what the interpreter's scalar forms tell of each load and store before it is carried out: `value` is what
-     * is going to be stored, NULL for a load. Without an address: threads have come together at a barrier. For tests. */
+    /* NULL, or what the interpreter's scalar forms tell of each load and store before it is carried
+     * out: `value` is what is going to be stored, NULL for a load. Without an address: threads have
+     * come together at a barrier. For tests. */
     void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value);
     void *watch_arg;
     struct soft_check_block *check; /* NULL: nobody checks (check/check.h) */

@@ -1,10 +1,11 @@
 /*
  * Device printf and assert.
  *
- * nvcc and clang pass printf's arguments as a struct of the promoted C types in local memory: 4-byte values aligned
- * to 4, 8-byte values to 8, floats as doubles. The formatter walks the format string, rebuilds each conversion with
- * its width and precision bounded, and lets snprintf print it: within those bounds glibc's snprintf neither allocates
- * nor locks, which is what the contract in helpers.h asks for.
+ * nvcc and clang pass printf's arguments as a struct of the promoted C types in local memory:
+ * 4-byte values aligned to 4, 8-byte values to 8, floats as doubles. The formatter walks the format
+ * string, rebuilds each conversion with its width and precision bounded, and lets snprintf print
+ * it: within those bounds glibc's snprintf neither allocates nor locks, which is what the contract
+ * in helpers.h asks for.
  */
 #include "device/soft/exec/helpers.h"
 
@@ -29,8 +30,8 @@ struct reach {
     bool fault;
 };
 
-/* The host's address of `size` bytes at `generic`, or NULL with the fault recorded. An address inside the window but
- * not mapped raises SIGSEGV at use, like any access of the kernel. */
+/* The host's address of `size` bytes at `generic`, or NULL with the fault recorded. An address
+ * inside the window but not mapped raises SIGSEGV at use, like any access of the kernel. */
 static const uint8_t *reach_at(struct reach *r, uint64_t generic, uint32_t size)
 {
     struct soft_block *b = r->b;
@@ -299,7 +300,8 @@ static void print_conversion(struct text *t, const struct conversion *c, struct 
     }
 }
 
-static int32_t helper_vprintf(struct soft_block *b, uint32_t thread, uint64_t format, uint64_t arguments)
+static int32_t helper_vprintf(struct soft_block *b, uint32_t thread, uint64_t format,
+                              uint64_t arguments)
 {
     struct reach r = { .b = b, .thread = thread };
     struct args a = { .r = &r, .base = arguments };
@@ -334,8 +336,8 @@ static void text_put_from(struct text *t, struct reach *r, uint64_t at)
     print_string(t, &plain, r, at);
 }
 
-static void helper_assert_fail(struct soft_block *b, uint32_t thread, uint64_t message, uint64_t file, uint32_t line,
-                               uint64_t function)
+static void helper_assert_fail(struct soft_block *b, uint32_t thread, uint64_t message,
+                               uint64_t file, uint32_t line, uint64_t function)
 {
     struct reach r = { .b = b, .thread = thread };
     struct text t;
@@ -346,8 +348,9 @@ static void helper_assert_fail(struct soft_block *b, uint32_t thread, uint64_t m
     int n = snprintf(place, sizeof(place), ":%u: ", line);
     text_puts(&t, place, (size_t)GM_MAX(n, 0));
     text_put_from(&t, &r, function);
-    n = snprintf(place, sizeof(place), ": block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `", b->ctaid[0],
-                 b->ctaid[1], b->ctaid[2], thread % nx, thread / nx % ny, thread / nx / ny);
+    n = snprintf(place, sizeof(place), ": block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `",
+                 b->ctaid[0], b->ctaid[1], b->ctaid[2], thread % nx, thread / nx % ny,
+                 thread / nx / ny);
     text_puts(&t, place, (size_t)GM_MAX(n, 0));
     text_put_from(&t, &r, message);
     text_puts(&t, "` failed.\n", 10);

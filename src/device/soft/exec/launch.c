@@ -1,7 +1,7 @@
 /*
- * A launch is checked once, when it is submitted; afterwards its task runs blocks until none is left. Each chunk of
- * blocks runs inside one guard: arming it costs a nanosecond, and the loop over the blocks of a chunk keeps its state
- * in memory, so that a fault knows its block.
+ * A launch is checked once, when it is submitted; afterwards its task runs blocks until none is
+ * left. Each chunk of blocks runs inside one guard: arming it costs a nanosecond, and the loop over
+ * the blocks of a chunk keeps its state in memory, so that a fault knows its block.
  */
 #include "device/soft/exec/launch.h"
 
@@ -16,12 +16,13 @@
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
 
-#define LOCAL_MOST            (256ull << 20) /* local memory of a block */
-#define SAVE_MOST             (256ull << 20) /* registers of a block */
-#define SCRATCH_ALIGN         128u           /* what codes expect of a warp's save area */
-#define ATTRIBUTE_COOPERATIVE 2u /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; where a CUlaunchAttribute has its value */
-#define ATTRIBUTE_VALUE       8u
-#define PARAM_SLACK           64u /* vector loads may read behind the last parameter */
+#define LOCAL_MOST    (256ull << 20) /* local memory of a block */
+#define SAVE_MOST     (256ull << 20) /* registers of a block */
+#define SCRATCH_ALIGN 128u           /* what codes expect of a warp's save area */
+#define ATTRIBUTE_COOPERATIVE                                                                      \
+    2u /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; where a CUlaunchAttribute has its value */
+#define ATTRIBUTE_VALUE 8u
+#define PARAM_SLACK     64u /* vector loads may read behind the last parameter */
 
 /* The op comes first: the queue knows the launch as that. */
 struct launch {
@@ -77,7 +78,8 @@ static bool check_prepare(struct soft_worker *w, const struct launch *l, uint64_
         return true;
     size_t state = soft_check_block_bytes(l->shared_bytes);
     size_t local = soft_check_local_bits(local_stride) / 8 * l->threads;
-    if (!soft_scratch_reserve(w, &w->check, state) || !soft_scratch_reserve(w, &w->check_local, local))
+    if (!soft_scratch_reserve(w, &w->check, state) ||
+        !soft_scratch_reserve(w, &w->check_local, local))
         return false;
     w->check.dirty = GM_MAX(w->check.dirty, state);
     w->check_local.dirty = GM_MAX(w->check_local.dirty, local);
@@ -89,20 +91,24 @@ static bool check_prepare(struct soft_worker *w, const struct launch *l, uint64_
 }
 
 /* Fills the worker's block with what all blocks of the launch share. False: no memory. */
-static bool block_prepare(struct soft_worker *w, const struct launch *l, const struct soft_code *code)
+static bool block_prepare(struct soft_worker *w, const struct launch *l,
+                          const struct soft_code *code)
 {
     struct soft_block *b = &w->block;
     const struct soft_kernel *k = l->kernel;
     const struct dev_client *c = k->module->client;
     uint64_t shared = soft_shared_reserve(l->shared_bytes);
-    uint64_t local_stride = (GM_MAX(k->local_bytes, code->local_bytes) + l->stack_bytes + 15ull) & ~15ull;
-    uint64_t save_stride = ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
+    uint64_t local_stride =
+        (GM_MAX(k->local_bytes, code->local_bytes) + l->stack_bytes + 15ull) & ~15ull;
+    uint64_t save_stride =
+        ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
     uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
     /* Warps work on whole vectors: lanes that do not exist have room as well. */
     uint64_t local = local_stride * warps * SOFT_WARP;
 
     if (!soft_scratch_reserve(w, &w->shared, shared + SOFT_SHARED_GUARD) ||
-        !soft_scratch_reserve(w, &w->local, local) || !soft_scratch_reserve(w, &w->save, save_stride * warps) ||
+        !soft_scratch_reserve(w, &w->local, local) ||
+        !soft_scratch_reserve(w, &w->save, save_stride * warps) ||
         !check_prepare(w, l, local_stride))
         return false;
     w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared + SOFT_SHARED_GUARD);
@@ -133,7 +139,8 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
 }
 
 /* What the client gets for it, and the words for the log. */
-static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome outcome, const char **what)
+static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome outcome,
+                    const char **what)
 {
     static const struct {
         int result;
@@ -142,7 +149,8 @@ static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome o
         [SOFT_FAULT_ADDRESS] = { GM_CUDA_ILLEGAL_ADDRESS, "illegal address" },
         [SOFT_FAULT_MISALIGNED] = { GM_CUDA_MISALIGNED_ADDRESS, "misaligned address" },
         [SOFT_FAULT_TRAP] = { GM_CUDA_LAUNCH_FAILED, "trap" },
-        [SOFT_FAULT_UNSUPPORTED] = { GM_CUDA_NOT_SUPPORTED, "operation that this device does not have" },
+        [SOFT_FAULT_UNSUPPORTED] = { GM_CUDA_NOT_SUPPORTED,
+                                     "operation that this device does not have" },
         [SOFT_FAULT_ASSERT] = { GM_CUDA_ASSERT, "failed assertion" },
         [SOFT_FAULT_BARRIER] = { GM_CUDA_LAUNCH_FAILED, "barrier that can never complete" },
         [SOFT_FAULT_PC] = { GM_CUDA_INVALID_PC, "call of what is no function" },
@@ -155,7 +163,8 @@ static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome o
         *what = "illegal address";
         return GM_CUDA_ILLEGAL_ADDRESS;
     }
-    if (signal == DEV_GUARD_INTERRUPT && atomic_load_explicit(&w->timed_out, memory_order_relaxed)) {
+    if (signal == DEV_GUARD_INTERRUPT &&
+        atomic_load_explicit(&w->timed_out, memory_order_relaxed)) {
         *what = "time limit exceeded";
         return GM_CUDA_LAUNCH_TIMEOUT;
     }
@@ -171,7 +180,8 @@ static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome o
     return GM_CUDA_LAUNCH_FAILED;
 }
 
-static void launch_fault(const struct launch *l, struct soft_worker *w, int signal, enum soft_outcome outcome)
+static void launch_fault(const struct launch *l, struct soft_worker *w, int signal,
+                         enum soft_outcome outcome)
 {
     const struct soft_block *b = &w->block;
     const char *what;
@@ -185,11 +195,12 @@ static void launch_fault(const struct launch *l, struct soft_worker *w, int sign
 
     if (signal == 0)
         snprintf(thread, sizeof(thread), ", thread (%u,%u,%u)", b->fault_thread % b->ntid[0],
-                 b->fault_thread / b->ntid[0] % b->ntid[1], b->fault_thread / b->ntid[0] / b->ntid[1]);
+                 b->fault_thread / b->ntid[0] % b->ntid[1],
+                 b->fault_thread / b->ntid[0] / b->ntid[1]);
     if (has_address)
         snprintf(where, sizeof(where), " 0x%llx", (unsigned long long)address);
-    snprintf(text, sizeof(text), "kernel %.100s, block (%u,%u,%u)%s: %s%s", l->kernel->name, b->ctaid[0], b->ctaid[1],
-             b->ctaid[2], thread, what, where);
+    snprintf(text, sizeof(text), "kernel %.100s, block (%u,%u,%u)%s: %s%s", l->kernel->name,
+             b->ctaid[0], b->ctaid[1], b->ctaid[2], thread, what, where);
     dev_work_fail(l->op.queue->work, result, address, text);
 }
 
@@ -199,7 +210,8 @@ static void print_take(void *arg, int fd, const char *text, uint32_t size)
     (void)tp_output_write(&c->output, fd, text, size);
 }
 
-/* What the client's kernels have printed so far goes on its way: before anybody can see that they have ended. */
+/* What the client's kernels have printed so far goes on its way: before anybody can see that they
+ * have ended. */
 static void print_drain(const struct launch *l)
 {
     struct dev_client *c = l->kernel->module->client;
@@ -221,26 +233,30 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
 
     soft_worker_serve(w, t->account);
     if (!block_prepare(w, l, loop.code)) {
-        dev_work_fail(l->op.queue->work, GM_CUDA_LAUNCH_OUT_OF_RESOURCES, 0, "no memory for a kernel's blocks");
+        dev_work_fail(l->op.queue->work, GM_CUDA_LAUNCH_OUT_OF_RESOURCES, 0,
+                      "no memory for a kernel's blocks");
         return false;
     }
     int signal = soft_worker_guarded(w, blocks_run, &loop);
     if (GM_LIKELY(signal == 0 && loop.outcome == SOFT_DONE))
         return true;
     print_drain(l);
-    if (signal != DEV_GUARD_INTERRUPT || !atomic_load_explicit(&t->account->stopping, memory_order_relaxed))
+    if (signal != DEV_GUARD_INTERRUPT ||
+        !atomic_load_explicit(&t->account->stopping, memory_order_relaxed))
         launch_fault(l, w, signal, loop.outcome);
     return false;
 }
 
-/* --- cooperative launches: all blocks are live at once, and meet at a word of the launch's own -------------------- */
+/* --- cooperative launches: all blocks are live at once, and meet at a word of the launch's own
+ * -------------------- */
 
 static void word_clear(void *arg)
 {
     memset(arg, 0, SOFT_WORKSPACE_BYTES);
 }
 
-/* If there is none left, or the client has taken its memory away, the kernel finds none: it traps. */
+/* If there is none left, or the client has taken its memory away, the kernel finds none: it traps.
+ */
 static void workspace_take(struct launch *l)
 {
     struct dev_module *m = l->kernel->module;
@@ -251,21 +267,25 @@ static void workspace_take(struct launch *l)
             return;
         l->workspace = ~used & (used + 1);
     } while (!atomic_compare_exchange_weak(&m->workspaces_used, &used, used | l->workspace));
-    uint64_t address = m->workspaces + (uint64_t)__builtin_ctzll(l->workspace) * SOFT_WORKSPACE_BYTES;
+    uint64_t address =
+        m->workspaces + (uint64_t)__builtin_ctzll(l->workspace) * SOFT_WORKSPACE_BYTES;
     if (dev_guard_call(&g, word_clear, (void *)(uintptr_t)address) == 0)
         memcpy(l->params + l->kernel->workspace_at, &address, sizeof(address));
 }
 
 static void workspace_return(struct launch *l)
 {
-    atomic_fetch_and_explicit(&l->kernel->module->workspaces_used, ~l->workspace, memory_order_relaxed);
+    atomic_fetch_and_explicit(&l->kernel->module->workspaces_used, ~l->workspace,
+                              memory_order_relaxed);
     l->workspace = 0;
 }
 
 static void check_report(const struct launch *l)
 {
     const struct dev_module *m = l->kernel->module;
-    struct soft_check_launch about = { .kernel = l->kernel->name, .text = m->text, .text_size = m->text_size };
+    struct soft_check_launch about = { .kernel = l->kernel->name,
+                                       .text = m->text,
+                                       .text_size = m->text_size };
     memcpy(about.grid, l->grid, sizeof(about.grid));
     memcpy(about.block, l->block, sizeof(about.block));
     soft_check_report(m->client->check, l->checked, &about, &m->client->output);
@@ -282,7 +302,9 @@ static void launch_done(struct soft_task *t)
     dev_work_finish(l->op.queue->work, &l->op);
 }
 
-static const struct soft_task_ops launch_task_ops = { .run = launch_run, .done = launch_done, .limited = true };
+static const struct soft_task_ops launch_task_ops = { .run = launch_run,
+                                                      .done = launch_done,
+                                                      .limited = true };
 
 bool soft_launch_start(struct dev_op *op)
 {
@@ -308,8 +330,9 @@ void soft_launch_release(struct dev_op *op)
 
 /* --- submission ------------------------------------------------------------------------------- */
 
-/* What recursive functions get, per thread. Our frames have registers as the text names them, those of a GPU what its
- * compiler leaves of them; a limit that was found by trial on a GPU does here, too. */
+/* What recursive functions get, per thread. Our frames have registers as the text names them, those
+ * of a GPU what its compiler leaves of them; a limit that was found by trial on a GPU does here,
+ * too. */
 static uint32_t stack_bytes(const struct soft_kernel *k)
 {
     const struct dev_client *c = k->module->client;
@@ -317,7 +340,8 @@ static uint32_t stack_bytes(const struct soft_kernel *k)
 }
 
 /* NULL if the kernel can be launched so; else why not, with the client's error in *result. */
-static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l, uint64_t threads, int *result)
+static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l,
+                           uint64_t threads, int *result)
 {
     *result = GM_CUDA_NOT_SUPPORTED;
     if (!k->interpreter)
@@ -346,7 +370,8 @@ static const char *refusal(const struct soft_kernel *k, const struct dev_launch 
     return NULL;
 }
 
-static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const char *kernel, const char *why)
+static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const char *kernel,
+                        const char *why)
 {
     char text[400];
     snprintf(text, sizeof(text), "launch of %.100s refused: %s", kernel, why);
@@ -372,7 +397,8 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     struct dev_module *m = l->module;
     if (l->function >= m->kernel_count)
-        return launch_wrong(q, seq, GM_CUDA_INVALID_HANDLE, "a function", "there is no such function");
+        return launch_wrong(q, seq, GM_CUDA_INVALID_HANDLE, "a function",
+                            "there is no such function");
 
     struct soft_kernel *k = &m->kernels[l->function];
     uint64_t threads = (uint64_t)l->block[0] * l->block[1];
@@ -382,7 +408,8 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     uint64_t count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     bool together = is_cooperative(l);
     if (!why && together &&
-        count > (uint64_t)soft_sched_workers(q->work->client->dev->sched) * DEV_BLOCKS_PER_MULTIPROCESSOR) {
+        count > (uint64_t)soft_sched_workers(q->work->client->dev->sched) *
+                    DEV_BLOCKS_PER_MULTIPROCESSOR) {
         why = "more blocks than can be live at once";
         result = GM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
@@ -404,8 +431,8 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     n->threads = (uint32_t)threads;
     n->stack_bytes = stack_bytes(k);
     n->dynamic_bytes = l->shared_bytes;
-    n->shared_bytes =
-        l->shared_bytes ? k->shared_dynamic + l->shared_bytes : GM_MAX(k->shared_static, k->shared_dynamic);
+    n->shared_bytes = l->shared_bytes ? k->shared_dynamic + l->shared_bytes
+                                      : GM_MAX(k->shared_static, k->shared_dynamic);
     if (k->param_bytes)
         memcpy(n->params, (const uint8_t *)l->params + before, k->param_bytes);
     n->task.ops = &launch_task_ops;

@@ -1,7 +1,8 @@
 /*
- * Products of small matrices for a whole warp (IR_OP_MMA), for interpreter and compiled code. Where the elements lie:
- * ptx/mma.c. Products of narrow floating point numbers and their sums over K are computed in double precision, where
- * the products are exact, and rounded once. (A GPU's own sums are cut to fewer bits, in an order that is not told.)
+ * Products of small matrices for a whole warp (IR_OP_MMA), for interpreter and compiled code. Where
+ * the elements lie: ptx/mma.c. Products of narrow floating point numbers and their sums over K are
+ * computed in double precision, where the products are exact, and rounded once. (A GPU's own sums
+ * are cut to fewer bits, in an order that is not told.)
  */
 #include "device/soft/exec/helpers.h"
 
@@ -20,11 +21,12 @@ static double from_bits(uint64_t bits)
     return v;
 }
 
-/* A number of `exponent` and `fraction` bits below a sign, as double. `finite`: the largest exponent is one like others,
- * and only all ones are NaN (e4m3). */
+/* A number of `exponent` and `fraction` bits below a sign, as double. `finite`: the largest
+ * exponent is one like others, and only all ones are NaN (e4m3). */
 static double decode(uint32_t bits, unsigned exponent, unsigned fraction, bool finite)
 {
-    uint32_t top = (1u << exponent) - 1, e = bits >> fraction & top, f = bits & ((1u << fraction) - 1);
+    uint32_t top = (1u << exponent) - 1, e = bits >> fraction & top,
+             f = bits & ((1u << fraction) - 1);
     uint64_t sign = (uint64_t)(bits >> (exponent + fraction) & 1) << 63;
     int bias = (int)(top >> 1);
     if (e == top && (!finite || f == (1u << fraction) - 1))
@@ -33,7 +35,8 @@ static double decode(uint32_t bits, unsigned exponent, unsigned fraction, bool f
         double v = (double)f * from_bits((uint64_t)(1023 + 1 - bias - (int)fraction) << 52);
         return sign ? -v : v;
     }
-    return from_bits(sign | (uint64_t)((int)e - bias + 1023) << 52 | (uint64_t)f << (52 - fraction));
+    return from_bits(sign | (uint64_t)((int)e - bias + 1023) << 52 |
+                     (uint64_t)f << (52 - fraction));
 }
 
 /* Element e of a register. */
@@ -159,7 +162,8 @@ static void multiply_bits(uint8_t kind, registers in, uint32_t (*out)[SOFT_WARP]
         }
 }
 
-void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP])
+void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
+                     uint32_t (*out)[SOFT_WARP])
 {
     if (a == IR_MMA_B1_XOR || a == IR_MMA_B1_AND)
         multiply_bits((uint8_t)a, in, out);

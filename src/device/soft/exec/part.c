@@ -1,14 +1,16 @@
 /*
- * Limits and guarantees: token buckets, of clients and of groups of them. All under the scheduler's lock.
+ * Limits and guarantees: token buckets, of clients and of groups of them. All under the scheduler's
+ * lock.
  *
- * A limit is charged after the fact, so that its bucket also goes negative and the average is exact whatever the length
- * of blocks. What was not used is kept up to the depth (4 ms per worker): enough to catch up after a wait for others, too
- * little to be noticed as a burst. Who is limited runs on ceil(rate) workers, and on one more while the bucket is more
- * than half full: without that a client at 50 % of two workers could never make up for a pause.
+ * A limit is charged after the fact, so that its bucket also goes negative and the average is exact
+ * whatever the length of blocks. What was not used is kept up to the depth (4 ms per worker):
+ * enough to catch up after a wait for others, too little to be noticed as a burst. Who is limited
+ * runs on ceil(rate) workers, and on one more while the bucket is more than half full: without that
+ * a client at 50 % of two workers could never make up for a pause.
  *
- * A guarantee's bucket goes no further below zero than its depth: who took what others left over owes nobody for it. Its
- * clock is the time that the workers have given to all, not the wall's: where other programs have the processors, all
- * have their parts of what is left.
+ * A guarantee's bucket goes no further below zero than its depth: who took what others left over
+ * owes nobody for it. Its clock is the time that the workers have given to all, not the wall's:
+ * where other programs have the processors, all have their parts of what is left.
  */
 #include <stdlib.h>
 
@@ -25,10 +27,12 @@ static void refill(struct soft_bucket *b, uint64_t now_ns)
         return;
     double gained = (double)(now_ns - b->refilled_ns) * b->rate;
     b->refilled_ns = now_ns;
-    b->tokens_ns = gained >= (double)(b->depth_ns - b->tokens_ns) ? b->depth_ns : b->tokens_ns + (int64_t)gained;
+    b->tokens_ns = gained >= (double)(b->depth_ns - b->tokens_ns) ? b->depth_ns
+                                                                  : b->tokens_ns + (int64_t)gained;
 }
 
-static void set_rate(const struct soft_sched *s, struct soft_bucket *b, double rate, uint64_t now_ns)
+static void set_rate(const struct soft_sched *s, struct soft_bucket *b, double rate,
+                     uint64_t now_ns)
 {
     if (b->rate > 0)
         refill(b, now_ns);
@@ -39,7 +43,8 @@ static void set_rate(const struct soft_sched *s, struct soft_bucket *b, double r
     b->depth_ns = (int64_t)s->slots * DEPTH_PER_WORKER_NS;
 }
 
-void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct, double guarantee_pct)
+void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct,
+                   double guarantee_pct)
 {
     bool limited = share_pct > 0 && share_pct < 100;
     set_rate(s, &p->limit, limited ? share_pct / 100 * s->slots : 0, gm_now_ns());
@@ -132,8 +137,8 @@ static void join(struct soft_account *a, struct soft_group *g)
     g->part.running += a->part.running;
 }
 
-void soft_account_set_group(struct soft_sched *s, struct soft_account *a, double guarantee_pct, uint32_t group,
-                            double group_share_pct, double group_guarantee_pct)
+void soft_account_set_group(struct soft_sched *s, struct soft_account *a, double guarantee_pct,
+                            uint32_t group, double group_share_pct, double group_guarantee_pct)
 {
     pthread_mutex_lock(&s->lock);
     set_rate(s, &a->part.guarantee, guarantee_pct / 100, s->given_ns);

@@ -1,9 +1,11 @@
 /*
- * The print buffer of a client: where the texts of device printf and assertions wait until somebody takes them.
+ * The print buffer of a client: where the texts of device printf and assertions wait until somebody
+ * takes them.
  *
- * A byte ring. Writers reserve room with a compare-and-swap on `head`, copy, and then store the record's header with
- * release; the reader takes records in order until it finds a header still zero, and zeroes what it took before it
- * moves `tail`. So a header is always either zero or complete, and nobody waits for anybody.
+ * A byte ring. Writers reserve room with a compare-and-swap on `head`, copy, and then store the
+ * record's header with release; the reader takes records in order until it finds a header still
+ * zero, and zeroes what it took before it moves `tail`. So a header is always either zero or
+ * complete, and nobody waits for anybody.
  */
 #include "device/soft/exec/helpers.h"
 
@@ -91,7 +93,8 @@ static bool reserve(struct soft_print *p, uint32_t need, uint32_t *head)
         }
         if (used > p->mask + 1 - need)
             return false;
-        if (__atomic_compare_exchange_n(&p->head, head, *head + need, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&p->head, head, *head + need, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
             return true;
     }
 }
@@ -106,11 +109,13 @@ bool soft_print_append(struct soft_print *p, int fd, const char *text, uint32_t 
         return false;
     }
     ring_copy_in(p, head + (uint32_t)sizeof(uint32_t), text, size);
-    __atomic_store_n(ring_header(p, head), PRINT_READY | (fd == 2 ? PRINT_ERROR : 0) | size, __ATOMIC_RELEASE);
+    __atomic_store_n(ring_header(p, head), PRINT_READY | (fd == 2 ? PRINT_ERROR : 0) | size,
+                     __ATOMIC_RELEASE);
     return true;
 }
 
-uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, int fd, const char *text, uint32_t size),
+uint32_t soft_print_drain(struct soft_print *p,
+                          void (*take)(void *arg, int fd, const char *text, uint32_t size),
                           void *arg)
 {
     char text[SOFT_PRINT_MAX + 1];

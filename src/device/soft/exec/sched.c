@@ -1,12 +1,12 @@
 /*
- * The policy. Everything here is under the scheduler's lock and happens once per grant, so that it may look at every
- * client that has work: a hundred of them cost less than a microsecond per 200.
+ * The policy. Everything here is under the scheduler's lock and happens once per grant, so that it
+ * may look at every client that has work: a hundred of them cost less than a microsecond per 200.
  *
  * Caps and guarantees are in part.c.
  *
- * Fairness. Virtual time is worker time used. A client that is far behind the others, because it paused or because a cap held
- * it back, is moved up to them less a credit of a few milliseconds: the pause between two kernels does not cost a
- * client its turn, a long absence is not paid back.
+ * Fairness. Virtual time is worker time used. A client that is far behind the others, because it
+ * paused or because a cap held it back, is moved up to them less a credit of a few milliseconds:
+ * the pause between two kernels does not cost a client its turn, a long absence is not paid back.
  */
 #include <errno.h>
 #include <limits.h>
@@ -82,7 +82,8 @@ static void task_list(struct soft_sched *s, struct soft_task *t)
     gm_list_insert(at, &t->link);
     t->listed = true;
     soft_account_list(s, a);
-    atomic_store_explicit(&a->urgent, gm_list_entry(a->tasks.next, struct soft_task, link)->priority,
+    atomic_store_explicit(&a->urgent,
+                          gm_list_entry(a->tasks.next, struct soft_task, link)->priority,
                           memory_order_relaxed);
 }
 
@@ -140,8 +141,8 @@ static struct soft_task *untouched(const struct soft_account *a, bool more)
     return NULL;
 }
 
-/* What the account would do next. What is set aside comes first, so that there is little of that; but a task that nobody
- * has begun may be what those wait for. */
+/* What the account would do next. What is set aside comes first, so that there is little of that;
+ * but a task that nobody has begun may be what those wait for. */
 static void choose(struct soft_sched *s, struct soft_account *a, struct soft_turn *turn)
 {
     turn->worker = NULL;
@@ -154,7 +155,8 @@ static void choose(struct soft_sched *s, struct soft_account *a, struct soft_tur
         turn->worker = gm_list_entry(a->aside.next, struct soft_worker, place);
 }
 
-/* Has had nothing for `times` the patience that one is asked for: has something to begin, and nobody at it. */
+/* Has had nothing for `times` the patience that one is asked for: has something to begin, and
+ * nobody at it. */
 static bool is_overdue(const struct soft_sched *s, const struct soft_account *a, unsigned times)
 {
     return a->part.running == 0 && a->set_aside == 0 &&
@@ -297,7 +299,8 @@ bool soft_task_submit(struct soft_sched *s, struct soft_task *t)
     return true;
 }
 
-void soft_account_stop(struct soft_sched *s, struct soft_account *a, void (*give_up)(struct soft_task *t))
+void soft_account_stop(struct soft_sched *s, struct soft_account *a,
+                       void (*give_up)(struct soft_task *t))
 {
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&a->stopping, true, memory_order_relaxed);

@@ -1,5 +1,6 @@
 /*
- * Inside of the block scheduler, for sched.c (policy), worker.c (threads) and supervise.c (long blocks).
+ * Inside of the block scheduler, for sched.c (policy), worker.c (threads) and supervise.c (long
+ * blocks).
  */
 #ifndef GMUX_SOFT_EXEC_SCHED_IMPL_H
 #define GMUX_SOFT_EXEC_SCHED_IMPL_H
@@ -55,11 +56,14 @@ struct soft_turn {
 /* Who runs next, charged nothing yet. */
 struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns);
 /* Of a part, 100 % or nothing: no limit; 0: no guarantee. */
-void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct, double guarantee_pct);
+void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct,
+                   double guarantee_pct);
 void soft_part_charge(const struct soft_sched *s, struct soft_part *p, uint64_t ns);
-/* May it have one more worker now? If not, but later, `again_ns` is brought forward to that time. */
+/* May it have one more worker now? If not, but later, `again_ns` is brought forward to that time.
+ */
 bool soft_part_allows(struct soft_part *p, uint64_t now_ns, uint64_t *again_ns);
-/* For how long it has been owed some of its guarantee, in time that the workers gave to all; 0: it is not. */
+/* For how long it has been owed some of its guarantee, in time that the workers gave to all; 0: it
+ * is not. */
 uint64_t soft_part_owed_ns(const struct soft_sched *s, struct soft_part *p);
 
 /* Counts a grant, with +1 or -1. */
@@ -72,10 +76,12 @@ static inline void soft_account_running(struct soft_account *a, int change)
 
 /* Puts the account into the list, or takes it out. */
 void soft_account_list(struct soft_sched *s, struct soft_account *a);
-/* A grant of `t` begins, ends after `ns` of worker time. The latter returns true if the task is done: then the caller
- * calls t->ops->done without the lock, takes it again and calls soft_sched_retire(). */
+/* A grant of `t` begins, ends after `ns` of worker time. The latter returns true if the task is
+ * done: then the caller calls t->ops->done without the lock, takes it again and calls
+ * soft_sched_retire(). */
 void soft_sched_begin(struct soft_sched *s, struct soft_task *t);
-GM_MUST_CHECK bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool failed);
+GM_MUST_CHECK bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns,
+                                  bool failed);
 /* Part of a grant that is still running. */
 void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns);
 void soft_sched_retire(struct soft_sched *s, struct soft_account *a);
@@ -86,18 +92,20 @@ void soft_sched_wake(struct soft_sched *s, uint64_t count);
 void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
 /* .. goes on, on a multiprocessor that the caller has left. */
 void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
-/* Ends the block that the worker is in. Repeated until it has: one that comes just before the worker enters its guard is
- * lost. */
+/* Ends the block that the worker is in. Repeated until it has: one that comes just before the
+ * worker enters its guard is lost. */
 void soft_worker_end_block(struct soft_worker *w);
 /* A worker for a free multiprocessor: a spare one or a new one. 0 or -errno. */
 GM_MUST_CHECK int soft_worker_call(struct soft_sched *s);
 
-/* The worker has much more scratch memory than most blocks need; gives that back; gives all back. */
+/* The worker has much more scratch memory than most blocks need; gives that back; gives all back.
+ */
 bool soft_scratch_is_large(const struct soft_worker *w);
 void soft_scratch_trim(struct soft_worker *w);
 void soft_scratch_free(struct soft_worker *w);
 
-/* The supervisor is needed: somebody waits for workers that are all taken, or a stopped account still runs. */
+/* The supervisor is needed: somebody waits for workers that are all taken, or a stopped account
+ * still runs. */
 void soft_supervisor_call(struct soft_sched *s);
 void *soft_supervisor_main(void *arg);
 

@@ -1,7 +1,8 @@
 /*
- * A worker's scratch memory: shared and local memory and registers of the block that it runs. A block may need hundreds of MiB, and
- * one that is set aside keeps them, so it is bounded for all workers together; what a client's blocks have is at most half of
- * what the others have left, or a little that everybody gets.
+ * A worker's scratch memory: shared and local memory and registers of the block that it runs. A
+ * block may need hundreds of MiB, and one that is set aside keeps them, so it is bounded for all
+ * workers together; what a client's blocks have is at most half of what the others have left, or a
+ * little that everybody gets.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -63,7 +64,8 @@ bool soft_scratch_reserve(struct soft_worker *w, struct soft_scratch *m, size_t 
     size_t bytes = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
     if (!charge(w, bytes - m->size))
         return false;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     if (p == MAP_FAILED) {
         give_back(w, bytes - m->size);
         return false;
@@ -97,8 +99,8 @@ void soft_scratch_wipe(struct soft_worker *w)
 
 bool soft_scratch_is_large(const struct soft_worker *w)
 {
-    return w->shared.size > KEPT || w->local.size > KEPT || w->save.size > KEPT || w->check.size > KEPT ||
-           w->check_local.size > KEPT;
+    return w->shared.size > KEPT || w->local.size > KEPT || w->save.size > KEPT ||
+           w->check.size > KEPT || w->check_local.size > KEPT;
 }
 
 static void trim(struct soft_worker *w, struct soft_scratch *m)

@@ -1,7 +1,7 @@
 /*
- * Between the queues and the block scheduler: what comes to the head of a queue becomes a task. Large copies and fills
- * are tasks as well, cut into pieces, so that a client's share holds for them, several workers carry them, and they can
- * be stopped.
+ * Between the queues and the block scheduler: what comes to the head of a queue becomes a task.
+ * Large copies and fills are tasks as well, cut into pieces, so that a client's share holds for
+ * them, several workers carry them, and they can be stopped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ struct piece_loop {
 static void pieces_move(void *arg)
 {
     struct piece_loop *l = arg;
-    for (; l->next < l->end && !atomic_load_explicit(l->stopping, memory_order_relaxed); l->next++) {
+    for (; l->next < l->end && !atomic_load_explicit(l->stopping, memory_order_relaxed);
+         l->next++) {
         if (l->op->kind == DEV_OP_COPY)
             dev_box_move(&l->op->u.box, PIECE_BYTES, l->next);
         else
@@ -44,7 +45,9 @@ static void pieces_move(void *arg)
 static bool transfer_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count)
 {
     struct dev_op *op = transfer_op(GM_CONTAINER_OF(t, struct transfer, task));
-    struct piece_loop loop = { .op = op, .stopping = &t->account->stopping, .next = first, .end = first + count };
+    struct piece_loop loop = {
+        .op = op, .stopping = &t->account->stopping, .next = first, .end = first + count
+    };
     int signal = soft_worker_guarded(w, pieces_move, &loop);
     if (GM_LIKELY(signal == 0))
         return true;
@@ -52,7 +55,8 @@ static bool transfer_run(struct soft_task *t, struct soft_worker *w, uint64_t fi
         return false; /* the client is being stopped */
     char text[128];
     snprintf(text, sizeof(text), "%s in stream %u touches address 0x%llx, which is not allocated",
-             op->kind == DEV_OP_COPY ? "copy" : "fill", op->queue->stream, (unsigned long long)w->guard.address);
+             op->kind == DEV_OP_COPY ? "copy" : "fill", op->queue->stream,
+             (unsigned long long)w->guard.address);
     dev_work_fail(op->queue->work, GM_CUDA_ILLEGAL_ADDRESS, w->guard.address, text);
     return false;
 }
@@ -70,7 +74,8 @@ static void transfer_done(struct soft_task *t)
     dev_work_finish(op->queue->work, op);
 }
 
-static const struct soft_task_ops transfer_task_ops = { .run = transfer_run, .done = transfer_done };
+static const struct soft_task_ops transfer_task_ops = { .run = transfer_run,
+                                                        .done = transfer_done };
 
 static bool transfer_start(struct dev_op *op)
 {
@@ -80,8 +85,8 @@ static bool transfer_start(struct dev_op *op)
     x->task.account = &c->account;
     x->task.priority = op->queue->priority;
     x->task.block_ns = 0;
-    x->task.count =
-        op->kind == DEV_OP_COPY ? dev_box_pieces(&op->u.box, PIECE_BYTES) : dev_area_pieces(&op->u.area, PIECE_BYTES);
+    x->task.count = op->kind == DEV_OP_COPY ? dev_box_pieces(&op->u.box, PIECE_BYTES)
+                                            : dev_area_pieces(&op->u.area, PIECE_BYTES);
     return soft_task_submit(c->dev->sched, &x->task);
 }
 

@@ -1,10 +1,11 @@
 /*
- * The supervisor: one thread that sleeps unless something may be stuck. It ticks while clients wait for workers that
- * are all taken, while a stopped client still has a block running, and, with a time limit on blocks, while anything
- * runs.
+ * The supervisor: one thread that sleeps unless something may be stuck. It ticks while clients wait
+ * for workers that are all taken, while a stopped client still has a block running, and, with a
+ * time limit on blocks, while anything runs.
  *
- * Long blocks. The thread that runs one is made to stand still where it is (guard.h): a block owns nothing that others
- * could wait for. So no kernel has to be compiled for that, and none can refuse. Its client is charged as it goes.
+ * Long blocks. The thread that runs one is made to stand still where it is (guard.h): a block owns
+ * nothing that others could wait for. So no kernel has to be compiled for that, and none can
+ * refuse. Its client is charged as it goes.
  */
 #include <sys/prctl.h>
 
@@ -80,16 +81,19 @@ static void charge_long(struct soft_sched *s, uint64_t now_ns)
             charge_running(s, w, now_ns);
 }
 
-/* Whose block is to give way to that turn: of those that have run long enough and whose clients have had more, the one
- * that has run longest. NULL: none. */
-static struct soft_worker *find_long(struct soft_sched *s, const struct soft_turn *turn, uint64_t now_ns)
+/* Whose block is to give way to that turn: of those that have run long enough and whose clients
+ * have had more, the one that has run longest. NULL: none. */
+static struct soft_worker *find_long(struct soft_sched *s, const struct soft_turn *turn,
+                                     uint64_t now_ns)
 {
     const struct soft_account *a = turn->account;
     uint64_t least_ns = turn->worker ? SOFT_TURN_NS : SOFT_SLICE_NS;
     struct soft_worker *best = NULL;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
-        if (!w->account || !w->active || w->account == a || (!turn->owed && w->account->priority < a->priority) ||
-            now_ns < w->since_ns + least_ns || atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed) == 0)
+        if (!w->account || !w->active || w->account == a ||
+            (!turn->owed && w->account->priority < a->priority) ||
+            now_ns < w->since_ns + least_ns ||
+            atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed) == 0)
             continue;
         if (w->account->priority == a->priority && !turn->overdue && !turn->owed &&
             w->account->virtual_ns <= a->virtual_ns)
@@ -100,7 +104,8 @@ static struct soft_worker *find_long(struct soft_sched *s, const struct soft_tur
     return best;
 }
 
-/* There is no thread left for those who wait: the client that has begun most loses the block that it began first. */
+/* There is no thread left for those who wait: the client that has begun most loses the block that
+ * it began first. */
 static void end_one(struct soft_sched *s)
 {
     struct soft_worker *worst = NULL;
@@ -115,7 +120,8 @@ static void end_one(struct soft_sched *s)
     }
     if (!worst)
         return;
-    gm_warn(&topic, "%u threads are not enough: a kernel that holds others up is ended", s->threads);
+    gm_warn(&topic, "%u threads are not enough: a kernel that holds others up is ended",
+            s->threads);
     time_out(worst);
 }
 
@@ -143,7 +149,8 @@ static bool make_way(struct soft_sched *s, uint64_t now_ns)
     return true;
 }
 
-/* The task's next block: one that has not begun, or the one that was set aside first. NULL and false: none. */
+/* The task's next block: one that has not begun, or the one that was set aside first. NULL and
+ * false: none. */
 static bool has_other(const struct soft_task *t, struct soft_worker **aside)
 {
     *aside = NULL;
@@ -155,7 +162,8 @@ static bool has_other(const struct soft_task *t, struct soft_worker **aside)
     return *aside || !soft_task_exhausted(t);
 }
 
-/* Blocks that wait for each other take turns on their client's workers. True while there are more of them than those. */
+/* Blocks that wait for each other take turns on their client's workers. True while there are more
+ * of them than those. */
 static bool take_turns(struct soft_sched *s, uint64_t now_ns)
 {
     bool any = false;

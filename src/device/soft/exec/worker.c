@@ -1,11 +1,11 @@
 /*
- * The grant loop. Blocks are taken in chunks, because a grab per block costs cheap kernels more than half of their
- * speed (two threads on one counter, and neighbours in memory on different processors): a chunk is about as many
- * blocks as fit into half of what is left of the quantum, and never more than a fair part of what is left of the task,
- * so that the workers finish together.
+ * The grant loop. Blocks are taken in chunks, because a grab per block costs cheap kernels more
+ * than half of their speed (two threads on one counter, and neighbours in memory on different
+ * processors): a chunk is about as many blocks as fit into half of what is left of the quantum, and
+ * never more than a fair part of what is left of the task, so that the workers finish together.
  *
- * Time is charged as processor time where a grant is long enough to pay for asking (the clock costs a system call):
- * a worker that the operating system had put aside does not make its client poorer.
+ * Time is charged as processor time where a grant is long enough to pay for asking (the clock costs
+ * a system call): a worker that the operating system had put aside does not make its client poorer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -50,8 +50,8 @@ static uint64_t chunk_size(const struct soft_sched *s, const struct soft_task *t
     return t->together ? 1 : GM_MAX(chunk, (uint64_t)1);
 }
 
-/* Runs blocks of the task until the quantum is over or somebody more urgent than the client's `priority` waits. False:
- * the task failed. */
+/* Runs blocks of the task until the quantum is over or somebody more urgent than the client's
+ * `priority` waits. False: the task failed. */
 static bool grant(struct soft_worker *w, struct soft_task *t, int priority, uint64_t began_ns)
 {
     struct soft_sched *s = w->sched;
@@ -107,7 +107,8 @@ static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t no
     w->aside = false;
     w->since_ns = now_ns;
     w->away_ns += away_ns;
-    /* The time does not count for the limit on blocks. If the worker has just come to the end of this one, it says so. */
+    /* The time does not count for the limit on blocks. If the worker has just come to the end of
+     * this one, it says so. */
     if (began_ns)
         (void)atomic_compare_exchange_strong(&w->chunk_began_ns, &began_ns, began_ns + away_ns);
     gm_list_remove(&w->place);
@@ -132,7 +133,8 @@ void soft_worker_end_block(struct soft_worker *w)
     dev_guard_interrupt(w->thread);
 }
 
-/* Its multiprocessor has been given away: waits for another one. False: there are enough that do. */
+/* Its multiprocessor has been given away: waits for another one. False: there are enough that do.
+ */
 static bool wait_as_spare(struct soft_worker *w)
 {
     struct soft_sched *s = w->sched;
@@ -211,8 +213,8 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     }
 }
 
-/* Nothing to do: looks at the bell for a while, then sleeps. One worker at a time does the looking, more would take
- * processors from those who make the work. With the lock held. */
+/* Nothing to do: looks at the bell for a while, then sleeps. One worker at a time does the looking,
+ * more would take processors from those who make the work. With the lock held. */
 static void rest(struct soft_worker *w, uint64_t now_ns, uint64_t again_ns, bool fresh)
 {
     struct soft_sched *s = w->sched;

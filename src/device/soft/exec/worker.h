@@ -1,6 +1,6 @@
 /*
- * A worker thread of the block scheduler: its grant loop, and what a block needs of it (guard, struct soft_block,
- * shared and local memory).
+ * A worker thread of the block scheduler: its grant loop, and what a block needs of it (guard,
+ * struct soft_block, shared and local memory).
  */
 #ifndef GMUX_SOFT_EXEC_WORKER_H
 #define GMUX_SOFT_EXEC_WORKER_H
@@ -9,8 +9,9 @@
 #include "device/soft/exec/code.h"
 #include "device/soft/exec/sched.h"
 
-/* Compiled code has no frames larger than SOFT_FRAME_MAX (loader/job.h), and a handful of calls; helpers that print are
- * content with the rest. What is larger all the same ends in the guard: frames are touched page by page from the top. */
+/* Compiled code has no frames larger than SOFT_FRAME_MAX (loader/job.h), and a handful of calls;
+ * helpers that print are content with the rest. What is larger all the same ends in the guard:
+ * frames are touched page by page from the top. */
 #define SOFT_STACK_BYTES (4u << 20)
 #define SOFT_STACK_GUARD (16u << 20)
 
@@ -53,7 +54,8 @@ struct soft_worker {
 /* Starts the thread. 0 or -errno. With the scheduler's lock held. */
 GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
 
-/* scratch.c. Makes room in one of the worker's scratch memories, zeroed when it grows. False: no memory, or no more for its client. */
+/* scratch.c. Makes room in one of the worker's scratch memories, zeroed when it grows. False: no
+ * memory, or no more for its client. */
 GM_MUST_CHECK bool soft_scratch_reserve(struct soft_worker *w, struct soft_scratch *m, size_t size);
 /* Another client comes: what the last one left is cleared or given back. */
 void soft_scratch_wipe(struct soft_worker *w);

@@ -1,20 +1,23 @@
 /*
- * Barriers of the block. Lanes that wait are parked in their warp with the instruction that they wait at; when a
- * barrier is complete they are put back into the waiting sets, at the block behind the instruction.
+ * Barriers of the block. Lanes that wait are parked in their warp with the instruction that they
+ * wait at; when a barrier is complete they are put back into the waiting sets, at the block behind
+ * the instruction.
  *
- * A barrier without a count is complete when every thread of the block that has not exited waits at it. One with a
- * count is complete when so many threads have arrived; warps count whole there.
+ * A barrier without a count is complete when every thread of the block that has not exited waits at
+ * it. One with a count is complete when so many threads have arrived; warps count whole there.
  */
 #include "device/soft/interp/program.h"
 
 /* Operands of a barrier: slow.s[0] number, s[1] count where given. */
-static uint32_t operand_lane(const struct interp_run *r, const struct interp_slow *x, unsigned k, unsigned lane)
+static uint32_t operand_lane(const struct interp_run *r, const struct interp_slow *x, unsigned k,
+                             unsigned lane)
 {
     return (uint32_t)interp_lane_read(r, x->s[k], x->s_width[k], lane);
 }
 
 /* Lanes of `lanes` arrive at the barrier that the first of them names; returns those that did. */
-static uint32_t arrive(const struct interp_slow *x, struct interp_run *r, uint32_t lanes, bool wait, uint32_t *id)
+static uint32_t arrive(const struct interp_slow *x, struct interp_run *r, uint32_t lanes, bool wait,
+                       uint32_t *id)
 {
     unsigned first = (unsigned)__builtin_ctz(lanes);
     uint32_t here = 0;
@@ -39,10 +42,12 @@ static uint32_t arrive(const struct interp_slow *x, struct interp_run *r, uint32
 
 static bool complete(const struct interp_run *r, const struct interp_barrier *b)
 {
-    return b->expected ? b->arrived >= b->expected : b->waiting > 0 && b->waiting == r->alive_threads;
+    return b->expected ? b->arrived >= b->expected
+                       : b->waiting > 0 && b->waiting == r->alive_threads;
 }
 
-/* bar.sync: `block` is where they go on; s[0]: guard, inverted by value; lanes without it go there at once. */
+/* bar.sync: `block` is where they go on; s[0]: guard, inverted by value; lanes without it go there
+ * at once. */
 const struct interp_insn *interp_barrier_wait(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_slow *x = &r->program->slows[i->extra];
@@ -56,7 +61,8 @@ const struct interp_insn *interp_barrier_wait(const struct interp_insn *i, struc
         uint32_t id, here = arrive(x, r, left, true, &id);
         if (!here)
             return interp_fault(r, SOFT_FAULT_UNSUPPORTED, id, (unsigned)__builtin_ctz(left));
-        w->parked[w->parked_count++] = (struct interp_parked) { .insn = i, .lanes = here, .id = id };
+        w->parked[w->parked_count++] =
+            (struct interp_parked) { .insn = i, .lanes = here, .id = id };
         left &= ~here;
     }
     return interp_next_waiting(r);

@@ -1,6 +1,6 @@
 /*
- * Running one block: each warp in turn until its lanes have exited or wait at a barrier, then again those that a
- * complete barrier lets go on, and those that were at it for long.
+ * Running one block: each warp in turn until its lanes have exited or wait at a barrier, then again
+ * those that a complete barrier lets go on, and those that were at it for long.
  */
 #include <fenv.h>
 #include <string.h>
@@ -35,8 +35,11 @@ static void warp_run(struct interp_run *r, uint32_t index)
 enum soft_outcome interp_run_block(const struct soft_code *code, struct soft_block *b)
 {
     const struct interp_program *p = &((const struct interp_code *)code)->program;
-    struct interp_run r = { .base = { NULL, p->consts }, .block = b, .program = p, .alive_threads = b->threads };
-    /* A block that was left in the middle (a fault, the watchdog) may have left a rounding mode behind. */
+    struct interp_run r = {
+        .base = { NULL, p->consts }, .block = b, .program = p, .alive_threads = b->threads
+    };
+    /* A block that was left in the middle (a fault, the watchdog) may have left a rounding mode
+     * behind. */
     fesetround(FE_TONEAREST);
     for (uint32_t k = 0; k < b->warps; k++)
         warp_begin(&r, k);

@@ -1,8 +1,10 @@
 /*
- * Handlers of programs that are checked (device/soft/check/check.h). They stand before the ordinary ones: what must not be
- * done is left out, lane by lane, and a load that is left out reads zero. A program that is not checked has none of them.
+ * Handlers of programs that are checked (device/soft/check/check.h). They stand before the ordinary
+ * ones: what must not be done is left out, lane by lane, and a load that is left out reads zero. A
+ * program that is not checked has none of them.
  *
- * Stores are checked and made lane by lane, so that each is compared with what the one before it left.
+ * Stores are checked and made lane by lane, so that each is compared with what the one before it
+ * left.
  */
 #include "device/soft/check/check.h"
 
@@ -18,7 +20,8 @@ static uint32_t access_line(const void *program, uint32_t index)
     return index < p->access_count ? p->accesses[index].line : 0;
 }
 
-/* Where a lane's access goes: its space, and the address there. Those of parameters are the ordinary handlers' to judge. */
+/* Where a lane's access goes: its space, and the address there. Those of parameters are the
+ * ordinary handlers' to judge. */
 static uint8_t resolve(const struct interp_access *a, uint64_t *at)
 {
     uint8_t space = a->space;
@@ -32,7 +35,8 @@ static uint8_t resolve(const struct interp_access *a, uint64_t *at)
     return space;
 }
 
-static bool examine(const struct interp_insn *i, struct interp_run *r, unsigned lane, struct soft_check_access *x)
+static bool examine(const struct interp_insn *i, struct interp_run *r, unsigned lane,
+                    struct soft_check_access *x)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];
     x->at = interp_lane_address(r, a, lane);
@@ -52,8 +56,10 @@ static struct soft_check_access access_of(const struct interp_access *a)
         .wanted = 0xff,
         .copied = a->copied,
         .strong = a->order != IR_ORDER_WEAK,
-        .acquires = a->order == IR_ORDER_ACQUIRE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC,
-        .releases = a->order == IR_ORDER_RELEASE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC,
+        .acquires =
+            a->order == IR_ORDER_ACQUIRE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC,
+        .releases =
+            a->order == IR_ORDER_RELEASE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC,
     };
 }
 
@@ -143,8 +149,8 @@ static const struct interp_insn *fence(const struct interp_insn *i, struct inter
     return interp_fence(i, r);
 }
 
-static void barrier_found(struct interp_run *r, const struct interp_insn *i, enum soft_check_kind kind,
-                          uint32_t thread)
+static void barrier_found(struct interp_run *r, const struct interp_insn *i,
+                          enum soft_check_kind kind, uint32_t thread)
 {
     const struct soft_check_finding f = { .kind = (uint8_t)kind,
                                           .line = r->program->slows[i->extra].ir.line,
@@ -176,7 +182,8 @@ static const struct interp_insn *warp_sync(const struct interp_insn *i, struct i
 static const struct interp_insn *barrier_arrive(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_slow *x = &r->program->slows[i->extra];
-    uint32_t id = (uint32_t)interp_lane_read(r, x->s[0], x->s_width[0], (unsigned)__builtin_ctz(r->mask));
+    uint32_t id =
+        (uint32_t)interp_lane_read(r, x->s[0], x->s_width[0], (unsigned)__builtin_ctz(r->mask));
     if (id < SOFT_CHECK_BARRIERS)
         soft_check_arrive(r->block, r->warp_index, id);
     return interp_barrier_arrive(i, r);
@@ -238,7 +245,8 @@ enum soft_outcome interp_run_block_checked(const struct soft_code *code, struct 
     enum soft_outcome outcome = interp_run_block(code, b);
     if (outcome != SOFT_FAULT_BARRIER)
         return outcome;
-    const struct interp_warp *w = (const void *)(b->save + b->fault_thread / SOFT_WARP * b->save_stride);
+    const struct interp_warp *w =
+        (const void *)(b->save + b->fault_thread / SOFT_WARP * b->save_stride);
     const struct interp_slow *x = &p->slows[w->parked[0].insn->extra];
     const struct soft_check_finding f = { .kind = SOFT_CHECK_BARRIER_ENDLESS,
                                           .line = x->ir.line,

@@ -13,6 +13,7 @@ struct interp_code {
 
 /* soft_code.run_block of interpreted code. */
 enum soft_outcome interp_run_block(const struct soft_code *code, struct soft_block *b);
-enum soft_outcome interp_run_block_checked(const struct soft_code *code, struct soft_block *b); /* check.c */
+enum soft_outcome interp_run_block_checked(const struct soft_code *code,
+                                           struct soft_block *b); /* check.c */
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * Control flow of a warp: branches, masks, exits. See program.h for the scheme.
  *
- * Running the lowest block first keeps lanes in a loop until all have left it. A lane that spins for another lane of its
- * own warp to do something behind the loop (a lock, say) would then wait for ever. Therefore lanes that run while
- * others wait do so for a limited number of branches; then those that wait get a turn, in rotation. For the same reason a
- * warp that has taken many branches lets the other warps of its block run.
+ * Running the lowest block first keeps lanes in a loop until all have left it. A lane that spins
+ * for another lane of its own warp to do something behind the loop (a lock, say) would then wait
+ * for ever. Therefore lanes that run while others wait do so for a limited number of branches; then
+ * those that wait get a turn, in rotation. For the same reason a warp that has taken many branches
+ * lets the other warps of its block run.
  */
 #include "device/soft/interp/program.h"
 
@@ -133,7 +134,8 @@ const struct interp_insn *interp_go(struct interp_run *r, uint32_t block)
 }
 
 /* Lanes `taken` go to one block, the other running ones to another. */
-static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint32_t block, uint32_t other)
+static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint32_t block,
+                                      uint32_t other)
 {
     if (taken == r->mask)
         return interp_go(r, block);
@@ -166,8 +168,8 @@ const struct interp_insn *interp_bra_if(const struct interp_insn *i, struct inte
     return part(r, (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask, i->block, i->other);
 }
 
-/* brx.idx: s[0] the index, `value` targets from targets[extra] on; an index beyond takes the last one. s[1]: guard,
- * the lanes without it go to `other`. */
+/* brx.idx: s[0] the index, `value` targets from targets[extra] on; an index beyond takes the last
+ * one. s[1]: guard, the lanes without it go to `other`. */
 const struct interp_insn *interp_brx(const struct interp_insn *i, struct interp_run *r)
 {
     const uint32_t *index = interp_operand(r, i->s[0]);
@@ -208,8 +210,8 @@ const struct interp_insn *interp_exit_if(const struct interp_insn *i, struct int
     return interp_go(r, i->other);
 }
 
-/* Before a guarded instruction: only the lanes whose predicate holds run. `extra`: how far it is to behind the
- * matching unguard. */
+/* Before a guarded instruction: only the lanes whose predicate holds run. `extra`: how far it is to
+ * behind the matching unguard. */
 const struct interp_insn *interp_guard(const struct interp_insn *i, struct interp_run *r)
 {
     uint32_t lanes = (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask;
@@ -228,8 +230,8 @@ const struct interp_insn *interp_unguard(const struct interp_insn *i, struct int
     return i + 1;
 }
 
-const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome, uint64_t address,
-                                       unsigned lane)
+const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome,
+                                       uint64_t address, unsigned lane)
 {
     r->outcome = outcome;
     r->block->fault_address = address;

@@ -1,12 +1,13 @@
 /*
- * Instructions by which lanes see each other's values. The forms with a member mask wait until the members are here
- * (interp_together); a lane named there that never comes is left out.
+ * Instructions by which lanes see each other's values. The forms with a member mask wait until the
+ * members are here (interp_together); a lane named there that never comes is left out.
  */
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/program.h"
 #include "device/soft/texture/texture.h"
 
-static uint64_t source(const struct interp_run *r, const struct interp_slow *x, unsigned k, unsigned lane)
+static uint64_t source(const struct interp_run *r, const struct interp_slow *x, unsigned k,
+                       unsigned lane)
 {
     return interp_lane_read(r, x->s[k], x->s_width[k], lane) ^ x->s_negated[k];
 }
@@ -61,9 +62,10 @@ const struct interp_insn *interp_shfl(const struct interp_insn *i, struct interp
     for (uint32_t left = r->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         bool in_range;
-        unsigned j =
-            shuffle_source(x->ir.mode, l, (uint32_t)source(r, x, 1, l), (uint32_t)source(r, x, 2, l), &in_range);
-        r->scratch[l] = r->mask >> j & 1 ? value[j] : value[l]; /* a lane that is not here gives nothing */
+        unsigned j = shuffle_source(x->ir.mode, l, (uint32_t)source(r, x, 1, l),
+                                    (uint32_t)source(r, x, 2, l), &in_range);
+        r->scratch[l] =
+            r->mask >> j & 1 ? value[j] : value[l]; /* a lane that is not here gives nothing */
         ok |= (uint32_t)in_range << l;
     }
     if (x->d[0] != INTERP_NOWHERE) {
@@ -239,7 +241,8 @@ const struct interp_insn *interp_texture(const struct interp_insn *i, struct int
         for (unsigned k = 0; k < GM_ARRAY_LEN(lanes.in); k++)
             lanes.in[k][l] = (uint32_t)source(r, x, 2 + k, l);
     }
-    r->outcome = soft_texture_run(r->block, soft_texture_form(&x->ir), r->first_thread, r->mask, &lanes);
+    r->outcome =
+        soft_texture_run(r->block, soft_texture_form(&x->ir), r->first_thread, r->mask, &lanes);
     if (r->outcome != SOFT_DONE)
         return NULL;
     for (unsigned k = 0; k < x->ir.dst_count; k++)

@@ -1,9 +1,10 @@
 /*
- * Making the program of an entry: blocks in the order of the layout, their instructions (emit.c), control flow.
+ * Making the program of an entry: blocks in the order of the layout, their instructions (emit.c),
+ * control flow.
  *
- * A block of the ir becomes one block of the program, and one more starts at each instruction that members of a warp
- * execute together, so that lanes can wait there for each other. A block whose only predecessor comes right before it
- * is run into without a branch: nobody can be waiting there.
+ * A block of the ir becomes one block of the program, and one more starts at each instruction that
+ * members of a warp execute together, so that lanes can wait there for each other. A block whose
+ * only predecessor comes right before it is run into without a branch: nobody can be waiting there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,14 +49,16 @@ static void emit_bra(struct interp_builder *b, uint32_t target)
     interp_insn_add(b, interp_bra)->block = b->number[target];
 }
 
-/* Control goes from the end of `block` to `target` without a choice; `after` is the block laid out next. */
+/* Control goes from the end of `block` to `target` without a choice; `after` is the block laid out
+ * next. */
 static void emit_fall(struct interp_builder *b, uint32_t target, uint32_t after)
 {
     if (target != after || b->predecessors[target] != 1)
         emit_bra(b, target);
 }
 
-static void set_guard(struct interp_builder *b, const struct ir_instr *i, struct interp_insn *n, unsigned k)
+static void set_guard(struct interp_builder *b, const struct ir_instr *i, struct interp_insn *n,
+                      unsigned k)
 {
     n->s[k] = b->layout.at[i->guard];
     n->value |= i->flags & IR_F_GUARD_NOT ? UINT32_MAX : 0;
@@ -71,11 +74,13 @@ static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_
     b->temps = 0;
     interp_at index = interp_source(b, &i->src[0], INTERP_W32, &width);
     if (width != INTERP_W32 || targets == 0) {
-        snprintf(b->why, b->why_size, "line %u: brx.idx with an index that is not 32 bits", i->line);
+        snprintf(b->why, b->why_size, "line %u: brx.idx with an index that is not 32 bits",
+                 i->line);
         return false;
     }
     for (uint32_t k = 0; k < targets; k++) {
-        void *bigger = interp_grow(b, p->targets, p->target_count, &b->target_room, sizeof(*p->targets));
+        void *bigger =
+            interp_grow(b, p->targets, p->target_count, &b->target_room, sizeof(*p->targets));
         if (!bigger)
             return false;
         p->targets = bigger;
@@ -131,7 +136,8 @@ static bool emit_arrive(struct interp_builder *b, const struct ir_instr *i)
 }
 
 /* The instruction that ends a block. */
-static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_t block, uint32_t after)
+static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_t block,
+                     uint32_t after)
 {
     const struct ir_fn *f = b->f;
     bool guarded = i->guard != IR_NONE;
@@ -240,7 +246,8 @@ static bool build(struct interp_builder *b, uint32_t fn)
         return false;
     }
     if (!interp_layout_place(l, b->f, p->block_count)) {
-        snprintf(b->why, b->why_size, "too many registers for the interpreter: %u", b->f->reg_count);
+        snprintf(b->why, b->why_size, "too many registers for the interpreter: %u",
+                 b->f->reg_count);
         return false;
     }
     for (uint32_t k = 0; k < l->order_count; k++) {
@@ -282,10 +289,12 @@ static uint64_t program_bytes(const struct interp_program *p)
 {
     return (uint64_t)p->insn_count * sizeof(*p->insns) + p->block_count * sizeof(*p->blocks) +
            p->access_count * sizeof(*p->accesses) + p->slow_count * sizeof(*p->slows) +
-           p->target_count * sizeof(*p->targets) + p->clear_count * sizeof(*p->clear) + p->const_bytes;
+           p->target_count * sizeof(*p->targets) + p->clear_count * sizeof(*p->clear) +
+           p->const_bytes;
 }
 
-static struct soft_code *create(const struct ir_module *m, uint32_t fn, bool checked, char *why, size_t why_size)
+static struct soft_code *create(const struct ir_module *m, uint32_t fn, bool checked, char *why,
+                                size_t why_size)
 {
     if (m->fns[fn].lacks) {
         snprintf(why, why_size, "%s", ir_name(m, m->fns[fn].lacks));
@@ -327,12 +336,14 @@ static struct soft_code *create(const struct ir_module *m, uint32_t fn, bool che
     return NULL;
 }
 
-struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
+struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why,
+                                     size_t why_size)
 {
     return create(m, fn, false, why, why_size);
 }
 
-struct soft_code *interp_code_create_checked(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
+struct soft_code *interp_code_create_checked(const struct ir_module *m, uint32_t fn, char *why,
+                                             size_t why_size)
 {
     return create(m, fn, true, why, why_size);
 }

@@ -19,13 +19,15 @@ struct interp_layout {
     uint32_t clear_count;
     bool clear_all;
     uint32_t pred_count, slot_count;
-    /* Offsets in the frame; set by interp_layout_place(), which turns `at` and `clear` into offsets, too. */
+    /* Offsets in the frame; set by interp_layout_place(), which turns `at` and `clear` into
+     * offsets, too. */
     uint32_t waiting_at, slots_at, temps_at, frame_bytes;
 };
 
 /* Chooses; `at` and `clear` are numbers of places at first. False: no memory. */
 bool interp_layout_make(struct interp_layout *l, const struct ir_module *m, uint32_t fn);
-/* Fixes the offsets once the number of the program's blocks is known. False: the frame is too large. */
+/* Fixes the offsets once the number of the program's blocks is known. False: the frame is too
+ * large. */
 bool interp_layout_place(struct interp_layout *l, const struct ir_fn *f, uint32_t blocks);
 void interp_layout_finish(struct interp_layout *l);
 
@@ -54,14 +56,17 @@ struct interp_builder {
 bool interp_emit(struct interp_builder *b, const struct ir_instr *i);
 /* The next free instruction of the program, zeroed. */
 struct interp_insn *interp_insn_add(struct interp_builder *b, interp_fn *run);
-struct interp_slow *interp_slow_add(struct interp_builder *b, const struct ir_instr *i, uint32_t *index);
+struct interp_slow *interp_slow_add(struct interp_builder *b, const struct ir_instr *i,
+                                    uint32_t *index);
 /* A source as an operand of at least the given width; *width: its width. May emit instructions. */
-interp_at interp_source(struct interp_builder *b, const struct ir_src *s, uint8_t want, uint8_t *width);
+interp_at interp_source(struct interp_builder *b, const struct ir_src *s, uint8_t want,
+                        uint8_t *width);
 /* `value` in all lanes. */
 interp_at interp_constant(struct interp_builder *b, uint64_t value, uint8_t width);
 /* Whether all members of the warp are to execute it together. */
 bool interp_is_sync(const struct ir_instr *i);
 /* One more element in an array of `count`, doubling as needed; NULL without memory. */
-void *interp_grow(struct interp_builder *b, void *array, uint32_t count, uint32_t *room, size_t size);
+void *interp_grow(struct interp_builder *b, void *array, uint32_t count, uint32_t *room,
+                  size_t size);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "device/soft/interp/decode.h"
 
-void *interp_grow(struct interp_builder *b, void *array, uint32_t count, uint32_t *room, size_t size)
+void *interp_grow(struct interp_builder *b, void *array, uint32_t count, uint32_t *room,
+                  size_t size)
 {
     if (count < *room)
         return array;
@@ -30,13 +31,16 @@ struct interp_insn *interp_insn_add(struct interp_builder *b, interp_fn *run)
         return &nowhere;
     p->insns = bigger;
     struct interp_insn *i = &p->insns[p->insn_count++];
-    *i = (struct interp_insn) { .run = run, .d = INTERP_NOWHERE, .block = INTERP_NO_BLOCK, .other = INTERP_NO_BLOCK };
+    *i = (struct interp_insn) {
+        .run = run, .d = INTERP_NOWHERE, .block = INTERP_NO_BLOCK, .other = INTERP_NO_BLOCK
+    };
     for (int k = 0; k < 4; k++)
         i->s[k] = INTERP_NOWHERE;
     return i;
 }
 
-struct interp_slow *interp_slow_add(struct interp_builder *b, const struct ir_instr *i, uint32_t *index)
+struct interp_slow *interp_slow_add(struct interp_builder *b, const struct ir_instr *i,
+                                    uint32_t *index)
 {
     static struct interp_slow nowhere;
     struct interp_program *p = b->p;
@@ -102,17 +106,20 @@ static uint8_t register_width(const struct interp_builder *b, uint32_t reg)
     return b->layout.width[reg];
 }
 
-/* Special registers and symbols of global memory: read by an instruction of their own, into `at`. */
+/* Special registers and symbols of global memory: read by an instruction of their own, into `at`.
+ */
 static void emit_read(struct interp_builder *b, const struct ir_src *s, interp_at at, uint8_t width)
 {
-    struct interp_insn *n = interp_insn_add(b, s->kind == IR_SRC_SREG ? interp_sreg : interp_symbol);
+    struct interp_insn *n =
+        interp_insn_add(b, s->kind == IR_SRC_SREG ? interp_sreg : interp_symbol);
     n->d = at;
     n->extra = width;
     n->value = s->kind == IR_SRC_SREG ? s->index : s->bits;
     n->other = s->index;
 }
 
-interp_at interp_source(struct interp_builder *b, const struct ir_src *s, uint8_t want, uint8_t *width)
+interp_at interp_source(struct interp_builder *b, const struct ir_src *s, uint8_t want,
+                        uint8_t *width)
 {
     *width = want;
     switch (s->kind) {
@@ -135,8 +142,8 @@ interp_at interp_source(struct interp_builder *b, const struct ir_src *s, uint8_
 
 static bool refuse(struct interp_builder *b, const struct ir_instr *i, const char *what)
 {
-    snprintf(b->why, b->why_size, "line %u: %s '%s%s%s'", i->line, what, ir_ops[i->op].text, i->type ? "." : "",
-             ir_types[i->type].text);
+    snprintf(b->why, b->why_size, "line %u: %s '%s%s%s'", i->line, what, ir_ops[i->op].text,
+             i->type ? "." : "", ir_types[i->type].text);
     return false;
 }
 
@@ -189,7 +196,8 @@ static int vector_fitting(const struct interp_builder *b, const struct ir_instr 
     if (register_width(b, i->dst[0]) != expected_result(i))
         return -1;
     for (unsigned k = 0; k < i->src_count; k++)
-        if (i->src[k].kind == IR_SRC_REG && register_width(b, i->src[k].index) != expected_source(i, k))
+        if (i->src[k].kind == IR_SRC_REG &&
+            register_width(b, i->src[k].index) != expected_source(i, k))
             return -1;
     if (i->op == IR_OP_SELP)
         return i->type == IR_PRED || i->src[2].kind != IR_SRC_REG ? -1
@@ -217,9 +225,10 @@ static void emit_vector(struct interp_builder *b, const struct ir_instr *i, int 
     n->value = i->op == IR_OP_SELP && i->src[2].negated ? UINT32_MAX : 0;
 }
 
-/* Operands and destinations as interp_slow has them; immediates of width `want`, 64 bits unless a handler reads them
- * otherwise. */
-static uint32_t emit_operands(struct interp_builder *b, const struct ir_instr *i, interp_scalar *scalar, uint8_t want)
+/* Operands and destinations as interp_slow has them; immediates of width `want`, 64 bits unless a
+ * handler reads them otherwise. */
+static uint32_t emit_operands(struct interp_builder *b, const struct ir_instr *i,
+                              interp_scalar *scalar, uint8_t want)
 {
     struct interp_slow x = { .scalar = scalar, .ir = *i, .p = INTERP_NOWHERE };
     uint32_t index = 0;
@@ -242,8 +251,8 @@ static uint32_t emit_operands(struct interp_builder *b, const struct ir_instr *i
     return index;
 }
 
-static void emit_slow(struct interp_builder *b, const struct ir_instr *i, interp_fn *run, interp_scalar *scalar,
-                      uint8_t want)
+static void emit_slow(struct interp_builder *b, const struct ir_instr *i, interp_fn *run,
+                      interp_scalar *scalar, uint8_t want)
 {
     uint32_t index = emit_operands(b, i, scalar, want);
     struct interp_insn *n = interp_insn_add(b, b->checked ? interp_checked(run) : run);
@@ -300,7 +309,8 @@ static bool emit_value(struct interp_builder *b, const struct ir_instr *i)
 {
     struct ir_instr plain;
     if (i->op == IR_OP_CVTA) {
-        if (i->space == IR_SPACE_SHARED || i->space == IR_SPACE_LOCAL || i->space == IR_SPACE_PARAM) {
+        if (i->space == IR_SPACE_SHARED || i->space == IR_SPACE_LOCAL ||
+            i->space == IR_SPACE_PARAM) {
             emit_slow(b, i, interp_lanes_scalar, scalar_cvta, INTERP_W64);
             return true;
         }
@@ -315,8 +325,9 @@ static bool emit_value(struct interp_builder *b, const struct ir_instr *i)
     }
     if (i->type == IR_PRED && i->op != IR_OP_SELP)
         return emit_pred_logic(b, i);
-    if (i->op == IR_OP_MOV && (i->src[0].kind == IR_SRC_SREG ||
-                               (i->src[0].kind == IR_SRC_SYMBOL && ir_symbol_is_placed(b->m, i->src[0].index)))) {
+    if (i->op == IR_OP_MOV &&
+        (i->src[0].kind == IR_SRC_SREG ||
+         (i->src[0].kind == IR_SRC_SYMBOL && ir_symbol_is_placed(b->m, i->src[0].index)))) {
         emit_read(b, &i->src[0], b->layout.at[i->dst[0]], register_width(b, i->dst[0]));
         return true;
     }
@@ -357,12 +368,14 @@ static int vector_access(const struct interp_builder *b, const struct interp_acc
     if (b->scalar_only)
         return -1;
     bool shared = a->space == IR_SPACE_SHARED;
-    if (!shared && (a->order != IR_ORDER_WEAK || a->space == IR_SPACE_LOCAL || a->space == IR_SPACE_PARAM))
+    if (!shared &&
+        (a->order != IR_ORDER_WEAK || a->space == IR_SPACE_LOCAL || a->space == IR_SPACE_PARAM))
         return -1;
     if (a->size != 4 && a->size != 8)
         return -1;
     for (unsigned k = 0; k < a->count; k++)
-        if (a->value[k] != INTERP_NOWHERE && a->width[k] != (a->size == 4 ? INTERP_W32 : INTERP_W64))
+        if (a->value[k] != INTERP_NOWHERE &&
+            a->width[k] != (a->size == 4 ? INTERP_W32 : INTERP_W64))
             return -1;
     int first = a->is_load ? INTERP_H_LOAD_GLOBAL32 : INTERP_H_STORE_GLOBAL32;
     return first + (shared ? 2 : 0) + (a->size == 8 ? 1 : 0);
@@ -399,16 +412,18 @@ static bool access_make(struct interp_builder *b, const struct ir_instr *i, stru
     return true;
 }
 
-static void access_add(struct interp_builder *b, const struct ir_instr *i, const struct interp_access *a,
-                       interp_fn *run, interp_at d)
+static void access_add(struct interp_builder *b, const struct ir_instr *i,
+                       const struct interp_access *a, interp_fn *run, interp_at d)
 {
     struct interp_program *p = b->p;
-    void *bigger = interp_grow(b, p->accesses, p->access_count, &b->access_room, sizeof(*p->accesses));
+    void *bigger =
+        interp_grow(b, p->accesses, p->access_count, &b->access_room, sizeof(*p->accesses));
     if (!bigger)
         return;
     p->accesses = bigger;
     p->accesses[p->access_count] = *a;
-    struct interp_insn *n = interp_insn_add(b, b->checked && !(i->flags & IR_F_OWN) ? interp_checked(run) : run);
+    struct interp_insn *n =
+        interp_insn_add(b, b->checked && !(i->flags & IR_F_OWN) ? interp_checked(run) : run);
     n->extra = p->access_count++;
     n->d = d;
 }
@@ -430,7 +445,9 @@ static bool emit_access(struct interp_builder *b, const struct ir_instr *i)
         }
     }
     int handler = b->checked ? -1 : vector_access(b, &a);
-    interp_fn *run = handler >= 0 ? b->vector->run[handler] : a.is_load ? interp_load_slow : interp_store_slow;
+    interp_fn *run = handler >= 0 ? b->vector->run[handler]
+                     : a.is_load  ? interp_load_slow
+                                  : interp_store_slow;
     access_add(b, i, &a, run, INTERP_NOWHERE);
     return true;
 }
@@ -509,7 +526,8 @@ static bool emit_plain(struct interp_builder *b, const struct ir_instr *i)
     case IR_OP_UNPACK:
         return emit_unpack(b, i);
     case IR_OP_TRAP:
-        interp_insn_add(b, interp_trap)->value = i->mode == IR_TRAP_PC ? SOFT_FAULT_PC : SOFT_FAULT_TRAP;
+        interp_insn_add(b, interp_trap)->value =
+            i->mode == IR_TRAP_PC ? SOFT_FAULT_PC : SOFT_FAULT_TRAP;
         return true;
     case IR_OP_BRKPT: /* nobody listens */
         return true;

@@ -55,7 +55,8 @@ struct interp_number interp_unpack(const struct interp_format *f, uint64_t bits)
     return n;
 }
 
-/* Whether the magnitude `kept` goes up by one, given what was cut off: its first bit and whether more follows. */
+/* Whether the magnitude `kept` goes up by one, given what was cut off: its first bit and whether
+ * more follows. */
 static bool rounds_up(enum ir_round round, bool negative, uint64_t kept, bool half, bool more)
 {
     switch (round) {
@@ -108,14 +109,15 @@ uint64_t interp_pack(const struct interp_format *f, struct interp_number n, enum
                 << f->fraction_bits; /* the leading one adds the other exponent unit */
     if (exponent > format_bias(f) || bits >= infinity) {
         bool to_infinity = round == IR_ROUND_N || round == IR_ROUND_NA || round == IR_ROUND_NONE ||
-                           (round == IR_ROUND_M && n.negative) || (round == IR_ROUND_P && !n.negative);
+                           (round == IR_ROUND_M && n.negative) ||
+                           (round == IR_ROUND_P && !n.negative);
         bits = to_infinity ? infinity : infinity - 1;
     }
     return sign | bits;
 }
 
-uint64_t interp_reformat(const struct interp_format *to, const struct interp_format *from, uint64_t bits,
-                         enum ir_round round)
+uint64_t interp_reformat(const struct interp_format *to, const struct interp_format *from,
+                         uint64_t bits, enum ir_round round)
 {
     return interp_pack(to, interp_unpack(from, bits), round);
 }
@@ -136,7 +138,8 @@ float interp_half_to_float(uint8_t type, uint16_t bits)
 
 uint16_t interp_half_from_double(uint8_t type, double value)
 {
-    return (uint16_t)interp_reformat(interp_format_of(type), &interp_format_f64, interp_f64_bits(value), IR_ROUND_N);
+    return (uint16_t)interp_reformat(interp_format_of(type), &interp_format_f64,
+                                     interp_f64_bits(value), IR_ROUND_N);
 }
 
 /* `rounded` is the nearest to an exact value that differs from it by `error`. */

@@ -1,6 +1,6 @@
 /*
- * Binary floating point formats taken apart and put together with explicit rounding: what conversions and the 16-bit
- * types need. No floating point environment is involved.
+ * Binary floating point formats taken apart and put together with explicit rounding: what
+ * conversions and the 16-bit types need. No floating point environment is involved.
  */
 #ifndef GMUX_SOFT_INTERP_FORMAT_H
 #define GMUX_SOFT_INTERP_FORMAT_H
@@ -13,8 +13,8 @@ struct interp_format {
     uint8_t fraction_bits;
 };
 
-extern const struct interp_format interp_format_f16, interp_format_bf16, interp_format_tf32, interp_format_f32,
-    interp_format_f64;
+extern const struct interp_format interp_format_f16, interp_format_bf16, interp_format_tf32,
+    interp_format_f32, interp_format_f64;
 
 /* The format of a float type (of one half of a packed one). */
 const struct interp_format *interp_format_of(uint8_t type);
@@ -40,16 +40,16 @@ struct interp_number interp_unpack(const struct interp_format *f, uint64_t bits)
 uint64_t interp_pack(const struct interp_format *f, struct interp_number n, enum ir_round round);
 
 /* From one format to another. */
-uint64_t interp_reformat(const struct interp_format *to, const struct interp_format *from, uint64_t bits,
-                         enum ir_round round);
+uint64_t interp_reformat(const struct interp_format *to, const struct interp_format *from,
+                         uint64_t bits, enum ir_round round);
 
 /* A 16-bit float as float, exact; and back, to nearest even. `type`: IR_F16 or IR_BF16. */
 float interp_half_to_float(uint8_t type, uint16_t bits);
 /* `value` holds an exact result or one rounded to odd in double precision (see interp_odd_*). */
 uint16_t interp_half_from_double(uint8_t type, double value);
 
-/* a + b and a * b + c in double precision, rounded to odd: rounding that once more to a narrower format gives the
- * correctly rounded result. Operands are exact values of 16-bit floats. */
+/* a + b and a * b + c in double precision, rounded to odd: rounding that once more to a narrower
+ * format gives the correctly rounded result. Operands are exact values of 16-bit floats. */
 double interp_odd_add(double a, double b);
 double interp_odd_fma(double a, double b, double c);
 

@@ -1,14 +1,16 @@
 /*
- * The vector handlers: one line each, included several times with different macros (enum, bodies, table, selection).
+ * The vector handlers: one line each, included several times with different macros (enum, bodies,
+ * table, selection).
  *
  *   V1(OP, TYPE, VARIANT, FLAGS, D, A, expression of a)              D, A ..: C types of the lanes
- *   V2(OP, TYPE, VARIANT, FLAGS, D, A, B, expression of a, b)
- *   V3(OP, TYPE, VARIANT, FLAGS, D, A, B, C, expression of a, b, c)
+ *   V2(OP, TYPE, VARIANT, FLAGS, D, A, B, expression of a, b) V3(OP, TYPE, VARIANT, FLAGS, D, A, B,
+ *   C, expression of a, b, c)
  *   VC(OP, TYPE, VARIANT, FLAGS, A, condition on a, b)               result: predicate
  *
- * OP, TYPE: the instruction (a B type stands for U and S of that size, too). VARIANT: its mode, comparison, or for cvt
- * the source type and rounding (INTERP_VARIANT_* in select.c). FLAGS: N, FTZ, SAT, FTZSAT, WRAP. The expressions are
- * evaluated for all lanes, also those that do not run: they must be defined for every value.
+ * OP, TYPE: the instruction (a B type stands for U and S of that size, too). VARIANT: its mode,
+ * comparison, or for cvt the source type and rounding (INTERP_VARIANT_* in select.c). FLAGS: N,
+ * FTZ, SAT, FTZSAT, WRAP. The expressions are evaluated for all lanes, also those that do not run:
+ * they must be defined for every value.
  *
  * What is missing here runs lane by lane through the scalar forms.
  */
@@ -104,8 +106,8 @@ V1(NEG, S64, NONE, N, u64, u64, 0 - a)
 V1(ABS, S16, NONE, N, u16, s16, (u16)(a < 0 ? 0 - a : a))
 V1(ABS, S32, NONE, N, u32, s32, a < 0 ? 0 - (u32)a : (u32)a)
 V1(ABS, S64, NONE, N, u64, s64, a < 0 ? 0 - (u64)a : (u64)a)
-#define INTERP_MINMAX(TYPE, T)                                                                                       \
-    V2(MIN, TYPE, NONE, N, T, T, T, a < b ? a : b)                                                                   \
+#define INTERP_MINMAX(TYPE, T)                                                                     \
+    V2(MIN, TYPE, NONE, N, T, T, T, a < b ? a : b)                                                 \
     V2(MAX, TYPE, NONE, N, T, T, T, a > b ? a : b)
 INTERP_MINMAX(U16, u16)
 INTERP_MINMAX(S16, s16)
@@ -116,15 +118,15 @@ INTERP_MINMAX(S64, s64)
 #undef INTERP_MINMAX
 
 /* Floating point, to nearest. */
-#define INTERP_F32_2(OP, e, flushed)                                                                                 \
-    V2(OP, F32, NONE, N, f32, f32, f32, e(a, b))                                                                     \
-    V2(OP, F32, NONE, FTZ, f32, f32, f32, flushed(ftz(a), ftz(b)))                                                   \
-    V2(OP, F32, NONE, SAT, f32, f32, f32, sat(e(a, b)))                                                              \
+#define INTERP_F32_2(OP, e, flushed)                                                               \
+    V2(OP, F32, NONE, N, f32, f32, f32, e(a, b))                                                   \
+    V2(OP, F32, NONE, FTZ, f32, f32, f32, flushed(ftz(a), ftz(b)))                                 \
+    V2(OP, F32, NONE, SAT, f32, f32, f32, sat(e(a, b)))                                            \
     V2(OP, F32, NONE, FTZSAT, f32, f32, f32, sat(flushed(ftz(a), ftz(b))))
-#define INTERP_F32_3(OP)                                                                                             \
-    V3(OP, F32, NONE, N, f32, f32, f32, f32, __builtin_fmaf(a, b, c))                                                \
-    V3(OP, F32, NONE, FTZ, f32, f32, f32, f32, ftz_fma(ftz(a), ftz(b), ftz(c)))                                      \
-    V3(OP, F32, NONE, SAT, f32, f32, f32, f32, sat(__builtin_fmaf(a, b, c)))                                         \
+#define INTERP_F32_3(OP)                                                                           \
+    V3(OP, F32, NONE, N, f32, f32, f32, f32, __builtin_fmaf(a, b, c))                              \
+    V3(OP, F32, NONE, FTZ, f32, f32, f32, f32, ftz_fma(ftz(a), ftz(b), ftz(c)))                    \
+    V3(OP, F32, NONE, SAT, f32, f32, f32, f32, sat(__builtin_fmaf(a, b, c)))                       \
     V3(OP, F32, NONE, FTZSAT, f32, f32, f32, f32, sat(ftz_fma(ftz(a), ftz(b), ftz(c))))
 #define INTERP_ADD(x, y)     ((x) + (y))
 #define INTERP_SUB(x, y)     ((x) - (y))
@@ -170,28 +172,28 @@ V2(MAX, F64, NONE, N, f64, f64, f64, max_f64(a, b))
 #undef INTERP_F32_3
 
 /* Comparison into a predicate. */
-#define INTERP_EQUALITY(TYPE, T)                                                                                     \
-    VC(SETP, TYPE, EQ, N, T, a == b)                                                                                 \
+#define INTERP_EQUALITY(TYPE, T)                                                                   \
+    VC(SETP, TYPE, EQ, N, T, a == b)                                                               \
     VC(SETP, TYPE, NE, N, T, a != b)
-#define INTERP_ORDER(TYPE, T)                                                                                        \
-    VC(SETP, TYPE, LT, N, T, a < b)                                                                                  \
-    VC(SETP, TYPE, LE, N, T, a <= b)                                                                                 \
-    VC(SETP, TYPE, GT, N, T, a > b)                                                                                  \
+#define INTERP_ORDER(TYPE, T)                                                                      \
+    VC(SETP, TYPE, LT, N, T, a < b)                                                                \
+    VC(SETP, TYPE, LE, N, T, a <= b)                                                               \
+    VC(SETP, TYPE, GT, N, T, a > b)                                                                \
     VC(SETP, TYPE, GE, N, T, a >= b)
-#define INTERP_FLOAT_ORDER(TYPE, FLAGS, T, f)                                                                        \
-    VC(SETP, TYPE, EQ, FLAGS, T, f(a) == f(b))                                                                       \
-    VC(SETP, TYPE, NE, FLAGS, T, (f(a) < f(b)) + (f(a) > f(b)))                                                      \
-    VC(SETP, TYPE, LT, FLAGS, T, f(a) < f(b))                                                                        \
-    VC(SETP, TYPE, LE, FLAGS, T, f(a) <= f(b))                                                                       \
-    VC(SETP, TYPE, GT, FLAGS, T, f(a) > f(b))                                                                        \
-    VC(SETP, TYPE, GE, FLAGS, T, f(a) >= f(b))                                                                       \
-    VC(SETP, TYPE, EQU, FLAGS, T, !((f(a) < f(b)) + (f(a) > f(b))))                                                  \
-    VC(SETP, TYPE, NEU, FLAGS, T, f(a) != f(b))                                                                      \
-    VC(SETP, TYPE, LTU, FLAGS, T, !(f(a) >= f(b)))                                                                   \
-    VC(SETP, TYPE, LEU, FLAGS, T, !(f(a) > f(b)))                                                                    \
-    VC(SETP, TYPE, GTU, FLAGS, T, !(f(a) <= f(b)))                                                                   \
-    VC(SETP, TYPE, GEU, FLAGS, T, !(f(a) < f(b)))                                                                    \
-    VC(SETP, TYPE, NUM, FLAGS, T, (a == a) & (b == b))                                                               \
+#define INTERP_FLOAT_ORDER(TYPE, FLAGS, T, f)                                                      \
+    VC(SETP, TYPE, EQ, FLAGS, T, f(a) == f(b))                                                     \
+    VC(SETP, TYPE, NE, FLAGS, T, (f(a) < f(b)) + (f(a) > f(b)))                                    \
+    VC(SETP, TYPE, LT, FLAGS, T, f(a) < f(b))                                                      \
+    VC(SETP, TYPE, LE, FLAGS, T, f(a) <= f(b))                                                     \
+    VC(SETP, TYPE, GT, FLAGS, T, f(a) > f(b))                                                      \
+    VC(SETP, TYPE, GE, FLAGS, T, f(a) >= f(b))                                                     \
+    VC(SETP, TYPE, EQU, FLAGS, T, !((f(a) < f(b)) + (f(a) > f(b))))                                \
+    VC(SETP, TYPE, NEU, FLAGS, T, f(a) != f(b))                                                    \
+    VC(SETP, TYPE, LTU, FLAGS, T, !(f(a) >= f(b)))                                                 \
+    VC(SETP, TYPE, LEU, FLAGS, T, !(f(a) > f(b)))                                                  \
+    VC(SETP, TYPE, GTU, FLAGS, T, !(f(a) <= f(b)))                                                 \
+    VC(SETP, TYPE, GEU, FLAGS, T, !(f(a) < f(b)))                                                  \
+    VC(SETP, TYPE, NUM, FLAGS, T, (a == a) & (b == b))                                             \
     VC(SETP, TYPE, NAN, FLAGS, T, (a != a) | (b != b))
 INTERP_EQUALITY(B16, u16)
 INTERP_EQUALITY(B32, u32)

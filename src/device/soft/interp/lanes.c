@@ -1,6 +1,7 @@
 /*
- * Instructions computed lane by lane: everything with a scalar form and no vector handler, special registers, symbols
- * whose address is known at run time, logic on predicates, and calls of host functions.
+ * Instructions computed lane by lane: everything with a scalar form and no vector handler, special
+ * registers, symbols whose address is known at run time, logic on predicates, and calls of host
+ * functions.
  */
 #include "device/soft/interp/program.h"
 
@@ -26,7 +27,8 @@ const struct interp_insn *interp_lanes_scalar(const struct interp_insn *i, struc
     return i + 1;
 }
 
-void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], uint64_t (*out)[SOFT_WARP])
+void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP],
+                    uint64_t (*out)[SOFT_WARP])
 {
     interp_scalar *scalar = interp_scalar_find(i);
 #if defined(__x86_64__)

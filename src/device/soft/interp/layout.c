@@ -1,11 +1,12 @@
 /*
  * Order of blocks and places of registers.
  *
- * Both come from the ir's analysis: blocks in its order, and registers that are never alive together in one place, found
- * by a linear scan over the instructions in that order. A register is taken to be alive from its first to its last
- * place in it, loops included, which is what makes the scan right: it never gives two registers that are alive at one
- * point the same place. Lanes that wait elsewhere lose nothing, because instructions write the running lanes only.
- * A function too large for the analysis gets text order and a place for each register.
+ * Both come from the ir's analysis: blocks in its order, and registers that are never alive
+ * together in one place, found by a linear scan over the instructions in that order. A register is
+ * taken to be alive from its first to its last place in it, loops included, which is what makes the
+ * scan right: it never gives two registers that are alive at one point the same place. Lanes that
+ * wait elsewhere lose nothing, because instructions write the running lanes only. A function too
+ * large for the analysis gets text order and a place for each register.
  */
 #include <stdlib.h>
 
@@ -43,8 +44,8 @@ static void layout_plain(struct interp_layout *l, const struct ir_fn *f)
     l->clear_all = true;
 }
 
-/* First and last point at which a register is alive. Instruction number n of the order reads at point 2n and writes at
- * 2n + 1, or at 2n already if it may write before it has read everything. */
+/* First and last point at which a register is alive. Instruction number n of the order reads at
+ * point 2n and writes at 2n + 1, or at 2n already if it may write before it has read everything. */
 struct life {
     uint32_t first, last, reg;
 };
@@ -57,11 +58,12 @@ static void live_at(struct life *lives, uint32_t reg, uint32_t point)
     lives[reg].last = GM_MAX(lives[reg].last, point);
 }
 
-/* Whether every lane of every source is read before the same bytes may be written: one result, computed lane by lane,
- * from sources of its own width. */
+/* Whether every lane of every source is read before the same bytes may be written: one result,
+ * computed lane by lane, from sources of its own width. */
 static bool reads_first(const struct interp_layout *l, const struct ir_instr *i)
 {
-    const uint16_t other = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TEXTURE | IR_P_TERMINATOR;
+    const uint16_t other =
+        IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TEXTURE | IR_P_TERMINATOR;
     if (i->dst_count != 1 || i->dst[0] == IR_NONE || (ir_ops[i->op].properties & other))
         return false;
     uint8_t width = l->width[i->dst[0]];
@@ -75,7 +77,8 @@ static bool reads_first(const struct interp_layout *l, const struct ir_instr *i)
     return true;
 }
 
-static void lives_of_instr(const struct interp_layout *l, struct life *lives, const struct ir_instr *i, uint32_t n)
+static void lives_of_instr(const struct interp_layout *l, struct life *lives,
+                           const struct ir_instr *i, uint32_t n)
 {
     uint32_t write = reads_first(l, i) ? 2 * n + 1 : 2 * n;
     live_at(lives, i->guard, 2 * n);
@@ -88,15 +91,16 @@ static void lives_of_instr(const struct interp_layout *l, struct life *lives, co
     live_at(lives, i->dst_pred, write);
 }
 
-static void lives_of_border(const struct ir_analysis *a, struct life *lives, const uint64_t *row, uint32_t point)
+static void lives_of_border(const struct ir_analysis *a, struct life *lives, const uint64_t *row,
+                            uint32_t point)
 {
     for (uint32_t w = 0; w < a->live_words; w++)
         for (uint64_t left = row[w]; left; left &= left - 1)
             live_at(lives, 64 * w + (uint32_t)__builtin_ctzll(left), point);
 }
 
-static void lives_find(const struct interp_layout *l, const struct ir_fn *f, const struct ir_analysis *a,
-                       struct life *lives)
+static void lives_find(const struct interp_layout *l, const struct ir_fn *f,
+                       const struct ir_analysis *a, struct life *lives)
 {
     uint32_t n = 0;
     for (uint32_t r = 0; r < f->reg_count; r++)
@@ -114,7 +118,10 @@ static void lives_find(const struct interp_layout *l, const struct ir_fn *f, con
 static int by_first(const void *x, const void *y)
 {
     const struct life *a = x, *b = y;
-    return a->first < b->first ? -1 : a->first > b->first ? 1 : a->reg < b->reg ? -1 : a->reg > b->reg;
+    return a->first < b->first   ? -1
+           : a->first > b->first ? 1
+           : a->reg < b->reg     ? -1
+                                 : a->reg > b->reg;
 }
 
 /* Places in use, the one that is free first on top; and free ones, the last freed on top. */
@@ -153,8 +160,8 @@ static uint32_t heap_pop(struct places *p)
 }
 
 /* Registers whose width is in `widths` (a bit each) get places; returns how many there are. */
-static uint32_t scan(struct interp_layout *l, const struct life *lives, uint32_t count, uint32_t widths,
-                     struct places *p)
+static uint32_t scan(struct interp_layout *l, const struct life *lives, uint32_t count,
+                     uint32_t widths, struct places *p)
 {
     p->heap_count = p->free_count = p->made = 0;
     for (uint32_t k = 0; k < count && lives[k].first != UINT32_MAX; k++) {
@@ -184,11 +191,13 @@ static bool clear_find(struct interp_layout *l, const struct ir_fn *f, const str
 }
 
 /* False if there is no memory. */
-static bool layout_shared(struct interp_layout *l, const struct ir_fn *f, const struct ir_analysis *a)
+static bool layout_shared(struct interp_layout *l, const struct ir_fn *f,
+                          const struct ir_analysis *a)
 {
     uint32_t regs = f->reg_count;
     struct life *lives = calloc(regs + 1u, sizeof(*lives));
-    struct places p = { .heap = calloc(regs + 1u, sizeof(*p.heap)), .free = calloc(regs + 1u, sizeof(*p.free)) };
+    struct places p = { .heap = calloc(regs + 1u, sizeof(*p.heap)),
+                        .free = calloc(regs + 1u, sizeof(*p.free)) };
     bool ok = lives && p.heap && p.free;
     if (ok) {
         l->order_count = a->order_count;
@@ -239,8 +248,8 @@ bool interp_layout_place(struct interp_layout *l, const struct ir_fn *f, uint32_
 {
     uint64_t waiting_at = sizeof(struct interp_warp);
     uint64_t preds_at = waiting_at + (uint64_t)blocks * sizeof(uint32_t);
-    uint64_t slots_at =
-        (preds_at + (uint64_t)l->pred_count * sizeof(uint32_t) + INTERP_SLOT - 1) & ~(INTERP_SLOT - 1ull);
+    uint64_t slots_at = (preds_at + (uint64_t)l->pred_count * sizeof(uint32_t) + INTERP_SLOT - 1) &
+                        ~(INTERP_SLOT - 1ull);
     uint64_t temps_at = slots_at + (uint64_t)l->slot_count * INTERP_SLOT;
     uint64_t end = temps_at + INTERP_TEMPS * 2ull * INTERP_SLOT;
     if (end > FRAME_LIMIT)

@@ -1,8 +1,10 @@
 /*
- * Loads, stores and atomics of every kind, lane by lane. The common ones have faster forms (vector_memory.h), which
- * come here for whatever is not plain: narrow elements, local, param and generic addresses, memory order, faults.
+ * Loads, stores and atomics of every kind, lane by lane. The common ones have faster forms
+ * (vector_memory.h), which come here for whatever is not plain: narrow elements, local, param and
+ * generic addresses, memory order, faults.
  *
- * Every element is read and written by one atomic access of its size, so that other blocks never see half of one.
+ * Every element is read and written by one atomic access of its size, so that other blocks never
+ * see half of one.
  */
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/interp.h"
@@ -17,7 +19,8 @@ _Static_assert(SOFT_SHARED_BASE == IR_GENERIC_SHARED && SOFT_LOCAL_BASE == IR_GE
                    SOFT_PARAM_BASE == IR_GENERIC_PARAM,
                "the spaces lie where the ir says");
 
-uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane)
+uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a,
+                             unsigned lane)
 {
     uint64_t at = a->displacement;
     if (a->symbol != IR_NONE)
@@ -29,8 +32,10 @@ uint64_t interp_lane_address(const struct interp_run *r, const struct interp_acc
     return at + ((const uint64_t *)interp_operand(r, a->base))[lane];
 }
 
-/* The host's address of `bytes` bytes for a lane; NULL with the fault set. Alignment is checked first. */
-static uint8_t *lane_reach(struct interp_run *r, const struct interp_access *a, unsigned lane, uint32_t bytes)
+/* The host's address of `bytes` bytes for a lane; NULL with the fault set. Alignment is checked
+ * first. */
+static uint8_t *lane_reach(struct interp_run *r, const struct interp_access *a, unsigned lane,
+                           uint32_t bytes)
 {
     const struct soft_block *b = r->block;
     uint64_t at = interp_lane_address(r, a, lane);
@@ -112,7 +117,8 @@ static void element_store(const struct interp_access *a, uint8_t *p, uint64_t v)
 }
 
 /* The same value to all of `lanes`. */
-static void broadcast(const struct interp_run *r, interp_at at, uint8_t width, uint32_t lanes, uint64_t v)
+static void broadcast(const struct interp_run *r, interp_at at, uint8_t width, uint32_t lanes,
+                      uint64_t v)
 {
     if (width == INTERP_W32 && r->full && lanes == r->mask) {
         uint32_t *d = interp_operand(r, at);
@@ -138,7 +144,8 @@ static bool orders_before(const struct interp_access *a)
     return a->order == IR_ORDER_RELEASE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC;
 }
 
-const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes)
+const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r,
+                                            uint32_t lanes)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];
     uint32_t bytes = (uint32_t)a->size * a->count;
@@ -152,7 +159,8 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
             if (a->value[k] == INTERP_NOWHERE)
                 continue;
             if (GM_UNLIKELY(r->block->watch))
-                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size, NULL);
+                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size,
+                                NULL);
             uint64_t v = element_load(a, p + k * a->size);
             if (one)
                 broadcast(r, a->value[k], a->width[k], lanes, v);
@@ -175,7 +183,8 @@ const struct interp_insn *interp_load_slow(const struct interp_insn *i, struct i
     return interp_load_lanes(i, r, r->mask);
 }
 
-const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes)
+const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r,
+                                             uint32_t lanes)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];
     uint32_t bytes = (uint32_t)a->size * a->count;
@@ -189,7 +198,8 @@ const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct
         for (uint32_t k = 0; k < a->count; k++) {
             uint64_t v = interp_lane_read(r, a->value[k], a->width[k], l);
             if (GM_UNLIKELY(r->block->watch))
-                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size, &v);
+                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size,
+                                &v);
             element_store(a, p + k * a->size, v);
         }
     }
@@ -204,8 +214,9 @@ const struct interp_insn *interp_store_slow(const struct interp_insn *i, struct 
 /* One 16-bit float sum. */
 static uint16_t half_sum(uint8_t type, uint64_t a, uint64_t b)
 {
-    return interp_half_from_double(type, interp_odd_add((double)interp_half_to_float(type, (uint16_t)a),
-                                                        (double)interp_half_to_float(type, (uint16_t)b)));
+    return interp_half_from_double(type,
+                                   interp_odd_add((double)interp_half_to_float(type, (uint16_t)a),
+                                                  (double)interp_half_to_float(type, (uint16_t)b)));
 }
 
 /* The hardware flushes f32 numbers in global memory, not those in shared memory. */
@@ -262,28 +273,31 @@ static uint64_t atomic_result(const struct interp_access *a, uint64_t old, uint6
 }
 
 /* Memory operation on one element; returns what was there. */
-#define DEFINE_ATOMIC(bits)                                                                                          \
-    static uint64_t atomic_##bits(const struct interp_access *a, void *at, uint64_t v, uint64_t v2)                  \
-    {                                                                                                                \
-        uint##bits##_t *p = at, old;                                                                                 \
-        if (a->op == IR_ATOM_CAS) {                                                                                  \
-            old = (uint##bits##_t)v;                                                                                 \
-            __atomic_compare_exchange_n(p, &old, (uint##bits##_t)v2, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
-            return old;                                                                                              \
-        }                                                                                                            \
-        if (a->op == IR_ATOM_ADD && ir_types[a->type].class != 'F')                                                  \
-            return __atomic_fetch_add(p, (uint##bits##_t)v, __ATOMIC_SEQ_CST);                                       \
-        old = __atomic_load_n(p, __ATOMIC_RELAXED);                                                                  \
-        while (!__atomic_compare_exchange_n(p, &old, (uint##bits##_t)atomic_result(a, old, v), false,                \
-                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))                                     \
-            ;                                                                                                        \
-        return old;                                                                                                  \
+#define DEFINE_ATOMIC(bits)                                                                        \
+    static uint64_t atomic_##bits(const struct interp_access *a, void *at, uint64_t v,             \
+                                  uint64_t v2)                                                     \
+    {                                                                                              \
+        uint##bits##_t *p = at, old;                                                               \
+        if (a->op == IR_ATOM_CAS) {                                                                \
+            old = (uint##bits##_t)v;                                                               \
+            __atomic_compare_exchange_n(p, &old, (uint##bits##_t)v2, false, __ATOMIC_SEQ_CST,      \
+                                        __ATOMIC_SEQ_CST);                                         \
+            return old;                                                                            \
+        }                                                                                          \
+        if (a->op == IR_ATOM_ADD && ir_types[a->type].class != 'F')                                \
+            return __atomic_fetch_add(p, (uint##bits##_t)v, __ATOMIC_SEQ_CST);                     \
+        old = __atomic_load_n(p, __ATOMIC_RELAXED);                                                \
+        while (!__atomic_compare_exchange_n(p, &old, (uint##bits##_t)atomic_result(a, old, v),     \
+                                            false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))            \
+            ;                                                                                      \
+        return old;                                                                                \
     }
 DEFINE_ATOMIC(16)
 DEFINE_ATOMIC(32)
 DEFINE_ATOMIC(64)
 
-/* atom and red: value[0], value[1] the operands, d the old value or INTERP_NOWHERE. Lanes go one after the other. */
+/* atom and red: value[0], value[1] the operands, d the old value or INTERP_NOWHERE. Lanes go one
+ * after the other. */
 const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];
@@ -302,7 +316,8 @@ const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp
         else
             old = atomic_64(a, p, v, v2);
         if (i->d != INTERP_NOWHERE)
-            interp_lane_write(r, i->d, a->width[2], l, a->is_signed ? interp_extend(a->type, old) : old);
+            interp_lane_write(r, i->d, a->width[2], l,
+                              a->is_signed ? interp_extend(a->type, old) : old);
     }
     return i + 1;
 }
@@ -310,7 +325,8 @@ const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp
 static uint32_t add_halves(uint32_t type, void *at, uint32_t v)
 {
     const struct interp_access a = { .op = IR_ATOM_ADD, .type = (uint8_t)type };
-    return ir_types[type].size == 2 ? (uint32_t)atomic_16(&a, at, v, 0) : (uint32_t)atomic_32(&a, at, v, 0);
+    return ir_types[type].size == 2 ? (uint32_t)atomic_16(&a, at, v, 0)
+                                    : (uint32_t)atomic_32(&a, at, v, 0);
 }
 
 void interp_serve(struct soft_helpers *h)

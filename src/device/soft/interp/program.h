@@ -1,18 +1,20 @@
 /*
  * The interpreter's program: what decode.c makes of a function and run_block executes.
  *
- * A warp runs as a whole: each instruction is carried out for all lanes by one handler, over registers that are arrays
- * of 32 lanes in the warp's frame. Handlers are called one after the other by interp_run_warp(); each returns the
- * instruction to run next, NULL to leave the warp.
+ * A warp runs as a whole: each instruction is carried out for all lanes by one handler, over
+ * registers that are arrays of 32 lanes in the warp's frame. Handlers are called one after the
+ * other by interp_run_warp(); each returns the instruction to run next, NULL to leave the warp.
  *
- * The frame (soft_block.save, one per warp) holds, in this order: struct interp_warp, the lanes waiting at each block,
- * predicate registers (one 32-bit word each, bit = lane), and slots of 128 bytes for the others. A slot has the lanes
- * of one register of 16 bits or 32 bits (8-bit registers are kept in 16), two slots in a row those of a 64-bit one.
- * Registers that are never alive together share slots.
+ * The frame (soft_block.save, one per warp) holds, in this order: struct interp_warp, the lanes
+ * waiting at each block, predicate registers (one 32-bit word each, bit = lane), and slots of 128
+ * bytes for the others. A slot has the lanes of one register of 16 bits or 32 bits (8-bit registers
+ * are kept in 16), two slots in a row those of a 64-bit one. Registers that are never alive
+ * together share slots.
  *
- * Control flow. Blocks have priorities: their number in the program, which is the analysis' order. Lanes that take
- * different ways wait at the block they go to; the lowest block with lanes waiting runs next, so that lanes meet again
- * where ways join. That is right for any graph, the order only decides how early they meet.
+ * Control flow. Blocks have priorities: their number in the program, which is the analysis' order.
+ * Lanes that take different ways wait at the block they go to; the lowest block with lanes waiting
+ * runs next, so that lanes meet again where ways join. That is right for any graph, the order only
+ * decides how early they meet.
  */
 #ifndef GMUX_SOFT_INTERP_PROGRAM_H
 #define GMUX_SOFT_INTERP_PROGRAM_H
@@ -24,7 +26,8 @@ struct interp_run;
 struct interp_insn;
 typedef const struct interp_insn *interp_fn(const struct interp_insn *i, struct interp_run *r);
 
-/* Where an operand lies: offset in the warp's frame, or in the program's constants if the lowest bit is set. */
+/* Where an operand lies: offset in the warp's frame, or in the program's constants if the lowest
+ * bit is set. */
 typedef uint32_t interp_at;
 #define INTERP_IN_CONST 1u
 #define INTERP_NOWHERE  UINT32_MAX
@@ -35,7 +38,13 @@ enum interp_width { INTERP_W1, INTERP_W16, INTERP_W32, INTERP_W64 };
 #define INTERP_SLOT 128u /* bytes: 32 lanes of 32 bits */
 
 /* interp_insn.value of interp_pred_logic: the operation on s[0] and s[1], each inverted or not. */
-enum { INTERP_PRED_AND, INTERP_PRED_OR, INTERP_PRED_XOR, INTERP_PRED_INVERT0 = 4, INTERP_PRED_INVERT1 = 8 };
+enum {
+    INTERP_PRED_AND,
+    INTERP_PRED_OR,
+    INTERP_PRED_XOR,
+    INTERP_PRED_INVERT0 = 4,
+    INTERP_PRED_INVERT1 = 8
+};
 
 struct interp_insn {
     interp_fn *run;
@@ -43,7 +52,8 @@ struct interp_insn {
     interp_at s[4]; /* sources */
     uint32_t block; /* control flow: block to go to; sync instructions: the block that they start */
     uint32_t other; /* .. where the other lanes go */
-    uint32_t extra; /* index in the program's table for this kind of instruction (accesses, slows, targets) */
+    uint32_t extra; /* index in the program's table for this kind of instruction (accesses, slows,
+                       targets) */
     uint64_t value; /* constant of the instruction */
 };
 
@@ -56,11 +66,11 @@ struct interp_access {
     uint8_t count; /* elements */
     bool is_signed;
     bool is_load;
-    uint8_t order; /* enum ir_order */
-    uint8_t op;    /* enum ir_mode, atomics */
-    uint8_t type;  /* enum ir_type, atomics */
-    uint8_t
-        copied; /* bit by bit: elements that are stored elsewhere, and nothing is computed from; where it is checked */
+    uint8_t order;  /* enum ir_order */
+    uint8_t op;     /* enum ir_mode, atomics */
+    uint8_t type;   /* enum ir_type, atomics */
+    uint8_t copied; /* bit by bit: elements that are stored elsewhere, and nothing is computed from;
+                       where it is checked */
     uint32_t symbol; /* whose address is known at run time, or IR_NONE */
     uint32_t line;   /* of the text */
     uint64_t displacement;
@@ -68,7 +78,8 @@ struct interp_access {
     uint8_t width[4];   /* theirs */
 };
 
-/* More about an instruction computed lane by lane by a scalar form, and about all others that need more operands. */
+/* More about an instruction computed lane by lane by a scalar form, and about all others that need
+ * more operands. */
 struct interp_slow {
     interp_scalar *scalar;
     struct ir_instr ir; /* copy: the module may be gone */
@@ -91,12 +102,14 @@ struct interp_program {
     struct interp_slow *slows;
     uint32_t *targets; /* of brx: blocks, insn.value entries from insn.block on */
     uint8_t *consts;   /* aligned to 64 */
-    interp_at *clear;  /* slots to zero at a warp's start: registers that may be read before they are written */
+    interp_at *clear; /* slots to zero at a warp's start: registers that may be read before they are
+                         written */
     uint32_t insn_count, block_count, access_count, slow_count, target_count, clear_count;
     uint32_t const_bytes;
-    uint32_t waiting_at;  /* offset of the waiting masks in the frame; predicates follow */
-    uint32_t slots_at;    /* offset of the first slot; what lies before it is zeroed at a warp's start */
-    bool clear_all;       /* all of the frame is */
+    uint32_t waiting_at; /* offset of the waiting masks in the frame; predicates follow */
+    uint32_t
+        slots_at;   /* offset of the first slot; what lies before it is zeroed at a warp's start */
+    bool clear_all; /* all of the frame is */
     uint32_t frame_bytes; /* multiple of 128 */
     uint32_t param_bytes;
 };
@@ -137,8 +150,9 @@ struct interp_barrier {
 struct interp_run {
     uint8_t *base[2]; /* frame of the warp being run, constants */
     uint32_t mask;    /* lanes that run */
-    uint32_t full;    /* no other lane of the warp has anything to lose: results may be written to all 32 */
-    uint32_t outer;   /* mask outside the guarded instruction */
+    uint32_t
+        full; /* no other lane of the warp has anything to lose: results may be written to all 32 */
+    uint32_t outer; /* mask outside the guarded instruction */
     struct interp_warp *warp;
     struct soft_block *block;
     const struct interp_program *program;
@@ -171,7 +185,8 @@ static inline void interp_pred_write(const struct interp_run *r, interp_at at, u
 }
 
 /* One lane of a register. */
-static inline uint64_t interp_lane_read(const struct interp_run *r, interp_at at, uint8_t width, unsigned lane)
+static inline uint64_t interp_lane_read(const struct interp_run *r, interp_at at, uint8_t width,
+                                        unsigned lane)
 {
     switch (width) {
     case INTERP_W1:
@@ -185,8 +200,8 @@ static inline uint64_t interp_lane_read(const struct interp_run *r, interp_at at
     }
 }
 
-static inline void interp_lane_write(const struct interp_run *r, interp_at at, uint8_t width, unsigned lane,
-                                     uint64_t value)
+static inline void interp_lane_write(const struct interp_run *r, interp_at at, uint8_t width,
+                                     unsigned lane, uint64_t value)
 {
     switch (width) {
     case INTERP_W1: {
@@ -214,14 +229,14 @@ const struct interp_insn *interp_go(struct interp_run *r, uint32_t block);
 const struct interp_insn *interp_next_waiting(struct interp_run *r);
 void interp_wait_at(struct interp_run *r, uint32_t block, uint32_t lanes);
 /* Ends the block with this outcome; address and lane are reported. */
-const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome, uint64_t address,
-                                       unsigned lane);
-/* Before instruction `i`, which starts block i->block and which all lanes of `members` are to execute together: true if
- * they are here; else *next is what to run first. */
+const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome,
+                                       uint64_t address, unsigned lane);
+/* Before instruction `i`, which starts block i->block and which all lanes of `members` are to
+ * execute together: true if they are here; else *next is what to run first. */
 bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                      const struct interp_insn **next);
-interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard, interp_unguard,
-    interp_trap, interp_fence;
+interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard,
+    interp_unguard, interp_trap, interp_fence;
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 interp_fn interp_barrier_wait, interp_barrier_arrive;
@@ -230,22 +245,27 @@ bool interp_barriers_release(struct interp_run *r);
 uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame);
 
 /* --- lanes.c ---------------------------------------------------------------------------------- */
-interp_fn interp_lanes_scalar, interp_lanes_unpack, interp_sreg, interp_symbol, interp_pred_logic, interp_helper;
+interp_fn interp_lanes_scalar, interp_lanes_unpack, interp_sreg, interp_symbol, interp_pred_logic,
+    interp_helper;
 interp_scalar interp_scalar_isspacep;
 /* soft_helpers.compute */
-void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], uint64_t (*out)[SOFT_WARP]);
+void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP],
+                    uint64_t (*out)[SOFT_WARP]);
 
 /* --- cross.c ---------------------------------------------------------------------------------- */
-interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_mma,
-    interp_texture, interp_warp_sync;
+interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect,
+    interp_mma, interp_texture, interp_warp_sync;
 
 /* --- memory.c --------------------------------------------------------------------------------- */
 interp_fn interp_load_slow, interp_store_slow, interp_atom;
 /* As above, for some of the running lanes. */
-const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
-const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
+const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r,
+                                            uint32_t lanes);
+const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r,
+                                             uint32_t lanes);
 
-uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane);
+uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a,
+                             unsigned lane);
 
 /* --- check.c ---------------------------------------------------------------------------------- */
 /* What checks before it does the same; the handler itself where there is nothing to check. */

@@ -1,19 +1,20 @@
 /*
- * What each instruction computes, one lane at a time: the reference meaning of the instruction set on this device.
- * The vector handlers (handlers.h) are fast forms of some of these; everything else the interpreter computes here.
- * A unit test compares the two on corner values.
+ * What each instruction computes, one lane at a time: the reference meaning of the instruction set
+ * on this device. The vector handlers (handlers.h) are fast forms of some of these; everything else
+ * the interpreter computes here. A unit test compares the two on corner values.
  */
 #ifndef GMUX_SOFT_INTERP_SCALAR_H
 #define GMUX_SOFT_INTERP_SCALAR_H
 
 #include "device/soft/ir/ir.h"
 
-/* `s`: the sources as the registers hold them, zero-extended (predicates 0 or 1). Returns the result; what lies above
- * the destination's type is its sign or zero extension. `*p` is the second, predicate result, where there is one.
- * Pure: no state, no faults. */
+/* `s`: the sources as the registers hold them, zero-extended (predicates 0 or 1). Returns the
+ * result; what lies above the destination's type is its sign or zero extension. `*p` is the second,
+ * predicate result, where there is one. Pure: no state, no faults. */
 typedef uint64_t interp_scalar(const struct ir_instr *i, const uint64_t *s, bool *p);
 
-/* NULL if the interpreter does not know the instruction, or if it is not one of values only (memory, control ..). */
+/* NULL if the interpreter does not know the instruction, or if it is not one of values only
+ * (memory, control ..). */
 interp_scalar *interp_scalar_find(const struct ir_instr *i);
 
 interp_scalar *interp_scalar_find_int(const struct ir_instr *i);
@@ -75,8 +76,8 @@ static inline float interp_ftz(float f)
     return interp_f32((interp_ftz_bits(interp_f32_bits(f))));
 }
 
-/* Whether .ftz makes a zero of an f32 result, given (nearly) exactly: what counts is the size that it would have, rounded,
- * if exponents had no end, as on x86-64. */
+/* Whether .ftz makes a zero of an f32 result, given (nearly) exactly: what counts is the size that
+ * it would have, rounded, if exponents had no end, as on x86-64. */
 static inline bool interp_is_flushed(double exact, enum ir_round round)
 {
     double size = exact < 0 ? -exact : exact;

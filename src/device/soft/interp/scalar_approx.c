@@ -1,6 +1,6 @@
 /*
- * The approximate functions of f32, by the formulas of jit/approx.c: interpreted and compiled code compute the same bits.
- * (rsqrt is exact here; compiled, it begins with the CPU's estimate.)
+ * The approximate functions of f32, by the formulas of jit/approx.c: interpreted and compiled code
+ * compute the same bits. (rsqrt is exact here; compiled, it begins with the CPU's estimate.)
  */
 #include <math.h>
 
@@ -35,8 +35,8 @@ static float ex2(float x)
 
 static float lg2(float x)
 {
-    static const float c[] = { 0.320598897975325f, 0.412198583111132f, 0.577078016355585f, 0.961796693925976f,
-                               2.88539008177793f };
+    static const float c[] = { 0.320598897975325f, 0.412198583111132f, 0.577078016355585f,
+                               0.961796693925976f, 2.88539008177793f };
     bool tiny = x < 0x1p-126f;
     uint32_t bits = (uint32_t)interp_f32_bits(tiny ? x * 0x1p24f : x);
     int32_t e = (int32_t)(bits - 0x3f3504f3) >> 23;
@@ -52,8 +52,10 @@ static float lg2(float x)
 /* As the hardware does it: x / 2 pi in f32, rounded towards zero, and of that the fraction. */
 static float sin_cos(float x, bool cosine)
 {
-    static const float sine[] = { 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -1.66666667e-1f, 1.0f };
-    static const float cosine_of[] = { 2.48015873e-5f, -1.38888889e-3f, 4.16666667e-2f, -0.5f, 1.0f };
+    static const float sine[] = { 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -1.66666667e-1f,
+                                  1.0f };
+    static const float cosine_of[] = { 2.48015873e-5f, -1.38888889e-3f, 4.16666667e-2f, -0.5f,
+                                       1.0f };
     uint64_t turns = interp_f64_bits((double)x * (double)0.15915494f) & ~UINT64_C(0x1fffffff);
     if (!cosine && fabs(interp_f64(turns)) < 0x1p-126) /* flushed */
         return copysignf(0, x);

@@ -1,7 +1,8 @@
 /*
  * cvt: every type to every other, one lane at a time.
  *
- * All numbers go through the exact (sign, mantissa, exponent) form of format.h; rounding happens once.
+ * All numbers go through the exact (sign, mantissa, exponent) form of format.h; rounding happens
+ * once.
  */
 #include <math.h>
 
@@ -22,13 +23,16 @@ static struct interp_number number_of_int(uint8_t type, uint64_t bits)
 {
     uint64_t v = interp_extend(type, bits);
     bool negative = ir_type_is_signed(type) && (int64_t)v < 0;
-    struct interp_number n = { .class = INTERP_FINITE, .negative = negative, .mantissa = negative ? 0 - v : v };
+    struct interp_number n = { .class = INTERP_FINITE,
+                               .negative = negative,
+                               .mantissa = negative ? 0 - v : v };
     if (v == 0)
         n.class = INTERP_ZERO;
     return n;
 }
 
-/* To an integral value; the exponent becomes 0 where anything was cut, and the class ZERO where nothing is left. */
+/* To an integral value; the exponent becomes 0 where anything was cut, and the class ZERO where
+ * nothing is left. */
 static struct interp_number round_integral(struct interp_number n, enum ir_round round)
 {
     if (n.class != INTERP_FINITE || n.exponent >= 0)
@@ -36,7 +40,8 @@ static struct interp_number round_integral(struct interp_number n, enum ir_round
     unsigned drop = (unsigned)-n.exponent;
     uint64_t kept = drop > 63 ? 0 : n.mantissa >> drop;
     uint64_t cut = drop > 63 ? n.mantissa : n.mantissa & ((UINT64_C(1) << drop) - 1);
-    uint64_t half = drop > 63 ? UINT64_MAX : UINT64_C(1) << (drop - 1); /* mantissas are below 2^53 */
+    uint64_t half =
+        drop > 63 ? UINT64_MAX : UINT64_C(1) << (drop - 1); /* mantissas are below 2^53 */
     bool up;
     switch (round) {
     case IR_ROUND_NI:
@@ -67,7 +72,9 @@ static uint64_t int_of_number(uint8_t type, struct interp_number n)
 {
     unsigned bits = 8u * ir_types[type].size;
     bool is_signed = ir_type_is_signed(type);
-    uint64_t top = is_signed ? (UINT64_C(1) << (bits - 1)) - 1 : bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    uint64_t top = is_signed    ? (UINT64_C(1) << (bits - 1)) - 1
+                   : bits == 64 ? UINT64_MAX
+                                : (UINT64_C(1) << bits) - 1;
     uint64_t limit = n.negative ? (is_signed ? top + 1 : 0) : top;
     uint64_t magnitude;
     switch (n.class) {
@@ -80,7 +87,8 @@ static uint64_t int_of_number(uint8_t type, struct interp_number n)
     default:
         magnitude = n.mantissa;
         if (n.exponent > 0)
-            magnitude = n.exponent > __builtin_clzll(magnitude) ? UINT64_MAX : magnitude << n.exponent;
+            magnitude =
+                n.exponent > __builtin_clzll(magnitude) ? UINT64_MAX : magnitude << n.exponent;
         magnitude = GM_MIN(magnitude, limit);
         break;
     }
@@ -114,7 +122,8 @@ static uint64_t clamp_float(const struct ir_instr *i, uint8_t type, uint64_t bit
 
 static bool is_integral_round(uint8_t round)
 {
-    return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI || round == IR_ROUND_PI;
+    return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI ||
+           round == IR_ROUND_PI;
 }
 
 static uint64_t to_float(const struct ir_instr *i, uint8_t type, struct interp_number n)
@@ -124,14 +133,17 @@ static uint64_t to_float(const struct ir_instr *i, uint8_t type, struct interp_n
         n = round_integral(n, round);
         round = IR_ROUND_N;
     }
-    bool tiny = (i->flags & IR_F_FTZ) && type == IR_F32 && n.class == INTERP_FINITE &&
-                interp_is_flushed(ldexp(n.negative ? -(double)n.mantissa : (double)n.mantissa, n.exponent), round);
-    uint64_t bits = tiny ? (uint64_t)n.negative << 31 : interp_pack(interp_format_of(type), n, round);
+    bool tiny =
+        (i->flags & IR_F_FTZ) && type == IR_F32 && n.class == INTERP_FINITE &&
+        interp_is_flushed(ldexp(n.negative ? -(double)n.mantissa : (double)n.mantissa, n.exponent),
+                          round);
+    uint64_t bits =
+        tiny ? (uint64_t)n.negative << 31 : interp_pack(interp_format_of(type), n, round);
     return clamp_float(i, type, bits);
 }
 
-/* Conversions from and to f64 keep what they can of a NaN's fraction and make it a quiet one; others give the canonical
- * NaN. Those that only widen or move do not even do that. */
+/* Conversions from and to f64 keep what they can of a NaN's fraction and make it a quiet one;
+ * others give the canonical NaN. Those that only widen or move do not even do that. */
 static uint64_t convert_nan(const struct ir_instr *i, uint8_t type, uint64_t bits)
 {
     const struct interp_format *from = interp_format_of(i->type2), *to = interp_format_of(type);
@@ -157,7 +169,8 @@ static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
     if (type != IR_F16) /* the result's exponents are what .ftz is about there */
         bits = flush(i, i->type2, bits);
     if (!is_float(i->type2))
-        return is_float(type) ? to_float(i, type, number_of_int(i->type2, bits)) : int_to_int(i, bits);
+        return is_float(type) ? to_float(i, type, number_of_int(i->type2, bits))
+                              : int_to_int(i, bits);
     struct interp_number n = interp_unpack(interp_format_of(i->type2), bits);
     bool nan = n.class == INTERP_NOT_A_NUMBER;
     if (nan && is_float(type))
@@ -217,7 +230,8 @@ static uint64_t to_byte(const struct ir_instr *i, double v)
     whole += rest > 0.5 || (rest == 0.5 && fmod(whole, 2) != 0);
     if (ldexp(whole, exponent - f.fraction) > f.most)
         return (negative ? 0x80 : 0) | (f.has_infinity ? 0x7b : 0x7e);
-    /* Steps count on over the exponents: the number's bits are those above the smallest exponent. */
+    /* Steps count on over the exponents: the number's bits are those above the smallest exponent.
+     */
     uint64_t bits = (uint64_t)whole + ((uint64_t)(exponent - f.least) << f.fraction);
     return bits | (negative ? 0x80 : 0);
 }
@@ -235,7 +249,8 @@ static double of_byte(uint8_t type, uint8_t bits)
 
 static double real_of(uint8_t type, uint64_t bits)
 {
-    return type == IR_F32 ? (double)interp_f32(bits) : (double)interp_half_to_float(IR_F16, (uint16_t)bits);
+    return type == IR_F32 ? (double)interp_f32(bits)
+                          : (double)interp_half_to_float(IR_F16, (uint16_t)bits);
 }
 
 static uint64_t half_of_byte(const struct ir_instr *i, uint8_t bits)

@@ -1,10 +1,11 @@
 /*
  * Floating point arithmetic, one lane at a time.
  *
- * f32 and f64 use the host's arithmetic; a directed rounding mode is set around the one operation that needs it.
- * (A thread that leaves a block in between by siglongjmp does so from a signal handler, which starts with the default
- * environment; interp_run_block() sets it as well.) f16 and bf16 are computed in double precision rounded to odd and
- * rounded once more, which is exact. The approximate functions: scalar_approx.c.
+ * f32 and f64 use the host's arithmetic; a directed rounding mode is set around the one operation
+ * that needs it. (A thread that leaves a block in between by siglongjmp does so from a signal
+ * handler, which starts with the default environment; interp_run_block() sets it as well.) f16 and
+ * bf16 are computed in double precision rounded to odd and rounded once more, which is exact. The
+ * approximate functions: scalar_approx.c.
  */
 #include <fenv.h>
 #include <math.h>
@@ -29,43 +30,44 @@ static int fenv_mode(enum ir_round round)
     return FE_TONEAREST;
 }
 
-/* a op b (op c) under a rounding mode. The volatile copies keep the operation between the two changes of mode. */
-#define DEFINE_ROUNDED(type, suffix)                                                                                 \
-    static type rounded_##suffix(const struct ir_instr *i, type a0, type b0, type c0)                                \
-    {                                                                                                                \
-        int mode = fenv_mode(i->round);                                                                              \
-        if (mode != FE_TONEAREST)                                                                                    \
-            fesetround(mode);                                                                                        \
-        volatile type a = a0, b = b0, c = c0, r = 0;                                                                 \
-        switch (i->op) {                                                                                             \
-        case IR_OP_ADD:                                                                                              \
-            r = a + b;                                                                                               \
-            break;                                                                                                   \
-        case IR_OP_SUB:                                                                                              \
-            r = a - b;                                                                                               \
-            break;                                                                                                   \
-        case IR_OP_MUL:                                                                                              \
-            r = a * b;                                                                                               \
-            break;                                                                                                   \
-        case IR_OP_MAD:                                                                                              \
-        case IR_OP_FMA:                                                                                              \
-            r = __builtin_fma##suffix(a, b, c);                                                                      \
-            break;                                                                                                   \
-        case IR_OP_DIV:                                                                                              \
-            r = a / b;                                                                                               \
-            break;                                                                                                   \
-        case IR_OP_RCP:                                                                                              \
-            r = 1 / a;                                                                                               \
-            break;                                                                                                   \
-        case IR_OP_SQRT:                                                                                             \
-            r = __builtin_sqrt##suffix(a);                                                                           \
-            break;                                                                                                   \
-        default:                                                                                                     \
-            break;                                                                                                   \
-        }                                                                                                            \
-        if (mode != FE_TONEAREST)                                                                                    \
-            fesetround(FE_TONEAREST);                                                                                \
-        return r;                                                                                                    \
+/* a op b (op c) under a rounding mode. The volatile copies keep the operation between the two
+ * changes of mode. */
+#define DEFINE_ROUNDED(type, suffix)                                                               \
+    static type rounded_##suffix(const struct ir_instr *i, type a0, type b0, type c0)              \
+    {                                                                                              \
+        int mode = fenv_mode(i->round);                                                            \
+        if (mode != FE_TONEAREST)                                                                  \
+            fesetround(mode);                                                                      \
+        volatile type a = a0, b = b0, c = c0, r = 0;                                               \
+        switch (i->op) {                                                                           \
+        case IR_OP_ADD:                                                                            \
+            r = a + b;                                                                             \
+            break;                                                                                 \
+        case IR_OP_SUB:                                                                            \
+            r = a - b;                                                                             \
+            break;                                                                                 \
+        case IR_OP_MUL:                                                                            \
+            r = a * b;                                                                             \
+            break;                                                                                 \
+        case IR_OP_MAD:                                                                            \
+        case IR_OP_FMA:                                                                            \
+            r = __builtin_fma##suffix(a, b, c);                                                    \
+            break;                                                                                 \
+        case IR_OP_DIV:                                                                            \
+            r = a / b;                                                                             \
+            break;                                                                                 \
+        case IR_OP_RCP:                                                                            \
+            r = 1 / a;                                                                             \
+            break;                                                                                 \
+        case IR_OP_SQRT:                                                                           \
+            r = __builtin_sqrt##suffix(a);                                                         \
+            break;                                                                                 \
+        default:                                                                                   \
+            break;                                                                                 \
+        }                                                                                          \
+        if (mode != FE_TONEAREST)                                                                  \
+            fesetround(FE_TONEAREST);                                                              \
+        return r;                                                                                  \
     }
 
 #define __builtin_fmaf32  __builtin_fmaf
@@ -100,7 +102,8 @@ static uint64_t scalar_f32_arith(const struct ir_instr *i, const uint64_t *s, bo
     float r = rounded_f32(i, a, b, c);
     if (i->op == IR_OP_DIV && (i->flags & IR_F_APPROX) && fabsf(b) > 0x1p126f)
         r = a * copysignf(0, b); /* 1 / b is flushed */
-    if ((i->flags & IR_F_FTZ) && interp_is_flushed(rounded_f64(i, a, b, c), (enum ir_round)i->round))
+    if ((i->flags & IR_F_FTZ) &&
+        interp_is_flushed(rounded_f64(i, a, b, c), (enum ir_round)i->round))
         r = copysignf(0, r);
     return result_f32(i, r);
 }
@@ -121,7 +124,8 @@ static uint64_t scalar_f32_sign(const struct ir_instr *i, const uint64_t *s, boo
 }
 
 /* min and max of two floats given as bits of a format: NaN loses unless .NaN, -0 is below +0. */
-static uint64_t min_max(const struct ir_instr *i, const struct interp_format *f, uint64_t a, uint64_t b)
+static uint64_t min_max(const struct ir_instr *i, const struct interp_format *f, uint64_t a,
+                        uint64_t b)
 {
     uint64_t sign = UINT64_C(1) << (f->bits - 1), xor_sign = 0;
     uint64_t infinity = ((UINT64_C(1) << f->exponent_bits) - 1) << f->fraction_bits;

@@ -16,7 +16,8 @@ static uint64_t all_ones(unsigned bits)
 /* a + b + carry of the type's width; *carry is the carry out. */
 static uint64_t add_carry(const struct ir_instr *i, uint64_t a, uint64_t b, bool *carry)
 {
-    unsigned __int128 sum = (unsigned __int128)(a & all_ones(type_bits(i))) + (b & all_ones(type_bits(i))) + *carry;
+    unsigned __int128 sum =
+        (unsigned __int128)(a & all_ones(type_bits(i))) + (b & all_ones(type_bits(i))) + *carry;
     *carry = (sum >> type_bits(i)) & 1;
     return (uint64_t)sum & all_ones(type_bits(i));
 }
@@ -126,7 +127,8 @@ static uint64_t scalar_sad(const struct ir_instr *i, const uint64_t *s, bool *p)
     return s[2] + (less ? b - a : a - b);
 }
 
-/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not fit wraps. */
+/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not
+ * fit wraps. */
 static uint64_t scalar_div(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     uint64_t a = interp_extend(i->type, s[0]), b = interp_extend(i->type, s[1]);
@@ -172,7 +174,8 @@ static uint64_t scalar_dp4a(const struct ir_instr *i, const uint64_t *s, bool *p
 {
     int64_t sum = (int32_t)s[2];
     for (unsigned k = 0; k < 4; k++)
-        sum += lane_of(s[0], 8 * k, 8, i->type == IR_S32) * lane_of(s[1], 8 * k, 8, i->type2 == IR_S32);
+        sum += lane_of(s[0], 8 * k, 8, i->type == IR_S32) *
+               lane_of(s[1], 8 * k, 8, i->type2 == IR_S32);
     return (uint32_t)sum;
 }
 
@@ -181,7 +184,8 @@ static uint64_t scalar_dp2a(const struct ir_instr *i, const uint64_t *s, bool *p
     unsigned from = i->mode == IR_MUL_HI ? 16 : 0;
     int64_t sum = (int32_t)s[2];
     for (unsigned k = 0; k < 2; k++)
-        sum += lane_of(s[0], 16 * k, 16, i->type == IR_S32) * lane_of(s[1], from + 8 * k, 8, i->type2 == IR_S32);
+        sum += lane_of(s[0], 16 * k, 16, i->type == IR_S32) *
+               lane_of(s[1], from + 8 * k, 8, i->type2 == IR_S32);
     return (uint32_t)sum;
 }
 

@@ -55,7 +55,8 @@
 #define FLAGS_FTZSAT (IR_F_FTZ | IR_F_SAT)
 #define FLAGS_WRAP   IR_F_WRAP
 
-/* Flags without influence on a vector handler's result; with any other one not in its line it does not fit. */
+/* Flags without influence on a vector handler's result; with any other one not in its line it does
+ * not fit. */
 #define FLAGS_HARMLESS (IR_F_APPROX | IR_F_UNI | IR_F_GUARD_NOT)
 
 struct choice {
@@ -64,7 +65,8 @@ struct choice {
 };
 
 static const struct choice choices[] = {
-#define CHOICE(OP, TYPE, VARIANT, FLAGS)  { IR_OP_##OP, IR_##TYPE, VARIANT_##VARIANT, FLAGS_##FLAGS },
+#define CHOICE(OP, TYPE, VARIANT, FLAGS)                                                           \
+    { IR_OP_##OP, IR_##TYPE, VARIANT_##VARIANT, FLAGS_##FLAGS },
 #define V1(OP, TYPE, VARIANT, FLAGS, ...) CHOICE(OP, TYPE, VARIANT, FLAGS)
 #define V2(OP, TYPE, VARIANT, FLAGS, ...) CHOICE(OP, TYPE, VARIANT, FLAGS)
 #define V3(OP, TYPE, VARIANT, FLAGS, ...) CHOICE(OP, TYPE, VARIANT, FLAGS)
@@ -112,7 +114,9 @@ static int find_cvt(const struct ir_instr *i, struct choice c)
 
 int interp_vector_find(const struct ir_instr *i)
 {
-    struct choice c = { .op = i->op, .type = i->type, .flags = i->flags & (uint16_t)~FLAGS_HARMLESS };
+    struct choice c = { .op = i->op,
+                        .type = i->type,
+                        .flags = i->flags & (uint16_t)~FLAGS_HARMLESS };
     if (i->op == IR_OP_CVT)
         return find_cvt(i, c);
     if (i->round != IR_ROUND_NONE && i->round != IR_ROUND_N)
@@ -135,7 +139,8 @@ const struct interp_vector *interp_vector_pick(bool *scalar_only)
     const char *wish = secure_getenv("GMUX_INTERP_ISA");
     *scalar_only = wish && strcmp(wish, "scalar") == 0;
 #if defined(__x86_64__)
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("bmi2");
     bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (wish && strcmp(wish, "base") == 0)

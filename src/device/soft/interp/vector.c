@@ -1,9 +1,10 @@
 /*
- * Vector handlers. This file is compiled once per instruction set (INTERP_ISA names the table): plain loops over 32
- * lanes, which the compiler turns into vector code.
+ * Vector handlers. This file is compiled once per instruction set (INTERP_ISA names the table):
+ * plain loops over 32 lanes, which the compiler turns into vector code.
  *
- * A handler computes all 32 lanes. While no other lane has anything to lose (interp_run.full) the results go straight
- * to the destination; else to a scratch register first, from where the running lanes' are taken over.
+ * A handler computes all 32 lanes. While no other lane has anything to lose (interp_run.full) the
+ * results go straight to the destination; else to a scratch register first, from where the running
+ * lanes' are taken over.
  */
 #include "device/soft/interp/vector.h"
 
@@ -25,7 +26,8 @@ typedef double f64;
 
 /* Lanes do not depend on each other, even if a destination is also a source. */
 #if defined(__clang__)
-#define FOR_LANES(l) _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < SOFT_WARP; l++)
+#define FOR_LANES(l)                                                                               \
+    _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < SOFT_WARP; l++)
 #else
 #define FOR_LANES(l) _Pragma("GCC ivdep") for (int l = 0; l < SOFT_WARP; l++)
 #endif
@@ -61,7 +63,8 @@ static inline void *result_at(const struct interp_insn *i, struct interp_run *r)
     return GM_LIKELY(r->full) ? (void *)(r->base[0] + i->d) : (void *)r->scratch;
 }
 
-static inline void result_done(const struct interp_insn *i, const struct interp_run *r, size_t lane_bytes)
+static inline void result_done(const struct interp_insn *i, const struct interp_run *r,
+                               size_t lane_bytes)
 {
     if (GM_LIKELY(r->full))
         return;
@@ -166,7 +169,8 @@ static inline f64 max_f64(f64 a, f64 b)
     return a != a ? b : (b != b ? a : more);
 }
 
-/* 32-bit quotients are exact in double precision: the gap to the next integer is at least 2^-32 of them. */
+/* 32-bit quotients are exact in double precision: the gap to the next integer is at least 2^-32 of
+ * them. */
 static inline u32 div_u32(u32 a, u32 b)
 {
     u32 q = (u32)(s64)((f64)a / (f64)(b ? b : 1));
@@ -194,81 +198,82 @@ static inline u32 u32_of_f64(f64 v, u32 nan)
     return v == v ? (u32)(s64)clamped : nan;
 }
 
-#define HANDLER(OP, TYPE, VARIANT, FLAGS)                                                                            \
-    HOT const struct interp_insn *run_##OP##_##TYPE##_##VARIANT##_##FLAGS(const struct interp_insn *i,               \
-                                                                          struct interp_run *r)
-#define V1(OP, TYPE, VARIANT, FLAGS, D, A, expression)                                                               \
-    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                                                \
-    {                                                                                                                \
-        const A *as = interp_operand(r, i->s[0]);                                                                    \
-        D *d = result_at(i, r);                                                                                      \
-        FOR_LANES(l)                                                                                                 \
-        {                                                                                                            \
-            A a = as[l];                                                                                             \
-            d[l] = (expression);                                                                                     \
-        }                                                                                                            \
-        result_done(i, r, sizeof(D));                                                                                \
-        return i + 1;                                                                                                \
+#define HANDLER(OP, TYPE, VARIANT, FLAGS)                                                          \
+    HOT const struct interp_insn *run_##OP##_##TYPE##_##VARIANT##_##FLAGS(                         \
+        const struct interp_insn *i, struct interp_run *r)
+#define V1(OP, TYPE, VARIANT, FLAGS, D, A, expression)                                             \
+    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                              \
+    {                                                                                              \
+        const A *as = interp_operand(r, i->s[0]);                                                  \
+        D *d = result_at(i, r);                                                                    \
+        FOR_LANES(l)                                                                               \
+        {                                                                                          \
+            A a = as[l];                                                                           \
+            d[l] = (expression);                                                                   \
+        }                                                                                          \
+        result_done(i, r, sizeof(D));                                                              \
+        return i + 1;                                                                              \
     }
-#define V2(OP, TYPE, VARIANT, FLAGS, D, A, B, expression)                                                            \
-    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                                                \
-    {                                                                                                                \
-        const A *as = interp_operand(r, i->s[0]);                                                                    \
-        const B *bs = interp_operand(r, i->s[1]);                                                                    \
-        D *d = result_at(i, r);                                                                                      \
-        FOR_LANES(l)                                                                                                 \
-        {                                                                                                            \
-            A a = as[l];                                                                                             \
-            B b = bs[l];                                                                                             \
-            d[l] = (expression);                                                                                     \
-        }                                                                                                            \
-        result_done(i, r, sizeof(D));                                                                                \
-        return i + 1;                                                                                                \
+#define V2(OP, TYPE, VARIANT, FLAGS, D, A, B, expression)                                          \
+    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                              \
+    {                                                                                              \
+        const A *as = interp_operand(r, i->s[0]);                                                  \
+        const B *bs = interp_operand(r, i->s[1]);                                                  \
+        D *d = result_at(i, r);                                                                    \
+        FOR_LANES(l)                                                                               \
+        {                                                                                          \
+            A a = as[l];                                                                           \
+            B b = bs[l];                                                                           \
+            d[l] = (expression);                                                                   \
+        }                                                                                          \
+        result_done(i, r, sizeof(D));                                                              \
+        return i + 1;                                                                              \
     }
-#define V3(OP, TYPE, VARIANT, FLAGS, D, A, B, C, expression)                                                         \
-    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                                                \
-    {                                                                                                                \
-        const A *as = interp_operand(r, i->s[0]);                                                                    \
-        const B *bs = interp_operand(r, i->s[1]);                                                                    \
-        const C *cs = interp_operand(r, i->s[2]);                                                                    \
-        D *d = result_at(i, r);                                                                                      \
-        FOR_LANES(l)                                                                                                 \
-        {                                                                                                            \
-            A a = as[l];                                                                                             \
-            B b = bs[l];                                                                                             \
-            C c = cs[l];                                                                                             \
-            d[l] = (expression);                                                                                     \
-        }                                                                                                            \
-        result_done(i, r, sizeof(D));                                                                                \
-        return i + 1;                                                                                                \
+#define V3(OP, TYPE, VARIANT, FLAGS, D, A, B, C, expression)                                       \
+    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                              \
+    {                                                                                              \
+        const A *as = interp_operand(r, i->s[0]);                                                  \
+        const B *bs = interp_operand(r, i->s[1]);                                                  \
+        const C *cs = interp_operand(r, i->s[2]);                                                  \
+        D *d = result_at(i, r);                                                                    \
+        FOR_LANES(l)                                                                               \
+        {                                                                                          \
+            A a = as[l];                                                                           \
+            B b = bs[l];                                                                           \
+            C c = cs[l];                                                                           \
+            d[l] = (expression);                                                                   \
+        }                                                                                          \
+        result_done(i, r, sizeof(D));                                                              \
+        return i + 1;                                                                              \
     }
-#define VC(OP, TYPE, VARIANT, FLAGS, A, condition)                                                                   \
-    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                                                \
-    {                                                                                                                \
-        const A *as = interp_operand(r, i->s[0]);                                                                    \
-        const A *bs = interp_operand(r, i->s[1]);                                                                    \
-        u32 t[SOFT_WARP];                                                                                            \
-        FOR_LANES(l)                                                                                                 \
-        {                                                                                                            \
-            A a = as[l], b = bs[l];                                                                                  \
-            t[l] = (condition);                                                                                      \
-        }                                                                                                            \
-        interp_pred_write(r, i->d, bits_of_lanes(t));                                                                \
-        return i + 1;                                                                                                \
+#define VC(OP, TYPE, VARIANT, FLAGS, A, condition)                                                 \
+    HANDLER(OP, TYPE, VARIANT, FLAGS)                                                              \
+    {                                                                                              \
+        const A *as = interp_operand(r, i->s[0]);                                                  \
+        const A *bs = interp_operand(r, i->s[1]);                                                  \
+        u32 t[SOFT_WARP];                                                                          \
+        FOR_LANES(l)                                                                               \
+        {                                                                                          \
+            A a = as[l], b = bs[l];                                                                \
+            t[l] = (condition);                                                                    \
+        }                                                                                          \
+        interp_pred_write(r, i->d, bits_of_lanes(t));                                              \
+        return i + 1;                                                                              \
     }
 #include "device/soft/interp/handlers.h"
 
 /* selp: s[2] is a predicate, inverted if value is all ones. */
-#define SELECT(bits, T)                                                                                              \
-    HOT const struct interp_insn *run_select##bits(const struct interp_insn *i, struct interp_run *r)                \
-    {                                                                                                                \
-        const T *as = interp_operand(r, i->s[0]), *bs = interp_operand(r, i->s[1]);                                  \
-        u32 p = *interp_pred(r, i->s[2]) ^ (u32)i->value;                                                            \
-        T *d = result_at(i, r);                                                                                      \
-        FOR_LANES(l)                                                                                                 \
-        d[l] = p >> l & 1 ? as[l] : bs[l];                                                                           \
-        result_done(i, r, sizeof(T));                                                                                \
-        return i + 1;                                                                                                \
+#define SELECT(bits, T)                                                                            \
+    HOT const struct interp_insn *run_select##bits(const struct interp_insn *i,                    \
+                                                   struct interp_run *r)                           \
+    {                                                                                              \
+        const T *as = interp_operand(r, i->s[0]), *bs = interp_operand(r, i->s[1]);                \
+        u32 p = *interp_pred(r, i->s[2]) ^ (u32)i->value;                                          \
+        T *d = result_at(i, r);                                                                    \
+        FOR_LANES(l)                                                                               \
+        d[l] = p >> l & 1 ? as[l] : bs[l];                                                         \
+        result_done(i, r, sizeof(T));                                                              \
+        return i + 1;                                                                              \
     }
 SELECT(16, u16)
 SELECT(32, u32)
@@ -305,7 +310,7 @@ HOT const struct interp_insn *run_unpack64(const struct interp_insn *i, struct i
 const struct interp_vector TABLE_NAME(INTERP_ISA) = {
     .name = TEXT(INTERP_ISA),
     .run = {
-#define ENTRY(OP, TYPE, VARIANT, FLAGS)                                                                              \
+#define ENTRY(OP, TYPE, VARIANT, FLAGS)                                                            \
     [INTERP_H_##OP##_##TYPE##_##VARIANT##_##FLAGS] = run_##OP##_##TYPE##_##VARIANT##_##FLAGS,
 #define V1(OP, TYPE, VARIANT, FLAGS, ...) ENTRY(OP, TYPE, VARIANT, FLAGS)
 #define V2(OP, TYPE, VARIANT, FLAGS, ...) ENTRY(OP, TYPE, VARIANT, FLAGS)

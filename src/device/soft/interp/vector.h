@@ -1,6 +1,6 @@
 /*
- * The handlers that are built several times, for different instruction sets: arithmetic on whole warps (handlers.h) and
- * the common memory accesses.
+ * The handlers that are built several times, for different instruction sets: arithmetic on whole
+ * warps (handlers.h) and the common memory accesses.
  */
 #ifndef GMUX_SOFT_INTERP_VECTOR_H
 #define GMUX_SOFT_INTERP_VECTOR_H
@@ -38,11 +38,12 @@ extern const struct interp_vector interp_vector_base;
 extern const struct interp_vector interp_vector_v3, interp_vector_v4;
 #endif
 
-/* The best of them for this CPU. For tests, GMUX_INTERP_ISA=base|v3|v4 picks a lower one, and =scalar asks for none
- * to be used. */
+/* The best of them for this CPU. For tests, GMUX_INTERP_ISA=base|v3|v4 picks a lower one, and
+ * =scalar asks for none to be used. */
 const struct interp_vector *interp_vector_pick(bool *scalar_only);
 
-/* The handler for an instruction all of whose operands have the width of its types, or -1. (select.c) */
+/* The handler for an instruction all of whose operands have the width of its types, or -1.
+ * (select.c) */
 int interp_vector_find(const struct ir_instr *i);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Which values of a function are needed after its calls, so that outline.c knows what a recursive one has to keep: the usual
- * backward data flow, over linear code with labels.
+ * Which values of a function are needed after its calls, so that outline.c knows what a recursive
+ * one has to keep: the usual backward data flow, over linear code with labels.
  */
 #include "device/soft/ir/call.h"
 
@@ -46,13 +46,15 @@ static void step(struct ir_across *x, const struct ir_instr *i)
 {
     const struct ir_raw_fn *raw = x->raw;
     const struct ir_raw_call *call = i->op == IR_OP_CALL ? &raw->calls[i->target] : NULL;
-    bool always = i->guard == IR_NONE, temp = i->address.symbol != IR_NONE && (i->address.symbol & IR_TEMP);
+    bool always = i->guard == IR_NONE,
+         temp = i->address.symbol != IR_NONE && (i->address.symbol & IR_TEMP);
     for (unsigned d = 0; d < i->dst_count && always; d++)
         set_variable(x, i->dst[d], false);
     if (always)
         set_variable(x, i->dst_pred, false);
     if (temp)
-        set_variable(x, raw->reg_count + (i->address.symbol & ~IR_TEMP), !always || !writes_all(raw, i));
+        set_variable(x, raw->reg_count + (i->address.symbol & ~IR_TEMP),
+                     !always || !writes_all(raw, i));
     for (uint32_t k = 0; call && always && k < call->ret_count; k++)
         set_operand(x, &raw->args[call->arg_first + k], false);
     for (uint32_t k = 0; call && k < call->arg_count; k++)
@@ -114,7 +116,8 @@ static void cut(struct ir_across *x)
     for (uint32_t l = 0; l < raw->label_count; l++)
         x->block_of[raw->labels[l]] = 1;
     for (uint32_t n = 0; n < raw->instr_count; n++) {
-        bool starts = n == 0 || x->block_of[n] || (ir_ops[raw->instrs[n - 1].op].properties & IR_P_TERMINATOR);
+        bool starts = n == 0 || x->block_of[n] ||
+                      (ir_ops[raw->instrs[n - 1].op].properties & IR_P_TERMINATOR);
         if (starts)
             x->first[x->block_count++] = n;
         x->block_of[n] = x->block_count - 1;

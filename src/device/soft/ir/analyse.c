@@ -12,7 +12,8 @@ bool ir_pool_push(struct ir_analyser *an, uint32_t value)
 {
     if (an->pool_count == an->pool_cap) {
         uint32_t cap = an->pool_cap ? an->pool_cap * 2 : 256;
-        uint32_t *grown = cap > an->pool_cap ? realloc(an->a->pool, (size_t)cap * sizeof(*grown)) : NULL;
+        uint32_t *grown =
+            cap > an->pool_cap ? realloc(an->a->pool, (size_t)cap * sizeof(*grown)) : NULL;
         if (!grown) {
             an->no_memory = true;
             return false;
@@ -36,7 +37,9 @@ static void count_definitions(struct ir_analyser *an)
     const struct ir_fn *fn = an->fn;
     struct ir_analysis *a = an->a;
     for (uint32_t r = 0; r < fn->reg_count; r++)
-        a->regs[r] = (struct ir_reg_info) { .single_def = IR_NONE, .shape = IR_SHAPE_UNKNOWN, .block_uniform = true };
+        a->regs[r] = (struct ir_reg_info) { .single_def = IR_NONE,
+                                            .shape = IR_SHAPE_UNKNOWN,
+                                            .block_uniform = true };
     for (uint32_t n = 0; n < a->order_count; n++) {
         const struct ir_block *b = &fn->blocks[a->order[n]];
         for (uint32_t at = b->first; at < b->first + b->count; at++) {
@@ -79,7 +82,8 @@ static int analyse(struct ir_analyser *an)
     return rc;
 }
 
-int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt, struct ir_analysis **out)
+int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt,
+               struct ir_analysis **out)
 {
     struct ir_analyser an = { .m = m, .fn = &m->fns[fn], .opt = *opt, .budget = ANALYSE_BUDGET };
     *out = NULL;
@@ -125,8 +129,8 @@ void ir_analysis_destroy(struct ir_analysis *a)
 
 /* --- printing --------------------------------------------------------------------------------- */
 
-static void print_list(const struct ir_analysis *a, const char *label, struct ir_list list, const char *prefix,
-                       FILE *out)
+static void print_list(const struct ir_analysis *a, const char *label, struct ir_list list,
+                       const char *prefix, FILE *out)
 {
     if (list.count == 0)
         return;
@@ -147,8 +151,9 @@ static void print_block(const struct ir_analysis *a, uint32_t b, FILE *out)
     if (info->loop != IR_NONE)
         fprintf(out, " loop=B%u depth=%u", info->loop, info->loop_depth);
     print_list(a, "frontier", info->frontier, "B", out);
-    fprintf(out, "%s%s%s%s\n", info->divergent ? " divergent" : "", info->early_exit ? " early-exit" : "",
-            info->only_returns ? " returns" : "", info->barrier ? " barrier" : "");
+    fprintf(out, "%s%s%s%s\n", info->divergent ? " divergent" : "",
+            info->early_exit ? " early-exit" : "", info->only_returns ? " returns" : "",
+            info->barrier ? " barrier" : "");
 }
 
 static void print_reg(const struct ir_analysis *a, uint32_t r, FILE *out)
@@ -166,8 +171,9 @@ static void print_reg(const struct ir_analysis *a, uint32_t r, FILE *out)
 void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a, FILE *out)
 {
     const struct ir_fn *fn = &m->fns[a->fn];
-    fprintf(out, "%s%s%s%s\n", ir_name(m, fn->name), a->divergent_barrier ? " divergent-barrier" : "",
-            a->irreducible ? " irreducible" : "", a->used_small_grid ? " small-grid" : "");
+    fprintf(out, "%s%s%s%s\n", ir_name(m, fn->name),
+            a->divergent_barrier ? " divergent-barrier" : "", a->irreducible ? " irreducible" : "",
+            a->used_small_grid ? " small-grid" : "");
     for (uint32_t n = 0; n < a->order_count; n++)
         print_block(a, a->order[n], out);
     for (uint32_t r = 0; r < a->reg_count; r++)
@@ -175,7 +181,8 @@ void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a, F
     for (uint32_t i = 0; i < a->instr_count; i++) {
         const struct ir_instr_info *info = &a->instrs[i];
         const struct ir_instr *instr = &fn->instrs[i];
-        bool memory = (ir_ops[instr->op].properties & (IR_P_LOAD | IR_P_STORE)) && instr->address.base != IR_NONE;
+        bool memory = (ir_ops[instr->op].properties & (IR_P_LOAD | IR_P_STORE)) &&
+                      instr->address.base != IR_NONE;
         if (!info->blend && !info->widen && !memory)
             continue;
         fprintf(out, "line %u %s", instr->line, ir_ops[instr->op].text);
@@ -192,7 +199,8 @@ void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a, F
         fputs("\n", out);
     }
     for (uint32_t r = 0; r < a->region_count; r++) {
-        fprintf(out, "region %u start=B%u%s", r, a->regions[r].start, a->regions[r].jammable ? " jammable" : "");
+        fprintf(out, "region %u start=B%u%s", r, a->regions[r].start,
+                a->regions[r].jammable ? " jammable" : "");
         print_list(a, "blocks", a->regions[r].blocks, "B", out);
         print_list(a, "live-in", a->regions[r].live_in, "r", out);
         fputs("\n", out);

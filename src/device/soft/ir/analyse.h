@@ -26,7 +26,8 @@ enum ir_range_known {
 /* ir_reg_info.shape while the analysis runs: nothing known yet. */
 #define IR_SHAPE_UNKNOWN 3
 
-/* Predecessors and successors are 32-bit block numbers; a `row` is a set of blocks by priority, order_words words. */
+/* Predecessors and successors are 32-bit block numbers; a `row` is a set of blocks by priority,
+ * order_words words. */
 struct ir_analyser {
     const struct ir_module *m;
     const struct ir_fn *fn;
@@ -38,10 +39,10 @@ struct ir_analyser {
     /* frontier.c */
     uint32_t order_words;
     uint64_t *frontier; /* row per priority */
-    uint64_t *pinned;   /* by block: registers live in somewhere in its frontier (live_words words) */
-    uint64_t *parks;    /* row: where lanes may be parked */
-    bool *warp_branch;  /* by block: runs only for some warps of the thread block */
-    bool *pure_return;  /* by block: only_returns */
+    uint64_t *pinned; /* by block: registers live in somewhere in its frontier (live_words words) */
+    uint64_t *parks;  /* row: where lanes may be parked */
+    bool *warp_branch; /* by block: runs only for some warps of the thread block */
+    bool *pure_return; /* by block: only_returns */
     /* ranges.c */
     struct ir_range *ranges;
     uint64_t *same; /* same.c: bit by register */
@@ -99,7 +100,8 @@ uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim);
 bool ir_rows(const struct ir_analyser *an);
 
 int ir_compute_ranges(struct ir_analyser *an); /* ranges.c */
-/* True if the values of `src` (32 bits, affine) in all lanes are lane 0's plus lane * stride without wrapping. */
+/* True if the values of `src` (32 bits, affine) in all lanes are lane 0's plus lane * stride
+ * without wrapping. */
 bool ir_cannot_wrap(struct ir_analyser *an, const struct ir_src *src, bool is_signed);
 
 #endif

@@ -1,24 +1,27 @@
 /*
- * What the compiler needs to know about a function before it can turn warps into vector code: control flow, order of
- * blocks, divergence, which registers are equal over a warp, where masks and blends are needed, barrier regions.
- * One call runs all passes over one entry; the result is immutable and independent of the module's life except that it
- * speaks in its indices. The passes:
+ * What the compiler needs to know about a function before it can turn warps into vector code:
+ * control flow, order of blocks, divergence, which registers are equal over a warp, where masks and
+ * blends are needed, barrier regions. One call runs all passes over one entry; the result is
+ * immutable and independent of the module's life except that it speaks in its indices. The passes:
  *   order.c     predecessors, dominators, loops, order of blocks
  *   same.c      registers that all definitions give the same value
  *   live.c      liveness
  *   shape.c     uniform, affine, varying; ranges.c: can a 32-bit index wrap?
- *   frontier.c  thread frontiers, divergence of branches; alternates with shape.c until both are stable
+ *   frontier.c  thread frontiers, divergence of branches; alternates with shape.c until both are
+ *               stable
  *   region.c    barrier regions
  *
- * The execution scheme that the results are for ("thread frontiers"): each block has a waiting set of lanes, empty at
- * first. After block B ran with mask M, its lanes are added to the waiting sets of the successors that they take;
- * then the first block in priority order among {B's successors and F(B)} that has a non-empty waiting set runs, with
- * all of its waiting lanes. F(B), the frontier, are the blocks where lanes may be waiting while B runs. If F(B) is
- * empty, B runs with all lanes that are alive and its control flow is plain scalar control flow.
+ * The execution scheme that the results are for ("thread frontiers"): each block has a waiting set
+ * of lanes, empty at first. After block B ran with mask M, its lanes are added to the waiting sets
+ * of the successors that they take; then the first block in priority order among {B's successors
+ * and F(B)} that has a non-empty waiting set runs, with all of its waiting lanes. F(B), the
+ * frontier, are the blocks where lanes may be waiting while B runs. If F(B) is empty, B runs with
+ * all lanes that are alive and its control flow is plain scalar control flow.
  *
- * Threads that wait for each other need turns. For kernels in which they may, lanes that would look again, or that come
- * to a barrier, are parked (options.polls): they stay out of the waiting sets until no other lane of the warp can run. The
- * warp is left then, whatever its lanes wait at, and has its next turn after the block's other warps.
+ * Threads that wait for each other need turns. For kernels in which they may, lanes that would look
+ * again, or that come to a barrier, are parked (options.polls): they stay out of the waiting sets
+ * until no other lane of the warp can run. The warp is left then, whatever its lanes wait at, and
+ * has its next turn after the block's other warps.
  */
 #ifndef GMUX_SOFT_IR_ANALYSIS_H
 #define GMUX_SOFT_IR_ANALYSIS_H
@@ -29,56 +32,65 @@
 struct ir_analyse_options {
     uint32_t ntid[3]; /* block size, or 0 0 0. (.reqntid of the entry is used by itself.) */
     uint32_t lanes;   /* of a warp; 0: 32 */
-    /* Promise of the caller: no warp straddles rows of the block (ntid.x is a multiple of 32, or ntid.y = ntid.z =
-     * 1). Implied where ntid says so. Without it and without ntid, tid.x is varying. */
+    /* Promise of the caller: no warp straddles rows of the block (ntid.x is a multiple of 32, or
+     * ntid.y = ntid.z = 1). Implied where ntid says so. Without it and without ntid, tid.x is
+     * varying. */
     bool rows;
-    /* Promise of the caller: nctaid.d * ntid.d < 2^31 in each dimension d, so that ctaid.d * ntid.d + tid.d does not
-     * wrap. (Only launches of over 2 G threads in a row break it.) */
+    /* Promise of the caller: nctaid.d * ntid.d < 2^31 in each dimension d, so that ctaid.d * ntid.d
+     * + tid.d does not wrap. (Only launches of over 2 G threads in a row break it.) */
     bool small_grid;
-    /* By block, or NULL: headers of loops that wait for other threads. Lanes that come back to one are parked there, and
-     * so are those at barriers, which may then be in divergent code. */
+    /* By block, or NULL: headers of loops that wait for other threads. Lanes that come back to one
+     * are parked there, and so are those at barriers, which may then be in divergent code. */
     const bool *polls;
 };
 
 enum ir_shape {
     IR_UNIFORM, /* one value for all lanes that run: a scalar */
-    IR_AFFINE,  /* base + lane * stride, modulo 2^(width of the register); base = the value that lane 0 would have */
+    IR_AFFINE, /* base + lane * stride, modulo 2^(width of the register); base = the value that lane
+                  0 would have */
     IR_VARYING, /* a vector */
 };
 
 struct ir_reg_info {
     uint8_t shape; /* enum ir_shape; for every definition of the register */
-    /* AFFINE only: the value derives from a widening (cvt.u64.u32, mul.wide ..) of an affine value that may wrap
-     * inside the warp there; then base + lane * stride is wrong. Code must either test the sources of those widenings
-     * at run time (ir_instr_info.widen tells where and how) and have a vector form to fall back on, or treat the
-     * register as varying. */
+    /* AFFINE only: the value derives from a widening (cvt.u64.u32, mul.wide ..) of an affine value
+     * that may wrap inside the warp there; then base + lane * stride is wrong. Code must either
+     * test the sources of those widenings at run time (ir_instr_info.widen tells where and how) and
+     * have a vector form to fall back on, or treat the register as varying. */
     uint8_t may_wrap;
-    /* As above, for all warps of the block at the same point of control flow: the same scalar (UNIFORM), the same base
-     * (AFFINE), the same vector (VARYING). "Same point": holds for warps that have taken the same path. */
+    /* As above, for all warps of the block at the same point of control flow: the same scalar
+     * (UNIFORM), the same base (AFFINE), the same vector (VARYING). "Same point": holds for warps
+     * that have taken the same path. */
     uint8_t block_uniform;
-    uint8_t aligned;     /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes, below 2^31 */
-    uint8_t is_const;    /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
-    uint32_t defs;       /* number of instructions that write it */
+    uint8_t aligned;  /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes,
+                         below 2^31 */
+    uint8_t is_const; /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
+    uint32_t defs;    /* number of instructions that write it */
     uint32_t single_def; /* that instruction if defs == 1, else IR_NONE */
-    uint32_t any_def;    /* the same, or one of several that all compute one value (same.c), or IR_NONE */
-    int64_t stride;      /* AFFINE */
+    uint32_t
+        any_def; /* the same, or one of several that all compute one value (same.c), or IR_NONE */
+    int64_t stride; /* AFFINE */
     uint64_t value;
 };
 
 enum ir_widen {
     IR_WIDEN_NONE,
-    IR_WIDEN_UNSIGNED, /* affine only if base + lane * stride of the narrow source stays in [0, 2^w) for lanes 0 .. 31
+    IR_WIDEN_UNSIGNED, /* affine only if base + lane * stride of the narrow source stays in [0, 2^w)
+                        * for lanes 0 .. 31
                         */
     IR_WIDEN_SIGNED,   /* ... in [-2^(w-1), 2^(w-1)) */
 };
 
 struct ir_instr_info {
-    /* A destination must be blended with its old value under the mask: another path's lanes still need the old one.
-     * Bit d: dst[d]; bit 4: dst_pred. A guarded instruction blends by its guard in any case. */
+    /* A destination must be blended with its old value under the mask: another path's lanes still
+     * need the old one. Bit d: dst[d]; bit 4: dst_pred. A guarded instruction blends by its guard
+     * in any case. */
     uint8_t blend;
-    uint8_t widen;     /* enum ir_widen: the result is affine if source `widen_src` does not wrap; NONE if proven */
+    uint8_t widen; /* enum ir_widen: the result is affine if source `widen_src` does not wrap; NONE
+                      if proven */
     uint8_t widen_src; /* index in src */
-    uint8_t address;   /* enum ir_shape of the address of memory instructions (base + symbol + displacement) */
+    uint8_t address;   /* enum ir_shape of the address of memory instructions (base + symbol +
+                          displacement) */
     uint8_t address_may_wrap;
     int64_t address_stride;
 };
@@ -92,16 +104,18 @@ struct ir_block_info {
     uint32_t priority; /* position in `order`; IR_NONE: unreachable, ignore the block */
     uint32_t idom;     /* immediate dominator (block), IR_NONE for entry */
     uint32_t ipdom;    /* immediate post-dominator, IR_NONE: the exit */
-    uint32_t loop;     /* header of the innermost loop (natural or irreducible) it is in, or IR_NONE */
+    uint32_t loop; /* header of the innermost loop (natural or irreducible) it is in, or IR_NONE */
     uint32_t loop_depth;
     struct ir_list preds;    /* blocks; reachable ones only */
     struct ir_list frontier; /* blocks, in priority order; see above */
     /* Its last instruction is a conditional branch (or brx) on which lanes may disagree. */
     bool divergent;
-    /* Its last instruction is a conditional branch one side of which only returns: never `divergent`. The lanes that
-     * take that side leave the alive mask, the others go on; the returning block itself need not exist for it. (The guard
-     * may be uniform; then all leave or none.) exit_taken: the side that returns is the branch target (succ 0), else the
-     * fall-through (succ 1). Also a guarded ret/exit: there is one successor, where the lanes go on that do not leave. */
+    /* Its last instruction is a conditional branch one side of which only returns: never
+     * `divergent`. The lanes that take that side leave the alive mask, the others go on; the
+     * returning block itself need not exist for it. (The guard may be uniform; then all leave or
+     * none.) exit_taken: the side that returns is the branch target (succ 0), else the fall-through
+     * (succ 1). Also a guarded ret/exit: there is one successor, where the lanes go on that do not
+     * leave. */
     bool early_exit;
     bool exit_taken;
     bool only_returns; /* nothing but ret/exit (perhaps after branches without effect) */
@@ -111,14 +125,16 @@ struct ir_block_info {
     bool parks;        /* lanes may be parked at its beginning */
 };
 
-/* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's entry; the others at a
- * resume point: the successor of a barrier's block. */
+/* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's
+ * entry; the others at a resume point: the successor of a barrier's block. */
 struct ir_region {
-    uint32_t start;         /* block */
-    struct ir_list blocks;  /* in priority order; a block may be in several regions */
-    struct ir_list live_in; /* registers to bring over the barrier (empty for region 0), ascending */
-    /* All branches and exits inside agree for all warps of the block (their guards are block_uniform): several warps may
-     * be run as one, and all of them leave the region at the same barrier. */
+    uint32_t start;        /* block */
+    struct ir_list blocks; /* in priority order; a block may be in several regions */
+    struct ir_list
+        live_in; /* registers to bring over the barrier (empty for region 0), ascending */
+    /* All branches and exits inside agree for all warps of the block (their guards are
+     * block_uniform): several warps may be run as one, and all of them leave the region at the same
+     * barrier. */
     bool jammable;
 };
 
@@ -128,34 +144,35 @@ struct ir_analysis {
     struct ir_block_info *blocks; /* by block */
     struct ir_instr_info *instrs; /* by instruction */
     struct ir_reg_info *regs;     /* by register */
-    uint32_t *order;              /* reachable blocks by priority: reverse post-order, loops contiguous */
-    uint32_t *resume;             /* by block: region that starts after this block's barrier, or IR_NONE */
+    uint32_t *order;  /* reachable blocks by priority: reverse post-order, loops contiguous */
+    uint32_t *resume; /* by block: region that starts after this block's barrier, or IR_NONE */
     struct ir_region *regions;
     uint32_t *pool;
     /* Liveness: bit r of words [b * live_words, ..) */
     uint32_t live_words;
     uint64_t *live_in, *live_out;
-    /* The region scheme does not hold for this function, the interpreter runs it: a barrier in a block with a non-empty
-     * frontier (lanes of one warp may wait at different barriers), a guarded barrier, or one that is not for all threads
-     * of the block (bar.arrive, a thread count). */
+    /* The region scheme does not hold for this function, the interpreter runs it: a barrier in a
+     * block with a non-empty frontier (lanes of one warp may wait at different barriers), a guarded
+     * barrier, or one that is not for all threads of the block (bar.arrive, a thread count). */
     bool divergent_barrier;
     uint32_t divergent_barrier_line;
     bool has_barrier;
-    bool
-        parking; /* options.polls were given: there is one region, the whole function; live_in is what parked lanes need */
+    bool parking; /* options.polls were given: there is one region, the whole function; live_in is
+                     what parked lanes need */
     bool irreducible;
-    /* The analysis relied on options.small_grid: code made from it must not run for larger grids. */
+    /* The analysis relied on options.small_grid: code made from it must not run for larger grids.
+     */
     bool used_small_grid;
 };
 
 /*
- * Analyses entry `fn` of `m`. 0, -ENOMEM, or -E2BIG: more work than the limits on time and memory allow (reachable blocks
- * over IR_ANALYSE_MAX_BLOCKS, blocks x registers over 2^30, steps over 2^31); then only the interpreter can run it. *out
- * is the caller's.
+ * Analyses entry `fn` of `m`. 0, -ENOMEM, or -E2BIG: more work than the limits on time and memory
+ * allow (reachable blocks over IR_ANALYSE_MAX_BLOCKS, blocks x registers over 2^30, steps over
+ * 2^31); then only the interpreter can run it. *out is the caller's.
  */
 #define IR_ANALYSE_MAX_BLOCKS 16384
-GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt,
-                             struct ir_analysis **out);
+GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn,
+                             const struct ir_analyse_options *opt, struct ir_analysis **out);
 void ir_analysis_destroy(struct ir_analysis *a);
 
 /* Lanes that go from one block to the other are parked. */
@@ -163,7 +180,8 @@ static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t
 {
     if (!a->parking)
         return false;
-    return a->blocks[from].barrier || (a->blocks[to].polls && a->blocks[from].priority >= a->blocks[to].priority);
+    return a->blocks[from].barrier ||
+           (a->blocks[to].polls && a->blocks[from].priority >= a->blocks[to].priority);
 }
 
 static inline bool ir_live_in(const struct ir_analysis *a, uint32_t block, uint32_t reg)
@@ -176,6 +194,7 @@ static inline bool ir_live_out(const struct ir_analysis *a, uint32_t block, uint
 }
 
 struct _IO_FILE;
-void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a, struct _IO_FILE *out);
+void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a,
+                       struct _IO_FILE *out);
 
 #endif

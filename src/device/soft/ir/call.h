@@ -1,14 +1,14 @@
 /*
- * Calls, on their way out of a module: what inline.c, which replaces most of them by copies of the callees, and outline.c,
- * which has the rest, share.
+ * Calls, on their way out of a module: what inline.c, which replaces most of them by copies of the
+ * callees, and outline.c, which has the rest, share.
  */
 #ifndef GMUX_SOFT_IR_CALL_H
 #define GMUX_SOFT_IR_CALL_H
 
 #include "device/soft/ir/raw.h"
 
-/* The functions whose address is in some variable or register, by rank: those that agree with their callers on the same
- * things are next to each other. What cannot be called has signature 0. */
+/* The functions whose address is in some variable or register, by rank: those that agree with their
+ * callers on the same things are next to each other. What cannot be called has signature 0. */
 struct ir_functions {
     struct ir_ranked {
         uint64_t signature;
@@ -40,36 +40,44 @@ struct ir_site {
     struct ir_raw_fn *to; /* caller, with the new code */
     const struct ir_raw_fn *from;
     const struct ir_raw_call *call;
-    const struct ir_src *rets, *args; /* actual ones; NULL, both: the copy's formals are variables of its own */
+    const struct ir_src *rets,
+        *args; /* actual ones; NULL, both: the copy's formals are variables of its own */
     uint32_t reg_base, label_base, list_base, frame_base;
     uint32_t *temps; /* callee's temp -> caller's; to be freed */
 };
 
 /* These return false with `why` filled. */
-bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error, const char *what);
+bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error,
+                    const char *what);
 bool ir_call_no_memory(struct ir_inliner *in);
 bool ir_call_charge(struct ir_inliner *in, const struct ir_raw_call *call, uint64_t elements);
 bool ir_call_emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *i);
 bool ir_call_label(struct ir_inliner *in, struct ir_raw_fn *to, uint32_t *out);
-bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call, enum ir_type type,
-                      uint32_t *out);
+bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call,
+                      enum ir_type type, uint32_t *out);
 /* Places, tables and code of s->from; it returns to label `end`, behind the copy. */
 bool ir_call_map(struct ir_inliner *in, struct ir_site *s);
 bool ir_call_copy(struct ir_inliner *in, struct ir_site *s, uint32_t end);
 /* A guarded call is jumped over: `over` is the label behind it, to be placed, or IR_NONE. */
-bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t *over);
+bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at,
+                   uint32_t *over);
 
 /* Whether the entry's calls that are left need outline.c, and that. */
 bool ir_has_calls(const struct ir_raw_fn *raw);
 bool ir_outline_calls(struct ir_inliner *in, struct ir_raw_fn *entry);
 
-/* For each call of the function, in order: a row of bits, of the registers and behind them the .param variables whose values
- * are needed after it. NULL: out of memory, or more than is sensible. */
+/* For each call of the function, in order: a row of bits, of the registers and behind them the
+ * .param variables whose values are needed after it. NULL: out of memory, or more than is sensible.
+ */
 uint64_t *ir_live_over_calls(const struct ir_raw_fn *raw, uint32_t *words);
 
 static inline enum ir_type ir_bits_type(uint64_t size)
 {
-    return size == 1 ? IR_B8 : size == 2 ? IR_B16 : size == 4 ? IR_B32 : size == 8 ? IR_B64 : IR_VOID;
+    return size == 1   ? IR_B8
+           : size == 2 ? IR_B16
+           : size == 4 ? IR_B32
+           : size == 8 ? IR_B64
+                       : IR_VOID;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The last step of a parse: an entry's linear code becomes its final form. Shared memory is laid out, variables whose
- * place is known become numbers, registers that nothing uses go away, labels become blocks.
+ * The last step of a parse: an entry's linear code becomes its final form. Shared memory is laid
+ * out, variables whose place is known become numbers, registers that nothing uses go away, labels
+ * become blocks.
  */
 #include <errno.h>
 
@@ -22,7 +23,8 @@ static bool no_memory(struct ir_finisher *f)
 /* --- shared memory ---------------------------------------------------------------------------- */
 
 /* Calls `visit` for each reference to a symbol of shared memory. */
-static bool each_shared(struct ir_finisher *f, bool (*visit)(struct ir_finisher *, struct ir_symbol *))
+static bool each_shared(struct ir_finisher *f,
+                        bool (*visit)(struct ir_finisher *, struct ir_symbol *))
 {
     for (uint32_t n = 0; n < f->raw->instr_count; n++) {
         const struct ir_instr *i = &f->raw->instrs[n];
@@ -31,7 +33,8 @@ static bool each_shared(struct ir_finisher *f, bool (*visit)(struct ir_finisher 
             if (!visit(f, &f->m->symbols[symbol]))
                 return false;
         for (unsigned k = 0; k < i->src_count; k++)
-            if (i->src[k].kind == IR_SRC_SYMBOL && f->m->symbols[i->src[k].index].space == IR_SPACE_SHARED)
+            if (i->src[k].kind == IR_SRC_SYMBOL &&
+                f->m->symbols[i->src[k].index].space == IR_SPACE_SHARED)
                 if (!visit(f, &f->m->symbols[i->src[k].index]))
                     return false;
     }
@@ -52,21 +55,24 @@ static bool place(struct ir_finisher *f, struct ir_symbol *s)
     struct ir_fn *fn = f->fn;
     if (s->flags & IR_SYM_EXTERN) {
         fn->uses_dynamic_shared = true;
-        fn->shared_dynamic = GM_MAX(fn->shared_dynamic, s->align); /* the largest alignment, for now */
+        fn->shared_dynamic =
+            GM_MAX(fn->shared_dynamic, s->align); /* the largest alignment, for now */
         return true;
     }
     uint64_t offset;
     if (s->offset != UNPLACED)
         return true;
-    if (!gm_align_up(fn->shared_static, s->align, &offset) || offset + s->size > IR_MAX_SHARED_BYTES)
-        return ir_refuse(f->why, -E2BIG, s->line, 1, "over %u bytes of shared memory", IR_MAX_SHARED_BYTES);
+    if (!gm_align_up(fn->shared_static, s->align, &offset) ||
+        offset + s->size > IR_MAX_SHARED_BYTES)
+        return ir_refuse(f->why, -E2BIG, s->line, 1, "over %u bytes of shared memory",
+                         IR_MAX_SHARED_BYTES);
     s->offset = offset;
     fn->shared_static = (uint32_t)(offset + s->size);
     return true;
 }
 
-/* Static variables: those of the entry, then others in order of first use. Every entry begins at 0, so the offsets
- * hold for this entry only. */
+/* Static variables: those of the entry, then others in order of first use. Every entry begins at 0,
+ * so the offsets hold for this entry only. */
 static bool lay_out_shared(struct ir_finisher *f)
 {
     const struct ir_raw_fn *raw = f->raw;
@@ -132,7 +138,8 @@ static bool resolve_symbols(struct ir_finisher *f)
                 continue;
             uint64_t bits = src->bits + at;
             if (ir_types[i->type].size == 4)
-                bits = ir_type_is_signed(i->type) ? (uint64_t)(int64_t)(int32_t)bits : (uint32_t)bits;
+                bits =
+                    ir_type_is_signed(i->type) ? (uint64_t)(int64_t)(int32_t)bits : (uint32_t)bits;
             *src = (struct ir_src) { .kind = IR_SRC_IMM, .bits = bits };
         }
     }
@@ -225,7 +232,8 @@ static void mark_leaders(const struct ir_raw_fn *raw, uint8_t *leader)
     }
 }
 
-/* Nothing jumps to the first block, so that it is entered once: a jump is put before it if need be. */
+/* Nothing jumps to the first block, so that it is entered once: a jump is put before it if need be.
+ */
 static bool add_entry(struct ir_finisher *f)
 {
     struct ir_raw_fn *raw = f->raw;
@@ -247,15 +255,17 @@ static bool add_successor(struct ir_finisher *f, uint32_t *cap, uint32_t block)
     struct ir_fn *fn = f->fn;
     uint32_t *succ = fn->succ_count < (1u << 22) ? IR_PUSH(fn->succ, fn->succ_count, *cap) : NULL;
     if (!succ)
-        return fn->succ_count < (1u << 22) ? no_memory(f)
-                                           : ir_refuse(f->why, -E2BIG, 0, 0, "too many branch targets");
+        return fn->succ_count < (1u << 22)
+                   ? no_memory(f)
+                   : ir_refuse(f->why, -E2BIG, 0, 0, "too many branch targets");
     *succ = block;
     fn->blocks[fn->block_count].succ_count++;
     return true;
 }
 
 /* `begin[n]`: number of the block that instruction n begins. */
-static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t *begin, uint32_t *cap)
+static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t *begin,
+                    uint32_t *cap)
 {
     const struct ir_raw_fn *raw = f->raw;
     bool guarded = last->guard != IR_NONE, falls = true;
@@ -286,7 +296,8 @@ static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t
     return !falls || add_successor(f, cap, f->fn->block_count + 1);
 }
 
-/* An end that does not run off, a beginning that is entered once; then begin[n]: the block of instruction n. */
+/* An end that does not run off, a beginning that is entered once; then begin[n]: the block of
+ * instruction n. */
 static bool number_blocks(struct ir_finisher *f, uint32_t **begin, uint32_t *blocks)
 {
     struct ir_raw_fn *raw = f->raw;
@@ -321,8 +332,8 @@ static bool cut_blocks(struct ir_finisher *f)
         return false;
     struct ir_raw_fn *raw = f->raw;
     uint32_t count = raw->instr_count;
-    bool right =
-        blocks <= IR_MAX_BLOCKS || ir_refuse(f->why, -E2BIG, f->fn->line, 1, "over %u blocks", IR_MAX_BLOCKS);
+    bool right = blocks <= IR_MAX_BLOCKS ||
+                 ir_refuse(f->why, -E2BIG, f->fn->line, 1, "over %u blocks", IR_MAX_BLOCKS);
     if (right)
         f->fn->blocks = calloc(blocks, sizeof(*f->fn->blocks));
     right = right && (f->fn->blocks || no_memory(f));

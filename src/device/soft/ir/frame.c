@@ -1,7 +1,8 @@
 /*
- * Frames of functions that may be called while they run. A frame has, from where register `stack` points: the function's
- * .local variables, .param variables whose address it takes or that are no number, and what it needs after the call that it
- * is making. The callee's frame begins behind that.
+ * Frames of functions that may be called while they run. A frame has, from where register `stack`
+ * points: the function's .local variables, .param variables whose address it takes or that are no
+ * number, and what it needs after the call that it is making. The callee's frame begins behind
+ * that.
  */
 #include "device/soft/ir/outline.h"
 
@@ -103,7 +104,8 @@ bool ir_find_frames(struct ir_outliner *o)
     free(r.todo);
     free(r.seen);
     free(r.edges);
-    return right && (!o->to->uses_stack || ir_call_register(o->in, o->to, &o->here, IR_B64, &o->to->stack));
+    return right &&
+           (!o->to->uses_stack || ir_call_register(o->in, o->to, &o->here, IR_B64, &o->to->stack));
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
@@ -112,7 +114,8 @@ bool ir_find_frames(struct ir_outliner *o)
 static void find_memory(const struct ir_raw_fn *raw, bool *memory)
 {
     for (uint32_t t = 0; t < raw->temp_count; t++)
-        memory[t] = ir_bits_type(raw->temps[t].size) == IR_VOID || raw->temps[t].align < raw->temps[t].size;
+        memory[t] =
+            ir_bits_type(raw->temps[t].size) == IR_VOID || raw->temps[t].align < raw->temps[t].size;
     for (uint32_t n = 0; n < raw->instr_count; n++) {
         const struct ir_instr *i = &raw->instrs[n];
         for (unsigned k = 0; k < i->src_count; k++)
@@ -148,7 +151,8 @@ bool ir_place_in_frame(struct ir_outliner *o, struct ir_outlined *b)
     }
     free(memory);
     b->save_at = (at + 7) & ~UINT64_C(7);
-    return at <= IR_MAX_LOCAL_BYTES || ir_call_refuse(o->in, &o->here, -ENOTSUP, "too much local memory");
+    return at <= IR_MAX_LOCAL_BYTES ||
+           ir_call_refuse(o->in, &o->here, -ENOTSUP, "too much local memory");
 }
 
 /* Where a variable is: a value of the width that the instruction has. */
@@ -176,7 +180,8 @@ static bool find_variable(struct ir_outliner *o, struct ir_instr *i, struct ir_s
 
 static bool is_local(const struct ir_outliner *o, uint32_t symbol)
 {
-    return symbol != IR_NONE && !(symbol & IR_TEMP) && o->in->m->symbols[symbol].space == IR_SPACE_LOCAL;
+    return symbol != IR_NONE && !(symbol & IR_TEMP) &&
+           o->in->m->symbols[symbol].space == IR_SPACE_LOCAL;
 }
 
 bool ir_emit_in_frame(struct ir_outliner *o, const struct ir_instr *original)
@@ -189,7 +194,8 @@ bool ir_emit_in_frame(struct ir_outliner *o, const struct ir_instr *original)
             !find_variable(o, &i, &i.src[k]))
             return false;
     uint32_t symbol = i.address.symbol;
-    if (is_local(o, symbol) || (symbol != IR_NONE && (symbol & IR_TEMP) && o->to->temps[symbol & ~IR_TEMP].on_stack))
+    if (is_local(o, symbol) ||
+        (symbol != IR_NONE && (symbol & IR_TEMP) && o->to->temps[symbol & ~IR_TEMP].on_stack))
         i.address.base = o->to->stack;
     return ir_call_emit(o->in, o->to, &i);
 }
@@ -199,7 +205,8 @@ bool ir_emit_in_frame(struct ir_outliner *o, const struct ir_instr *original)
 /* A register (`temp` false) or .param variable of the entry. */
 typedef bool ir_keeper(struct ir_outliner *o, uint32_t index, bool temp, uint64_t at);
 
-static bool access_frame(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t reg, uint64_t at)
+static bool access_frame(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t reg,
+                         uint64_t at)
 {
     struct ir_instr i;
     ir_instr_init(&i, op, o->here.line, o->here.column);
@@ -219,9 +226,10 @@ static bool access_frame(struct ir_outliner *o, enum ir_op op, enum ir_type type
 
 static bool keep_one(struct ir_outliner *o, uint32_t index, bool temp, uint64_t at)
 {
-    struct ir_src from =
-        temp ? (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = index | IR_TEMP } : ir_src_reg(index);
-    enum ir_type type = temp ? ir_bits_type(o->to->temps[index].size) : ir_type_untyped(o->to->regs[index].type);
+    struct ir_src from = temp ? (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = index | IR_TEMP }
+                              : ir_src_reg(index);
+    enum ir_type type =
+        temp ? ir_bits_type(o->to->temps[index].size) : ir_type_untyped(o->to->regs[index].type);
     uint32_t value = index;
     if (type == IR_PRED) {
         struct ir_instr i;
@@ -245,7 +253,8 @@ static bool keep_one(struct ir_outliner *o, uint32_t index, bool temp, uint64_t 
 
 static bool take_back_one(struct ir_outliner *o, uint32_t index, bool temp, uint64_t at)
 {
-    enum ir_type type = temp ? ir_bits_type(o->to->temps[index].size) : ir_type_untyped(o->to->regs[index].type);
+    enum ir_type type =
+        temp ? ir_bits_type(o->to->temps[index].size) : ir_type_untyped(o->to->regs[index].type);
     uint32_t value = index;
     if (type != IR_PRED && !temp)
         return access_frame(o, IR_OP_LD, type, index, at);
@@ -282,7 +291,8 @@ static unsigned kept_size(const struct ir_outliner *o, uint32_t index, bool temp
 }
 
 /* Large ones first, so that all are aligned. */
-static bool each_kept(struct ir_outliner *o, const struct ir_outlined *b, uint64_t *at, ir_keeper *keeper)
+static bool each_kept(struct ir_outliner *o, const struct ir_outlined *b, uint64_t *at,
+                      ir_keeper *keeper)
 {
     const struct ir_raw_fn *raw = &o->in->raws[b->fn];
     const uint64_t *row = b->live + (size_t)b->call * b->words;
@@ -310,7 +320,8 @@ static bool each_kept(struct ir_outliner *o, const struct ir_outlined *b, uint64
 
 static bool move_stack(struct ir_outliner *o, enum ir_op op, uint64_t bytes)
 {
-    return ir_outline_emit(o, op, IR_U64, o->to->stack, ir_src_reg(o->to->stack), ir_src_imm(bytes));
+    return ir_outline_emit(o, op, IR_U64, o->to->stack, ir_src_reg(o->to->stack),
+                           ir_src_imm(bytes));
 }
 
 bool ir_keep(struct ir_outliner *o, struct ir_outlined *b, uint64_t *frame)

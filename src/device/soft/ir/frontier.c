@@ -1,12 +1,15 @@
 /*
- * Thread frontiers: for each block, where lanes may be waiting while it runs. See analysis.h for the execution scheme; from
- * it follows how frontiers grow. After block B, the candidates are F(B) and B's successors. If candidate N runs next, it
- * was the first in priority order with lanes, so the others that may have lanes come after it: F(N) holds all candidates
- * of lower priority than N. If B's branch does not diverge, its lanes go to one successor only.
+ * Thread frontiers: for each block, where lanes may be waiting while it runs. See analysis.h for
+ * the execution scheme; from it follows how frontiers grow. After block B, the candidates are F(B)
+ * and B's successors. If candidate N runs next, it was the first in priority order with lanes, so
+ * the others that may have lanes come after it: F(N) holds all candidates of lower priority than N.
+ * If B's branch does not diverge, its lanes go to one successor only.
  *
- * A conditional branch one side of which only returns takes no part: lanes that go there leave, and are not waited for.
+ * A conditional branch one side of which only returns takes no part: lanes that go there leave, and
+ * are not waited for.
  *
- * Divergence depends on shapes, shapes on frontiers (blends): both only grow, so they are alternated until stable.
+ * Divergence depends on shapes, shapes on frontiers (blends): both only grow, so they are
+ * alternated until stable.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -21,8 +24,8 @@ static uint64_t *row(const struct ir_analyser *an, uint32_t block)
 static void find_returns(struct ir_analyser *an)
 {
     const struct ir_fn *fn = an->fn;
-    /* Backwards in priority order: what a block jumps to is known already, except over back edges, which never end in a
-     * return only. */
+    /* Backwards in priority order: what a block jumps to is known already, except over back edges,
+     * which never end in a return only. */
     for (uint32_t n = an->a->order_count; n-- > 0;) {
         uint32_t b = an->a->order[n];
         const struct ir_instr *i = ir_last(fn, b);
@@ -107,7 +110,8 @@ static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
     return changed;
 }
 
-/* Spreads from each candidate that can run next: those not after `last`, the latest that surely has lanes. */
+/* Spreads from each candidate that can run next: those not after `last`, the latest that surely has
+ * lanes. */
 static bool spread_all(struct ir_analyser *an, const uint64_t *candidates, uint32_t last)
 {
     bool changed = false;
@@ -253,7 +257,8 @@ static bool find_warp_branches(struct ir_analyser *an, bool *known, uint32_t *st
     for (uint32_t n = 0; n < an->a->order_count; n++) {
         uint32_t b = an->a->order[n];
         const struct ir_instr *i = ir_last(an->fn, b);
-        if (known[b] || !ir_is_conditional(i) || an->a->blocks[b].early_exit || !warps_disagree(an, i))
+        if (known[b] || !ir_is_conditional(i) || an->a->blocks[b].early_exit ||
+            !warps_disagree(an, i))
             continue;
         known[b] = true;
         changed |= mark_warp_branch(an, b, stack);
@@ -263,7 +268,8 @@ static bool find_warp_branches(struct ir_analyser *an, bool *known, uint32_t *st
 
 /* --- together --------------------------------------------------------------------------------- */
 
-/* What depends only on itself ("x = x + tid" without a beginning) has no value; it gets one, so that shapes agree. */
+/* What depends only on itself ("x = x + tid" without a beginning) has no value; it gets one, so
+ * that shapes agree. */
 static bool settle_unknown(struct ir_analyser *an)
 {
     bool changed = false;
@@ -350,7 +356,8 @@ int ir_find_frontiers(struct ir_analyser *an)
     uint32_t *stack = malloc((size_t)blocks * sizeof(*stack));
     uint64_t *candidates = calloc(an->order_words + 1u, sizeof(uint64_t));
     int rc = -ENOMEM;
-    if (an->frontier && an->pinned && an->warp_branch && an->parks && known && stack && candidates) {
+    if (an->frontier && an->pinned && an->warp_branch && an->parks && known && stack &&
+        candidates) {
         find_returns(an);
         find_early_exits(an);
         find_parking(an);

@@ -1,7 +1,8 @@
 /*
- * Addresses of functions. A function whose address a program takes has a number, and that is all that its address says:
- * nothing lies there. A call by address looks the number up among the functions that suit the call (outline.c), so that any
- * other value is an error of the kernel and never a place where the processor goes.
+ * Addresses of functions. A function whose address a program takes has a number, and that is all
+ * that its address says: nothing lies there. A call by address looks the number up among the
+ * functions that suit the call (outline.c), so that any other value is an error of the kernel and
+ * never a place where the processor goes.
  */
 #include <errno.h>
 
@@ -16,8 +17,8 @@ static int compare(const void *va, const void *vb)
 }
 
 /* Calls `visit` for each instruction's source that is a function. */
-static void each_use(const struct ir_module *m, struct ir_raw_fn *raws, void (*visit)(struct ir_src *, uint32_t *),
-                     uint32_t *rank)
+static void each_use(const struct ir_module *m, struct ir_raw_fn *raws,
+                     void (*visit)(struct ir_src *, uint32_t *), uint32_t *rank)
 {
     for (uint32_t f = 0; f < m->fn_count; f++)
         for (uint32_t n = 0; n < raws[f].instr_count; n++)
@@ -57,7 +58,8 @@ static void initialise(struct ir_module *m, const uint32_t *rank)
     m->reloc_count = kept;
 }
 
-static void find_wanted(const struct ir_module *m, const struct ir_raw_fn *raws, struct ir_functions *out)
+static void find_wanted(const struct ir_module *m, const struct ir_raw_fn *raws,
+                        struct ir_functions *out)
 {
     for (uint32_t f = 0; f < m->fn_count; f++)
         for (uint32_t c = 0; c < raws[f].call_count; c++) {
@@ -65,7 +67,8 @@ static void find_wanted(const struct ir_module *m, const struct ir_raw_fn *raws,
             if (raws[f].calls[c].callee == IR_NONE)
                 count = ir_functions_find(out, raws[f].calls[c].signature, &first);
             for (uint32_t k = 0; k < count && !out->wanted[out->ranked[first].fn]; k++)
-                out->wanted[out->ranked[first + count - 1 - k].fn] = true; /* the first one last: all are */
+                out->wanted[out->ranked[first + count - 1 - k].fn] =
+                    true; /* the first one last: all are */
         }
 }
 
@@ -89,7 +92,8 @@ bool ir_number_functions(struct ir_module *m, struct ir_raw_fn *raws, struct ir_
         bool callable = m->fns[f].is_defined && !m->fns[f].is_entry;
         if (rank[f] == IR_NONE)
             continue;
-        uint64_t signature = callable ? ir_signature(raw, raw->formals, raw->formal_rets, raw->formal_count) : 0;
+        uint64_t signature =
+            callable ? ir_signature(raw, raw->formals, raw->formal_rets, raw->formal_count) : 0;
         out->ranked[out->count++] = (struct ir_ranked) { .signature = signature, .fn = f };
     }
     qsort(out->ranked, out->count, sizeof(*out->ranked), compare);

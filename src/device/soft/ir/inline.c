@@ -1,19 +1,20 @@
 /*
- * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device function is
- * replaced by a copy of its body, callees first, so that every body is copied already free of calls. Recursion has no
- * such order: the calls that close a circle, and those by address, stay what they are and become jumps (outline.c).
- * Refused is a module in which the copies grow without measure (IR_MAX_INSTRS).
+ * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device
+ * function is replaced by a copy of its body, callees first, so that every body is copied already
+ * free of calls. Recursion has no such order: the calls that close a circle, and those by address,
+ * stay what they are and become jumps (outline.c). Refused is a module in which the copies grow
+ * without measure (IR_MAX_INSTRS).
  *
- * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the caller's
- * variable); promote.c then turns them into registers. The callee's frame of .local variables comes after the
- * caller's; calls that follow each other share that room.
+ * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the
+ * caller's variable); promote.c then turns them into registers. The callee's frame of .local
+ * variables comes after the caller's; calls that follow each other share that room.
  */
 #include <errno.h>
 
 #include "device/soft/ir/call.h"
 
-/* Elements that may be copied: what one device function called in a great many places needs, and a little text cannot
- * become a lot of memory. An instruction takes some 200 bytes. */
+/* Elements that may be copied: what one device function called in a great many places needs, and a
+ * little text cannot become a lot of memory. An instruction takes some 200 bytes. */
 #define INLINE_LEAST (1ull << 18)
 #define INLINE_TIMES 64u /* for each instruction that stands in the text */
 
@@ -22,7 +23,8 @@ bool ir_call_no_memory(struct ir_inliner *in)
     return ir_refuse(in->why, -ENOMEM, 0, 0, "out of memory");
 }
 
-bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error, const char *what)
+bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error,
+                    const char *what)
 {
     if (call->callee == IR_NONE)
         return ir_refuse(in->why, error, call->line, call->column, "call: %s", what);
@@ -39,7 +41,8 @@ bool ir_call_charge(struct ir_inliner *in, const struct ir_raw_call *call, uint6
 bool ir_call_emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *i)
 {
     if (to->instr_count >= IR_MAX_INSTRS)
-        return ir_refuse(in->why, -E2BIG, i->line, i->column, "too many instructions after inlining");
+        return ir_refuse(in->why, -E2BIG, i->line, i->column,
+                         "too many instructions after inlining");
     struct ir_instr *added = IR_PUSH(to->instrs, to->instr_count, to->instr_cap);
     if (!added)
         return ir_call_no_memory(in);
@@ -57,8 +60,8 @@ bool ir_call_label(struct ir_inliner *in, struct ir_raw_fn *to, uint32_t *out)
     return true;
 }
 
-static bool add_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call,
-                         struct ir_reg reg)
+static bool add_register(struct ir_inliner *in, struct ir_raw_fn *to,
+                         const struct ir_raw_call *call, struct ir_reg reg)
 {
     if (to->reg_count >= IR_MAX_REGS)
         return ir_call_refuse(in, call, -E2BIG, "too many registers after inlining");
@@ -69,8 +72,8 @@ static bool add_register(struct ir_inliner *in, struct ir_raw_fn *to, const stru
     return true;
 }
 
-bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call, enum ir_type type,
-                      uint32_t *out)
+bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call,
+                      enum ir_type type, uint32_t *out)
 {
     *out = to->reg_count;
     return add_register(in, to, call, (struct ir_reg) { .type = (uint8_t)type, .number = IR_NONE });
@@ -79,11 +82,16 @@ bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct 
 /* --- passing values --------------------------------------------------------------------------- */
 
 /* to = from, where each is a register or temp of the caller, or (from) a constant. */
-static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, struct ir_src from, enum ir_type type)
+static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, struct ir_src from,
+                 enum ir_type type)
 {
     struct ir_instr i;
     bool load = from.kind == IR_SRC_SYMBOL, store = to.kind == IR_SRC_SYMBOL;
-    ir_instr_init(&i, load ? IR_OP_LD : store ? IR_OP_ST : IR_OP_MOV, s->call->line, s->call->column);
+    ir_instr_init(&i,
+                  load    ? IR_OP_LD
+                  : store ? IR_OP_ST
+                          : IR_OP_MOV,
+                  s->call->line, s->call->column);
     i.type = (uint8_t)type;
     if (load || store) {
         i.space = IR_SPACE_PARAM;
@@ -100,10 +108,10 @@ static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, str
     return ir_call_emit(in, s->to, &i);
 }
 
-/* Passes between a formal that is a register (or whose actual one is) and its counterpart. Formals that are temps
- * with temps as actual ones are the same variable and need nothing. */
-static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src formal, struct ir_src actual,
-                        bool result)
+/* Passes between a formal that is a register (or whose actual one is) and its counterpart. Formals
+ * that are temps with temps as actual ones are the same variable and need nothing. */
+static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src formal,
+                        struct ir_src actual, bool result)
 {
     if (formal.kind == IR_SRC_SYMBOL && actual.kind == IR_SRC_SYMBOL)
         return true;
@@ -124,7 +132,8 @@ static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src 
     else if (actual.kind == IR_SRC_SYMBOL)
         have = s->to->temps[actual.index & ~IR_TEMP].size;
     bool pred = actual.kind == IR_SRC_REG && s->to->regs[actual.index].type == IR_PRED;
-    if (type == IR_VOID || have != size || pred != (type == IR_PRED) || (result && actual.kind == IR_SRC_IMM))
+    if (type == IR_VOID || have != size || pred != (type == IR_PRED) ||
+        (result && actual.kind == IR_SRC_IMM))
         return ir_call_refuse(in, s->call, -EINVAL, "argument does not suit the parameter");
     return result ? pass(in, s, actual, formal, type) : pass(in, s, formal, actual, type);
 }
@@ -191,10 +200,12 @@ static void copy_operands(const struct ir_module *m, const struct ir_site *s, st
         a->symbol = s->temps[a->symbol & ~IR_TEMP] | IR_TEMP;
     else if (a->symbol != IR_NONE && m->symbols[a->symbol].space == IR_SPACE_LOCAL)
         a->displacement += s->frame_base;
-    /* In a device function, what lies in .param and is reached through a register is a variable of the call whose
-     * address was taken: it will be in local memory. (In an entry, .param means the kernel's parameters.) */
+    /* In a device function, what lies in .param and is reached through a register is a variable of
+     * the call whose address was taken: it will be in local memory. (In an entry, .param means the
+     * kernel's parameters.) */
     bool by_register = i->space == IR_SPACE_PARAM && a->symbol == IR_NONE;
-    if (by_register && (i->op == IR_OP_CVTA || (ir_ops[i->op].properties & (IR_P_LOAD | IR_P_STORE))))
+    if (by_register &&
+        (i->op == IR_OP_CVTA || (ir_ops[i->op].properties & (IR_P_LOAD | IR_P_STORE))))
         i->space = IR_SPACE_LOCAL;
 }
 
@@ -290,8 +301,8 @@ bool ir_call_map(struct ir_inliner *in, struct ir_site *s)
 {
     const struct ir_raw_fn *from = s->from;
     return ir_call_charge(in, s->call,
-                          (uint64_t)from->reg_count + from->label_count + from->temp_count + from->target_count +
-                              from->list_count + from->instr_count) &&
+                          (uint64_t)from->reg_count + from->label_count + from->temp_count +
+                              from->target_count + from->list_count + from->instr_count) &&
            map_temps(in, s) && copy_tables(in, s);
 }
 
@@ -299,7 +310,8 @@ static bool copy_function(struct ir_inliner *in, struct ir_site *s)
 {
     const struct ir_raw_fn *from = s->from;
     const struct ir_raw_call *call = s->call;
-    if (call->ret_count != from->formal_rets || call->arg_count != from->formal_count - from->formal_rets)
+    if (call->ret_count != from->formal_rets ||
+        call->arg_count != from->formal_count - from->formal_rets)
         return ir_call_refuse(in, call, -EINVAL, "wrong number of arguments or results");
     uint32_t end = IR_NONE;
     if (!ir_call_map(in, s))
@@ -328,13 +340,14 @@ static const struct ir_helper_info helpers[IR_HELPER_COUNT] = {
     [IR_HELPER_ASSERTFAIL] = { IR_VOID, 5, { IR_B64, IR_B64, IR_B32, IR_B64, IR_B64 } },
 };
 
-static bool helper_value(struct ir_inliner *in, struct ir_site *s, struct ir_src actual, enum ir_type type,
-                         bool result, struct ir_src *value)
+static bool helper_value(struct ir_inliner *in, struct ir_site *s, struct ir_src actual,
+                         enum ir_type type, bool result, struct ir_src *value)
 {
     uint8_t size = ir_types[type].size;
     bool right = actual.kind == IR_SRC_IMM && !result;
     if (actual.kind == IR_SRC_REG)
-        right = ir_types[s->to->regs[actual.index].type].size == size && s->to->regs[actual.index].type != IR_PRED;
+        right = ir_types[s->to->regs[actual.index].type].size == size &&
+                s->to->regs[actual.index].type != IR_PRED;
     else if (actual.kind == IR_SRC_SYMBOL)
         right = s->to->temps[actual.index & ~IR_TEMP].size == size;
     if (!right)
@@ -343,7 +356,8 @@ static bool helper_value(struct ir_inliner *in, struct ir_site *s, struct ir_src
     if (actual.kind != IR_SRC_SYMBOL)
         return true;
     *value = (struct ir_src) { .kind = IR_SRC_REG };
-    return ir_call_register(in, s->to, s->call, type, &value->index) && (result || pass(in, s, *value, actual, type));
+    return ir_call_register(in, s->to, s->call, type, &value->index) &&
+           (result || pass(in, s, *value, actual, type));
 }
 
 static bool call_helper(struct ir_inliner *in, struct ir_site *s)
@@ -379,7 +393,8 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
 
 /* --- one function ----------------------------------------------------------------------------- */
 
-bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t *over)
+bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at,
+                   uint32_t *over)
 {
     struct ir_instr skip;
     *over = IR_NONE;
@@ -394,11 +409,13 @@ bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_
     return ir_call_emit(in, to, &skip);
 }
 
-static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t frame_base)
+static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at,
+                         uint32_t frame_base)
 {
     const struct ir_raw_call call = to->calls[at->target];
     uint32_t count = call.ret_count + call.arg_count, over = IR_NONE;
-    struct ir_src *operands = calloc((size_t)count + 1, sizeof(*operands)); /* the callee's calls move to->args */
+    struct ir_src *operands =
+        calloc((size_t)count + 1, sizeof(*operands)); /* the callee's calls move to->args */
     struct ir_site s = { .to = to,
                          .from = &in->raws[call.callee],
                          .call = &call,
@@ -410,7 +427,8 @@ static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const stru
     if (count)
         memcpy(operands, to->args + call.arg_first, count * sizeof(*operands));
     bool right = ir_call_guard(in, to, at, &over);
-    right = right && (in->m->fns[call.callee].is_defined ? copy_function(in, &s) : call_helper(in, &s));
+    right =
+        right && (in->m->fns[call.callee].is_defined ? copy_function(in, &s) : call_helper(in, &s));
     free(s.temps);
     free(operands);
     if (right && over != IR_NONE)
@@ -427,13 +445,15 @@ bool ir_has_calls(const struct ir_raw_fn *raw)
 }
 
 /* Not now, but by outline.c. */
-static bool stays(const struct ir_inliner *in, const struct ir_raw_fn *raw, const struct ir_instr *i)
+static bool stays(const struct ir_inliner *in, const struct ir_raw_fn *raw,
+                  const struct ir_instr *i)
 {
     uint32_t callee = i->op == IR_OP_CALL ? raw->calls[i->target].callee : 0;
     return i->op != IR_OP_CALL || callee == IR_NONE || in->recursive[callee];
 }
 
-/* If what went wrong is that this device lacks something, that is the function's problem, not the module's. */
+/* If what went wrong is that this device lacks something, that is the function's problem, not the
+ * module's. */
 static bool set_aside(struct ir_inliner *in, struct ir_raw_fn *raw)
 {
     if (in->why->error != -ENOTSUP)
@@ -530,14 +550,15 @@ static bool walk(struct ir_inliner *in, struct ir_walk *w)
             return false;
     for (uint32_t f = 0; f < in->m->fn_count; f++) {
         struct ir_raw_fn *raw = &in->raws[f];
-        if (in->m->fns[f].is_entry && !raw->lacks.error && ir_has_calls(raw) && !ir_outline_calls(in, raw) &&
-            !set_aside(in, raw))
+        if (in->m->fns[f].is_entry && !raw->lacks.error && ir_has_calls(raw) &&
+            !ir_outline_calls(in, raw) && !set_aside(in, raw))
             return false;
     }
     return true;
 }
 
-bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most, struct ir_problem *why)
+bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most,
+                     struct ir_problem *why)
 {
     struct ir_inliner in = { .m = m, .raws = raws, .why = why };
     if (m->fn_count == 0)
@@ -546,7 +567,8 @@ bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most,
     for (uint32_t i = 0; i < m->fn_count; i++)
         in.most += (uint64_t)raws[i].instr_count * INLINE_TIMES;
     in.most = GM_MIN(in.most, (uint64_t)most);
-    struct ir_walk w = { .path = calloc(m->fn_count, sizeof(*w.path)), .state = calloc(m->fn_count, 1) };
+    struct ir_walk w = { .path = calloc(m->fn_count, sizeof(*w.path)),
+                         .state = calloc(m->fn_count, 1) };
     in.recursive = calloc(m->fn_count, sizeof(*in.recursive));
     bool right = (w.path && w.state && in.recursive) || ir_call_no_memory(&in);
     right = right && ir_number_functions(m, raws, why, &in.functions) && walk(&in, &w);

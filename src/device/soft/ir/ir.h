@@ -1,22 +1,27 @@
 /*
- * The intermediate form of a PTX module: what the parser makes and the interpreter, the analyses and the compiler
- * read.
+ * The intermediate form of a PTX module: what the parser makes and the interpreter, the analyses
+ * and the compiler read.
  *
- * It stays close to PTX (one instruction is one ir_instr, registers keep their declared types), because PTX is
- * already a good compiler form; what is resolved away: names (everything is an index), scopes, text order of labels,
- * type abbreviations, calls (device functions become parts of the entries: inline.c, outline.c) and the dialects of clang
- * and nvcc.
+ * It stays close to PTX (one instruction is one ir_instr, registers keep their declared types),
+ * because PTX is already a good compiler form; what is resolved away: names (everything is an
+ * index), scopes, text order of labels, type abbreviations, calls (device functions become parts of
+ * the entries: inline.c, outline.c) and the dialects of clang and nvcc.
  *
- * One flat array each; indices, not pointers. A module is immutable after ptx_parse() and may be read by any thread.
+ * One flat array each; indices, not pointers. A module is immutable after ptx_parse() and may be
+ * read by any thread.
  *
  * Address spaces and what a value in a register means there:
- *   global, const  an ordinary 64-bit address of the client's window. A symbol's address is known only when the module
- *                  has been placed (soft_block.globals[symbol index]). cvta between global/const and generic: identity.
- *   shared         byte offset in the block's shared memory (32 bits suffice; also held in 64-bit registers)
+ *   global, const  an ordinary 64-bit address of the client's window. A symbol's address is known
+ *                  only when the module has been placed (soft_block.globals[symbol index]). cvta
+ *                  between global/const and generic: identity.
+ *   shared         byte offset in the block's shared memory (32 bits suffice; also held in 64-bit
+ *                  registers)
  *   local          byte offset in the thread's local memory, 0 .. fn->local_bytes - 1
- *   param          byte offset in the packed parameters (inlining removes all other .param variables)
- *   generic        IR_GENERIC_* below (see also spaces.h): the upper 32 bits of the address tell the space.
- *                  cvta.shared adds IR_GENERIC_SHARED, cvta.to.shared subtracts it; no client's window lies there.
+ *   param          byte offset in the packed parameters (inlining removes all other .param
+ *                  variables)
+ *   generic        IR_GENERIC_* below (see also spaces.h): the upper 32 bits of the address tell
+ *                  the space. cvta.shared adds IR_GENERIC_SHARED, cvta.to.shared subtracts it; no
+ *                  client's window lies there.
  */
 #ifndef GMUX_SOFT_IR_IR_H
 #define GMUX_SOFT_IR_IR_H
@@ -98,8 +103,9 @@ enum ir_space {
     IR_SPACE_PARAM,
 };
 
-/* Rounding. N, Z, M, P: result of floating point arithmetic (.rn .rz .rm .rp; N also where none was written);
- * NI .. PI: to an integral value (cvt.rni ..). IR_ROUND_NONE: the instruction does not round. */
+/* Rounding. N, Z, M, P: result of floating point arithmetic (.rn .rz .rm .rp; N also where none was
+ * written); NI .. PI: to an integral value (cvt.rni ..). IR_ROUND_NONE: the instruction does not
+ * round. */
 enum ir_round {
     IR_ROUND_NONE,
     IR_ROUND_N,
@@ -113,7 +119,8 @@ enum ir_round {
     IR_ROUND_NA, /* .rna: nearest, ties away (tf32) */
 };
 
-/* Comparison. LO, LS, HI, HS are turned into LT, LE, GT, GE (the type says unsigned). xxU: or unordered. */
+/* Comparison. LO, LS, HI, HS are turned into LT, LE, GT, GE (the type says unsigned). xxU: or
+ * unordered. */
 enum ir_cmp {
     IR_CMP_NONE,
     IR_CMP_EQ,
@@ -143,7 +150,8 @@ enum ir_boolop {
 /* ir_instr.mode: what the opcode's variants are, by opcode. */
 enum ir_mode {
     IR_MODE_NONE,
-    /* MUL, MAD, MADC, MUL24, MAD24, DP2A (integer). WIDE: type is the sources', the result is twice as wide. */
+    /* MUL, MAD, MADC, MUL24, MAD24, DP2A (integer). WIDE: type is the sources', the result is twice
+       as wide. */
     IR_MUL_LO,
     IR_MUL_HI,
     IR_MUL_WIDE,
@@ -164,7 +172,8 @@ enum ir_mode {
     IR_TESTP_NOTANUMBER,
     IR_TESTP_NORMAL,
     IR_TESTP_SUBNORMAL,
-    /* ATOM, RED, REDUX. DEC, INC as in PTX (wrap at the operand). CAS: src[0] compare, src[1] new value. */
+    /* ATOM, RED, REDUX. DEC, INC as in PTX (wrap at the operand). CAS: src[0] compare, src[1] new
+       value. */
     IR_ATOM_ADD,
     IR_ATOM_MIN,
     IR_ATOM_MAX,
@@ -175,8 +184,8 @@ enum ir_mode {
     IR_ATOM_DEC,
     IR_ATOM_EXCH,
     IR_ATOM_CAS,
-    IR_ATOM_PHASE, /* mbarrier (ptx/async.c): add; when bits 0 .. 19 and 43 .. 63 are zero then, bits 20 .. 39 go to
-                    * 0 .. 19 and bit 40 changes */
+    IR_ATOM_PHASE, /* mbarrier (ptx/async.c): add; when bits 0 .. 19 and 43 .. 63 are zero then,
+                    * bits 20 .. 39 go to 0 .. 19 and bit 40 changes */
     /* SHFL */
     IR_SHFL_UP,
     IR_SHFL_DOWN,
@@ -193,7 +202,8 @@ enum ir_mode {
     IR_BAR_RED_AND,
     IR_BAR_RED_OR,
     IR_BAR_RED_POPC,
-    /* TRAP; NONE: trap. PC: the call of something that is no function, or none that could be meant. */
+    /* TRAP; NONE: trap. PC: the call of something that is no function, or none that could be meant.
+     */
     IR_TRAP_PC,
     /* CVTA. FROM: space to generic ("cvta.shared"); TO: generic to space ("cvta.to.shared") */
     IR_CVTA_FROM,
@@ -232,9 +242,11 @@ enum ir_geometry {
 enum ir_texture {
     IR_TEXTURE_BASE,     /* a sample of the first level */
     IR_TEXTURE_LEVEL,    /* .. of the level that a source tells */
-    IR_TEXTURE_GATHER_R, /* one channel of the four elements that a sample is made of; _G, _B, _A follow */
+    IR_TEXTURE_GATHER_R, /* one channel of the four elements that a sample is made of; _G, _B, _A
+                            follow */
     IR_TEXTURE_GATHER_A = IR_TEXTURE_GATHER_R + 3,
-    IR_TEXTURE_LOD,  /* which level suits these derivatives of the coordinates: sources 2 .. 4 by x, 5 .. 7 by y */
+    IR_TEXTURE_LOD,  /* which level suits these derivatives of the coordinates: sources 2 .. 4 by x,
+                        5 .. 7 by y */
     IR_TEXTURE_PACK, /* channels as sust.p has them to the bytes of an element */
     IR_TEXTURE_COUNT,
 };
@@ -263,12 +275,14 @@ enum {
     IR_F_SAT = 2,       /* clamp: floats to [0, 1], integers to the range of the type */
     IR_F_APPROX = 4,    /* also .full (div.full.f32) */
     IR_F_CARRY_OUT = 8, /* .cc: dst_pred is the carry (borrow for SUB) */
-    IR_F_UNI = 16,      /* the text promises that all lanes agree (a hint: not to be trusted for safety) */
-    IR_F_NAN = 32,      /* min.NaN, max.NaN */
+    IR_F_UNI =
+        16, /* the text promises that all lanes agree (a hint: not to be trusted for safety) */
+    IR_F_NAN = 32, /* min.NaN, max.NaN */
     IR_F_RELU = 64,
-    IR_F_SHIFTAMT = 128,   /* bfind.shiftamt */
-    IR_F_WRAP = 256,       /* shf.wrap, bmsk.wrap, szext.wrap: amount taken modulo 32; else clamped to 32 */
-    IR_F_NC = 512,         /* ld.global.nc: nobody writes there during the kernel */
+    IR_F_SHIFTAMT = 128, /* bfind.shiftamt */
+    IR_F_WRAP =
+        256,       /* shf.wrap, bmsk.wrap, szext.wrap: amount taken modulo 32; else clamped to 32 */
+    IR_F_NC = 512, /* ld.global.nc: nobody writes there during the kernel */
     IR_F_GUARD_NOT = 1024, /* @!%p */
     IR_F_SYNC = 2048,      /* .sync form: the last source is the member mask */
     IR_F_OWN = 8192,       /* an access of the device's own, that no text has: nobody checks it */
@@ -278,8 +292,10 @@ enum {
 enum ir_src_kind {
     IR_SRC_NONE,
     IR_SRC_REG,    /* registers[index] */
-    IR_SRC_IMM,    /* bits: already of the operand's type: f32 in the low 32 bits; integers sign- or zero-extended */
-    IR_SRC_SYMBOL, /* address of symbols[index] + (int64_t)bits, in the symbol's own space (mov %r, sym) */
+    IR_SRC_IMM,    /* bits: already of the operand's type: f32 in the low 32 bits; integers sign- or
+                      zero-extended */
+    IR_SRC_SYMBOL, /* address of symbols[index] + (int64_t)bits, in the symbol's own space (mov %r,
+                      sym) */
     IR_SRC_FN,     /* address of fns[index], until functions are numbered */
     IR_SRC_SREG,   /* special register, enum ir_sreg */
     IR_SRC_SINK,   /* "_" in a vector: value does not matter (only in ld: dst; st never) */
@@ -292,8 +308,9 @@ struct ir_src {
     uint64_t bits;
 };
 
-/* base register + symbol + displacement; either of the first two may be IR_NONE. All sums modulo 2^64 (2^32 where the
- * base register has 32 bits, which only shared, local and param addresses may). */
+/* base register + symbol + displacement; either of the first two may be IR_NONE. All sums modulo
+ * 2^64 (2^32 where the base register has 32 bits, which only shared, local and param addresses
+ * may). */
 struct ir_address {
     uint32_t base;
     uint32_t symbol;
@@ -304,43 +321,54 @@ struct ir_address {
 #define IR_MAX_SRC 8
 
 /*
- * In a finished module symbols appear only where a number cannot: those of global and const memory, and, in addresses,
- * kernel parameters (whose place is ir_symbol_offset()). Addresses of shared and local variables are IMM sources, or
- * displacements without symbol. SREG sources appear in MOV only.
+ * In a finished module symbols appear only where a number cannot: those of global and const memory,
+ * and, in addresses, kernel parameters (whose place is ir_symbol_offset()). Addresses of shared and
+ * local variables are IMM sources, or displacements without symbol. SREG sources appear in MOV
+ * only.
  *
- * A register is as wide as the operand's type, except: LD and CVT may write a wider one (the value is sign- or zero-
- * extended by the class of the destination type), ST and CVT may read a wider one (the low bits count).
+ * A register is as wide as the operand's type, except: LD and CVT may write a wider one (the value
+ * is sign- or zero- extended by the class of the destination type), ST and CVT may read a wider one
+ * (the low bits count).
  *
  * Operand conventions that differ from "dst = op(src ...)":
- *   LD    dst_count = vector width (1, 2, 4); `type` is the element in memory. A sink is dst IR_NONE.
+ *   LD    dst_count = vector width (1, 2, 4); `type` is the element in memory. A sink is dst
+ *         IR_NONE.
  *   ST    src[0 .. src_count) are the elements.
- *   CVT   type = destination's, type2 = source's; to f16x2, bf16x2: src[0] becomes the upper half, src[1] the lower.
+ *   CVT   type = destination's, type2 = source's; to f16x2, bf16x2: src[0] becomes the upper half,
+ *         src[1] the lower.
  *   SET   type = destination's, type2 = sources'. SLCT: type2 = type of src[2] (s32 or f32).
- *   SETP  dst[0] = (a cmp b) boolop c, dst_pred = !(a cmp b) boolop c; both may be IR_NONE. src[2] = c where boolop is
- *         not NONE.
+ *   SETP  dst[0] = (a cmp b) boolop c, dst_pred = !(a cmp b) boolop c; both may be IR_NONE. src[2]
+ *         = c where boolop is not NONE.
  *   SELP  src[2] = predicate.
  *   MUL, MAD with IR_MUL_WIDE: `type` is a's and b's; the result (and c) is twice as wide.
- *   SHL, SHR: src[1] is u32. BFE: src[1], src[2] are u32. BFI: src[2], src[3] are u32. CLZ, POPC, BFIND: result u32.
+ *   SHL, SHR: src[1] is u32. BFE: src[1], src[2] are u32. BFI: src[2], src[3] are u32. CLZ, POPC,
+ *   BFIND: result u32.
  *   DP4A, DP2A  type = a's, type2 = b's (u32 or s32).
  *   LOP3  src[3] = the table (immediate).
  *   SHFL  src: value, b (lane or delta), c, member mask (where IR_F_SYNC); dst_pred = in range.
  *   VOTE  src[0] = predicate, src[1] = member mask (where IR_F_SYNC).
  *   MATCH src: value, mask; mode IR_VOTE_ANY or ALL; dst_pred for ALL.
- *   REDUX src: value, mask. ELECT: dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] = mask.
- *   MMA   C (16 x 8) += A (16 x K) * B (K x 8), of all lanes: src: A (2 registers), B (1), C (4), member mask; dst: C.
- *         Where the elements lie: ptx/mma.c.
- *   TEX   src: handles of texture and sampler (u64), x, y, z, layer (type2: f32 or s32; the layer is u32), level (type2), offsets
- *         (a signed byte for each of x, y, z); what there is not is 0. mode: enum ir_geometry, mode2: enum ir_texture, which
- *         may give sources other meanings. dst: four channels as 32 bits of `type` (f32, s32, u32; f16 in the low half).
+ *   REDUX src: value, mask. ELECT: dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] =
+ *   mask.
+ *   MMA   C (16 x 8) += A (16 x K) * B (K x 8), of all lanes: src: A (2 registers), B (1), C (4),
+ *         member mask; dst: C. Where the elements lie: ptx/mma.c.
+ *   TEX   src: handles of texture and sampler (u64), x, y, z, layer (type2: f32 or s32; the layer
+ *         is u32), level (type2), offsets (a signed byte for each of x, y, z); what there is not is
+ *         0. mode: enum ir_geometry, mode2: enum ir_texture, which may give sources other meanings.
+ *         dst: four channels as 32 bits of `type` (f32, s32, u32; f16 in the low half).
  *   BAR   src[0] = number, then thread count where given (bar.sync a, b). src_count tells.
  *   BARWARP  (bar.warp.sync) src[0] = mask.
- *   ATOM, RED  src[0]; for CAS src[0] = compare, src[1] = new. ATOM with dst_count 0: nobody wants the old value.
- *   PACK  src[0 .. n), low part first, into dst[0]; UNPACK the reverse. type = the whole (b32, b64).
- *   BRA   target = block. BRX: src[0] = index; its targets are the block's successors in order (guarded: then the next
- *         block).
+ *   ATOM, RED  src[0]; for CAS src[0] = compare, src[1] = new. ATOM with dst_count 0: nobody wants
+ *              the old value.
+ *   PACK  src[0 .. n), low part first, into dst[0]; UNPACK the reverse. type = the whole (b32,
+ *         b64).
+ *   BRA   target = block. BRX: src[0] = index; its targets are the block's successors in order
+ *         (guarded: then the next block).
  *   HELPER  target = enum ir_helper; arguments in src, result (if any) in dst[0].
- *   ADDC, SUBC, MADC: an additional last source, the carry register (a predicate). IR_F_CARRY_OUT: dst_pred = carry.
- * Never seen: CALL, LDU (is LD), BARRIER (is BAR), PREFETCH, PREFETCHU, PMEVENT, SETMAXNREG, GRIDDEP (dropped: no effect here).
+ *   ADDC, SUBC, MADC: an additional last source, the carry register (a predicate). IR_F_CARRY_OUT:
+ *   dst_pred = carry.
+ * Never seen: CALL, LDU (is LD), BARRIER (is BAR), PREFETCH, PREFETCHU, PMEVENT, SETMAXNREG,
+ * GRIDDEP (dropped: no effect here).
  */
 struct ir_instr {
     uint8_t op;   /* enum ir_op */
@@ -367,11 +395,11 @@ struct ir_instr {
 };
 
 /*
- * Blocks are in text order and partition the instructions. A block ends with BRA, BRX, RET, EXIT, after a barrier that
- * waits, or where the next one has a label.
- * Successors: guarded BRA: {target, next}; BRA: {target}; BRX: its targets (guarded: then next); unguarded RET, EXIT:
- * none; everything else: {next}. A function never runs off its end: the parser adds a RET. Block 0 is the entry and has
- * no predecessor.
+ * Blocks are in text order and partition the instructions. A block ends with BRA, BRX, RET, EXIT,
+ * after a barrier that waits, or where the next one has a label. Successors: guarded BRA: {target,
+ * next}; BRA: {target}; BRX: its targets (guarded: then next); unguarded RET, EXIT: none;
+ * everything else: {next}. A function never runs off its end: the parser adds a RET. Block 0 is the
+ * entry and has no predecessor.
  */
 struct ir_block {
     uint32_t first, count;           /* instructions */
@@ -390,8 +418,9 @@ enum ir_symbol_flags {
     IR_SYM_ARRAY = 4,
     IR_SYM_KERNEL_PARAM = 8,
     IR_SYM_MANAGED = 16,
-    IR_SYM_DROPPED = 32,    /* another one, of that name, is meant: nothing refers to it (ptx/link.c) */
-    IR_SYM_WEAK = 64,       /* .weak or .common */
+    IR_SYM_DROPPED =
+        32,           /* another one, of that name, is meant: nothing refers to it (ptx/link.c) */
+    IR_SYM_WEAK = 64, /* .weak or .common */
     IR_SYM_WORKSPACE = 128, /* the hidden parameter: fn->workspace_at */
 };
 
@@ -409,17 +438,18 @@ struct ir_symbol {
     uint8_t flags;
     uint8_t reference; /* global: enum ir_reference */
     uint32_t name;
-    uint32_t fn;        /* function it belongs to, or IR_NONE: module scope */
-    uint32_t align;     /* power of two */
-    uint64_t size;      /* bytes; 0 for the extern shared array */
-    uint64_t offset;    /* shared, local, param: in its space (not for extern shared: ir_symbol_offset()) */
+    uint32_t fn;    /* function it belongs to, or IR_NONE: module scope */
+    uint32_t align; /* power of two */
+    uint64_t size;  /* bytes; 0 for the extern shared array */
+    uint64_t
+        offset; /* shared, local, param: in its space (not for extern shared: ir_symbol_offset()) */
     uint64_t init;      /* global, const: initial bytes at ir_module.init_bytes + init */
     uint64_t init_size; /* may be less than size: the rest is zero. 0: all zero */
     uint32_t line;
 };
 
-/* An address inside initial bytes: *(init_bytes of `symbol` + offset) = address of `target` + addend (size bytes), shifted
- * to the right. */
+/* An address inside initial bytes: *(init_bytes of `symbol` + offset) = address of `target` +
+ * addend (size bytes), shifted to the right. */
 struct ir_reloc {
     uint32_t symbol;
     uint32_t target;
@@ -442,14 +472,16 @@ struct ir_fn {
     uint32_t param_first, param_count; /* in ir_module.params */
     uint32_t param_bytes;              /* packed: end of the last one, or of the hidden one */
     uint32_t param_declared;           /* without that */
-    uint32_t workspace_at;             /* offset of the hidden one: the address of a cooperative launch's workspace */
+    uint32_t workspace_at; /* offset of the hidden one: the address of a cooperative launch's
+                              workspace */
     bool uses_workspace;
     uint32_t maxntid[3], reqntid[3]; /* 0: not given */
     uint32_t minnctapersm, maxnreg;
-    /* Shared memory: statics (also those of inlined functions and used module-scope ones) come first, then the
-     * dynamic part, at shared_dynamic. */
+    /* Shared memory: statics (also those of inlined functions and used module-scope ones) come
+     * first, then the dynamic part, at shared_dynamic. */
     uint32_t shared_static;
-    uint32_t shared_dynamic; /* offset of extern shared symbols: shared_static rounded up to their alignment */
+    uint32_t shared_dynamic; /* offset of extern shared symbols: shared_static rounded up to their
+                                alignment */
     bool uses_dynamic_shared;
     uint32_t local_bytes; /* per thread, multiple of 16 */
     bool uses_stack;      /* behind that it needs as much as the client's limit of stacks says */
@@ -459,14 +491,15 @@ struct ir_fn {
     struct ir_reg *regs;
     uint32_t *succ;
     uint32_t line;
-    uint32_t lacks; /* entries: text of what it needs that this device does not have, with its place: it has no code
-                     * and cannot be launched. 0: nothing */
+    uint32_t lacks; /* entries: text of what it needs that this device does not have, with its
+                     * place: it has no code and cannot be launched. 0: nothing */
 };
 
 /* Host functions that a kernel may call; arguments as in CUDA's device runtime. */
 enum ir_helper {
     IR_HELPER_VPRINTF,    /* s32 (u64 format, u64 arguments): both generic addresses */
-    IR_HELPER_ASSERTFAIL, /* (u64 message, u64 file, u32 line, u64 function, u64 char size): ends the kernel */
+    IR_HELPER_ASSERTFAIL, /* (u64 message, u64 file, u32 line, u64 function, u64 char size): ends
+                             the kernel */
     IR_HELPER_COUNT,
 };
 
@@ -522,7 +555,8 @@ static inline const char *ir_name(const struct ir_module *m, uint32_t name)
 }
 
 /* Offset of a parameter in the packed ones. (Shared and local ones are the parser's only.) */
-static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct ir_fn *fn, uint32_t symbol)
+static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct ir_fn *fn,
+                                        uint32_t symbol)
 {
     const struct ir_symbol *s = &m->symbols[symbol];
     if (s->space == IR_SPACE_SHARED && (s->flags & IR_SYM_EXTERN))
@@ -536,7 +570,8 @@ static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct 
 static inline bool ir_symbol_is_placed(const struct ir_module *m, uint32_t symbol)
 {
     const struct ir_symbol *s = &m->symbols[symbol];
-    return (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST) && !(s->flags & IR_SYM_DROPPED);
+    return (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST) &&
+           !(s->flags & IR_SYM_DROPPED);
 }
 
 static inline bool ir_type_is_float(enum ir_type t)

@@ -1,7 +1,8 @@
 /*
- * Liveness of registers at block borders: the usual backward data flow over bit sets. It is per lane: a guarded
- * instruction does not end the life of what it writes, because lanes without the guard keep the old value. Masks are not
- * considered: who must keep old values for waiting lanes is the frontier's business.
+ * Liveness of registers at block borders: the usual backward data flow over bit sets. It is per
+ * lane: a guarded instruction does not end the life of what it writes, because lanes without the
+ * guard keep the old value. Masks are not considered: who must keep old values for waiting lanes is
+ * the frontier's business.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -52,7 +53,8 @@ static void summarise(const struct ir_fn *fn, uint32_t block, uint64_t *gen, uin
     }
 }
 
-static bool flow(const struct ir_fn *fn, struct ir_analysis *a, uint32_t b, const uint64_t *gen, const uint64_t *kill)
+static bool flow(const struct ir_fn *fn, struct ir_analysis *a, uint32_t b, const uint64_t *gen,
+                 const uint64_t *kill)
 {
     uint32_t words = a->live_words;
     uint64_t *in = a->live_in + (size_t)b * words, *out = a->live_out + (size_t)b * words;
@@ -81,7 +83,8 @@ int ir_compute_liveness(struct ir_analyser *an)
     a->live_words = (uint32_t)words;
     a->live_in = calloc(total + 1, sizeof(uint64_t));
     a->live_out = calloc(total + 1, sizeof(uint64_t));
-    uint64_t *gen = calloc(total + 1, sizeof(uint64_t)), *kill = calloc(total + 1, sizeof(uint64_t));
+    uint64_t *gen = calloc(total + 1, sizeof(uint64_t)),
+             *kill = calloc(total + 1, sizeof(uint64_t));
     int rc = a->live_in && a->live_out && gen && kill ? 0 : -ENOMEM;
     for (uint32_t b = 0; b < fn->block_count && rc == 0; b++)
         summarise(fn, b, gen + b * words, kill + b * words);

@@ -7,7 +7,8 @@
 #include <string.h>
 
 const struct ir_op_info ir_ops[IR_OP_COUNT] = {
-#define IR_OP(name, text, form, sources, types, modifiers, properties) { text, sources, properties },
+#define IR_OP(name, text, form, sources, types, modifiers, properties)                             \
+    { text, sources, properties },
 #include "device/soft/ir/ops.h"
 };
 
@@ -52,9 +53,9 @@ void ir_module_destroy(struct ir_module *m)
 
 uint64_t ir_module_bytes(const struct ir_module *m)
 {
-    uint64_t bytes = sizeof(*m) + m->fn_count * sizeof(*m->fns) + m->symbol_count * sizeof(*m->symbols) +
-                     m->param_count * sizeof(*m->params) + m->reloc_count * sizeof(*m->relocs) + m->init_size +
-                     m->strings_size;
+    uint64_t bytes = sizeof(*m) + m->fn_count * sizeof(*m->fns) +
+                     m->symbol_count * sizeof(*m->symbols) + m->param_count * sizeof(*m->params) +
+                     m->reloc_count * sizeof(*m->relocs) + m->init_size + m->strings_size;
     for (uint32_t i = 0; i < m->fn_count; i++) {
         const struct ir_fn *f = &m->fns[i];
         bytes += f->instr_count * sizeof(*f->instrs) + f->block_count * sizeof(*f->blocks) +

@@ -1,14 +1,17 @@
 /*
- * The tables of the instruction set: types, opcodes, special registers, one line each, included several times with
- * different macros (enum, names, parser grammar, analysis properties). Adding an ordinary instruction is one line here
- * plus its meaning in the interpreter and the compiler.
+ * The tables of the instruction set: types, opcodes, special registers, one line each, included
+ * several times with different macros (enum, names, parser grammar, analysis properties). Adding an
+ * ordinary instruction is one line here plus its meaning in the interpreter and the compiler.
  *
- * No include guard: define one or more of IR_TYPE, IR_OP, IR_SREG before including; all three are undefined at the end.
+ * No include guard: define one or more of IR_TYPE, IR_OP, IR_SREG before including; all three are
+ * undefined at the end.
  *
- * IR_TYPE(NAME, text, size in bytes, class)      class: B untyped bits, U unsigned, S signed, F float, P predicate
+ * IR_TYPE(NAME, text, size in bytes, class) class: B untyped bits, U unsigned, S signed, F float, P
+ * predicate
  *
  * IR_OP(NAME, text, form, sources, types, modifiers, properties)
- *   form      the shape of the operand list (PTX_FORM_*: src/device/soft/ptx/words.h), for the parser only
+ *   form      the shape of the operand list (PTX_FORM_*: src/device/soft/ptx/words.h), for the
+ *             parser only
  *   sources   number of ordinary source operands (without address, guard, carry)
  *   types     set of types accepted after the opcode (PTX_T_*), for the parser only
  *   modifiers set of modifiers accepted (PTX_M_*), for the parser only

@@ -1,11 +1,13 @@
 /*
- * Control flow: predecessors, dominators, post-dominators, loops, and the order of blocks that the execution scheme uses as
- * priority: reverse post-order in which every natural loop is contiguous. Contiguity matters: lanes that left a loop wait
- * behind it until the last lane leaves, and a block of the loop must not be ordered behind their waiting place.
+ * Control flow: predecessors, dominators, post-dominators, loops, and the order of blocks that the
+ * execution scheme uses as priority: reverse post-order in which every natural loop is contiguous.
+ * Contiguity matters: lanes that left a loop wait behind it until the last lane leaves, and a block
+ * of the loop must not be ordered behind their waiting place.
  *
- * How it is made contiguous: a first depth-first walk finds dominators and loops; a second one takes, on entering a
- * loop's header, the targets of all the loop's exits before the header's own successors. They and what follows them are
- * then finished, so that the rest of the walk below the header numbers the loop's blocks and nothing else.
+ * How it is made contiguous: a first depth-first walk finds dominators and loops; a second one
+ * takes, on entering a loop's header, the targets of all the loop's exits before the header's own
+ * successors. They and what follows them are then finished, so that the rest of the walk below the
+ * header numbers the loop's blocks and nothing else.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -42,7 +44,8 @@ static bool push_exit(struct ir_orderer *o, uint32_t header, uint32_t target)
     return true;
 }
 
-/* Depth first from block 0, with the loops' exits where they are known; fills `post`, then order and priorities. */
+/* Depth first from block 0, with the loops' exits where they are known; fills `post`, then order
+ * and priorities. */
 static void walk(struct ir_orderer *o)
 {
     const struct ir_fn *fn = o->an->fn;
@@ -111,10 +114,10 @@ static int find_preds(struct ir_orderer *o)
     return 0;
 }
 
-/* Nearest common ancestor in the (post-)dominator tree, by Cooper, Harvey, Kennedy. `rank` rises away from the root.
- * IR_NONE is the root of the post-dominator tree. */
-static bool intersect(struct ir_analyser *an, const uint32_t *rank, const uint32_t *idom, uint32_t x, uint32_t y,
-                      uint32_t *out)
+/* Nearest common ancestor in the (post-)dominator tree, by Cooper, Harvey, Kennedy. `rank` rises
+ * away from the root. IR_NONE is the root of the post-dominator tree. */
+static bool intersect(struct ir_analyser *an, const uint32_t *rank, const uint32_t *idom,
+                      uint32_t x, uint32_t y, uint32_t *out)
 {
     while (x != y) {
         if (!ir_spend(an, 1))
@@ -177,7 +180,8 @@ static bool leaves(const struct ir_fn *fn, uint32_t block)
 }
 
 /* As above, backwards from the exits. Blocks that cannot reach an exit keep IR_NONE. */
-static int find_post_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *ipdom, uint8_t *done)
+static int find_post_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *ipdom,
+                                uint8_t *done)
 {
     const struct ir_fn *fn = o->an->fn;
     struct ir_analysis *a = o->an->a;
@@ -265,8 +269,8 @@ static uint32_t outermost(struct ir_orderer *o, const uint32_t *parent, uint32_t
     return header;
 }
 
-/* Loops from the inside out: headers in descending priority; a backward walk from the latches to the header, jumping over
- * the loops found already. parent[header]: header of the loop around. */
+/* Loops from the inside out: headers in descending priority; a backward walk from the latches to
+ * the header, jumping over the loops found already. parent[header]: header of the loop around. */
 static int find_loops(struct ir_orderer *o, uint32_t *parent, uint32_t *work)
 {
     struct ir_analysis *a = o->an->a;

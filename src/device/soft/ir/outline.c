@@ -1,20 +1,21 @@
 /*
- * Calls that cannot be replaced by a copy of the callee: those of functions that call themselves, perhaps by way of others,
- * and those by address. The entry gets one copy of each function that they may mean, and a call is a jump there. What is
- * passed lies in variables between the two; which call it was is a number, and a return is an indexed branch on it. So
- * neither the interpreter nor the compiler knows anything about calls: lanes that call different functions, or return to
- * different places, part and meet as at any other branch.
+ * Calls that cannot be replaced by a copy of the callee: those of functions that call themselves,
+ * perhaps by way of others, and those by address. The entry gets one copy of each function that
+ * they may mean, and a call is a jump there. What is passed lies in variables between the two;
+ * which call it was is a number, and a return is an indexed branch on it. So neither the
+ * interpreter nor the compiler knows anything about calls: lanes that call different functions, or
+ * return to different places, part and meet as at any other branch.
  *
- * Registers of a function are there once. One that may be called again while it runs keeps what it needs in a frame of the
- * stack (frame.c), which is a part of the thread's local memory: one that grows too large runs out of that, with the
- * error of any other such access.
+ * Registers of a function are there once. One that may be called again while it runs keeps what it
+ * needs in a frame of the stack (frame.c), which is a part of the thread's local memory: one that
+ * grows too large runs out of that, with the error of any other such access.
  */
 #include "device/soft/ir/outline.h"
 
 #include <errno.h>
 
-bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst, struct ir_src a,
-                     struct ir_src b)
+bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst,
+                     struct ir_src a, struct ir_src b)
 {
     struct ir_instr i;
     ir_instr_init(&i, op, o->here.line, o->here.column);
@@ -66,7 +67,8 @@ static bool new_register(struct ir_outliner *o, enum ir_type type, uint32_t *out
 
 /* --- passing values --------------------------------------------------------------------------- */
 
-static bool move_part(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t offset, enum ir_type type)
+static bool move_part(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t offset,
+                      enum ir_type type)
 {
     struct ir_instr i;
     if (from.kind == IR_SRC_SYMBOL) {
@@ -137,7 +139,8 @@ static struct ir_src mail(const struct ir_class *c, uint32_t k)
     return (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = (c->mail + k) | IR_TEMP };
 }
 
-static bool pass(struct ir_outliner *o, const struct ir_class *c, uint32_t k, struct ir_src other, bool to_mail)
+static bool pass(struct ir_outliner *o, const struct ir_class *c, uint32_t k, struct ir_src other,
+                 bool to_mail)
 {
     return ir_outline_move(o, to_mail ? mail(c, k) : other, to_mail ? other : mail(c, k),
                            o->to->temps[c->mail + k].size);
@@ -171,7 +174,9 @@ static bool new_class(struct ir_outliner *o, uint32_t fn, uint32_t first_rank, u
         if (type == IR_PRED)
             return ir_call_refuse(o->in, &o->here, -ENOTSUP,
                                   "a predicate is passed to a function that is not inlined");
-        *t = (struct ir_temp) { .size = ir_types[type].size, .align = ir_types[type].size, .line = o->here.line };
+        *t = (struct ir_temp) { .size = ir_types[type].size,
+                                .align = ir_types[type].size,
+                                .line = o->here.line };
     }
     return new_register(o, IR_B32, &c->link) && new_register(o, IR_B64, &c->pointer);
 }
@@ -187,8 +192,9 @@ static bool need(struct ir_outliner *o, uint32_t fn)
     }
     uint32_t first = 0, ranks = 0, class = 0;
     if (o->in->functions.wanted[fn])
-        ranks = ir_functions_find(&o->in->functions,
-                                  ir_signature(raw, raw->formals, raw->formal_rets, raw->formal_count), &first);
+        ranks = ir_functions_find(
+            &o->in->functions, ir_signature(raw, raw->formals, raw->formal_rets, raw->formal_count),
+            &first);
     while (class < o->class_count &&
            (ranks == 0 || o->classes[class].ranks == 0 || o->classes[class].first_rank != first))
         class ++;
@@ -227,7 +233,8 @@ static bool need_callees(struct ir_outliner *o, const struct ir_raw_fn *raw)
             if (!need(o, o->in->functions.ranked[first + k].fn))
                 return false;
         struct ir_class *c = class_of(o, &call);
-        if (call.callee == IR_NONE && c && c->dispatch == IR_NONE && !ir_call_label(o->in, o->to, &c->dispatch))
+        if (call.callee == IR_NONE && c && c->dispatch == IR_NONE &&
+            !ir_call_label(o->in, o->to, &c->dispatch))
             return false;
     }
     return true;
@@ -267,13 +274,14 @@ static bool copy_function(struct ir_outliner *o, struct ir_outlined *b)
     uint32_t end = IR_NONE, results = s.from->formal_rets;
     if (s.from->formal_count != o->in->raws[c->model].formal_count)
         return ir_call_refuse(o->in, &o->here, -EINVAL, "wrong number of arguments or results");
-    bool right = place_variables(o, b, &s) && ir_call_map(o->in, &s) && new_register(o, IR_B32, &b->link) &&
-                 ir_call_label(o->in, o->to, &end);
+    bool right = place_variables(o, b, &s) && ir_call_map(o->in, &s) &&
+                 new_register(o, IR_B32, &b->link) && ir_call_label(o->in, o->to, &end);
     b->temps = s.temps;
     b->reg_base = s.reg_base;
     o->to->labels[b->label] = b->first = o->to->instr_count;
     right = right && (!b->again || ir_place_in_frame(o, b));
-    right = right && ir_outline_emit(o, IR_OP_MOV, IR_B32, b->link, ir_src_reg(c->link), (struct ir_src) { 0 });
+    right = right && ir_outline_emit(o, IR_OP_MOV, IR_B32, b->link, ir_src_reg(c->link),
+                                     (struct ir_src) { 0 });
     for (uint32_t k = results; right && k < s.from->formal_count; k++)
         right = pass(o, c, k, formal_in(&s, k), false);
     right = right && ir_call_copy(o->in, &s, end);
@@ -290,8 +298,9 @@ static bool emit_dispatch(struct ir_outliner *o, struct ir_class *c)
     struct ir_raw_fn *to = o->to;
     struct ir_instr i;
     uint32_t at, low, high, rank, wrong, bad = IR_NONE;
-    if (!new_register(o, IR_B64, &at) || !new_register(o, IR_B64, &low) || !new_register(o, IR_B64, &high) ||
-        !new_register(o, IR_B32, &rank) || !new_register(o, IR_PRED, &wrong) || !ir_call_label(o->in, to, &bad))
+    if (!new_register(o, IR_B64, &at) || !new_register(o, IR_B64, &low) ||
+        !new_register(o, IR_B64, &high) || !new_register(o, IR_B32, &rank) ||
+        !new_register(o, IR_PRED, &wrong) || !ir_call_label(o->in, to, &bad))
         return false;
     to->labels[c->dispatch] = to->instr_count;
     _Static_assert(IR_FUNCTION_STEP == 16, "rotated by 4");
@@ -348,8 +357,8 @@ static bool append(struct ir_outliner *o)
 
 /* --- the calls -------------------------------------------------------------------------------- */
 
-static bool lower_call(struct ir_outliner *o, const struct ir_raw_call *call, struct ir_outlined *caller,
-                       const struct ir_src *operands)
+static bool lower_call(struct ir_outliner *o, const struct ir_raw_call *call,
+                       struct ir_outlined *caller, const struct ir_src *operands)
 {
     struct ir_class *c = class_of(o, call);
     const struct ir_raw_fn *model = c ? &o->in->raws[c->model] : NULL;
@@ -363,16 +372,18 @@ static bool lower_call(struct ir_outliner *o, const struct ir_raw_call *call, st
         if (!pass(o, c, k, operands[k], true))
             return false;
     bool by_address = call->callee == IR_NONE;
-    if (by_address &&
-        !ir_outline_emit(o, IR_OP_MOV, IR_B64, c->pointer, ir_src_reg(call->pointer), (struct ir_src) { 0 }))
+    if (by_address && !ir_outline_emit(o, IR_OP_MOV, IR_B64, c->pointer, ir_src_reg(call->pointer),
+                                       (struct ir_src) { 0 }))
         return false;
     if (caller && caller->again && !ir_keep(o, caller, &frame))
         return false;
     uint32_t *back = IR_PUSH(c->returns, c->return_count, c->return_cap);
     if (!back)
         return ir_call_no_memory(o->in);
-    if (!ir_call_label(o->in, o->to, back) || !emit_constant(o, IR_B32, c->link, c->return_count - 1) ||
-        !emit_branch(o, by_address ? c->dispatch : o->bodies[o->body_of[call->callee]].label, IR_NONE))
+    if (!ir_call_label(o->in, o->to, back) ||
+        !emit_constant(o, IR_B32, c->link, c->return_count - 1) ||
+        !emit_branch(o, by_address ? c->dispatch : o->bodies[o->body_of[call->callee]].label,
+                     IR_NONE))
         return false;
     o->to->labels[*back] = o->to->instr_count;
     if (caller && caller->again && !ir_take_back(o, caller, frame))
@@ -397,10 +408,12 @@ static bool lower_instr(struct ir_outliner *o, const struct ir_instr *i, struct 
     return true;
 }
 
-static bool lower_all(struct ir_outliner *o, const struct ir_instr *old, uint32_t count, uint32_t *moved)
+static bool lower_all(struct ir_outliner *o, const struct ir_instr *old, uint32_t count,
+                      uint32_t *moved)
 {
     uint32_t next = 0;
-    /* The stack begins behind everything else, which is known when .param variables have their places (finish.c). */
+    /* The stack begins behind everything else, which is known when .param variables have their
+     * places (finish.c). */
     if (o->to->uses_stack && !emit_constant(o, IR_B64, o->to->stack, 0))
         return false;
     for (uint32_t n = 0; n < count; n++) {

@@ -6,7 +6,8 @@
 
 #include "device/soft/ir/call.h"
 
-/* Functions that the same calls may mean. Their arguments and results pass through the same variables. */
+/* Functions that the same calls may mean. Their arguments and results pass through the same
+ * variables. */
 struct ir_class {
     uint32_t model;             /* one of the functions: what passes */
     uint32_t first_rank, ranks; /* 0: it has no address */
@@ -46,8 +47,8 @@ struct ir_outliner {
 /* --- outline.c -------------------------------------------------------------------------------- */
 /* to = from: registers, constants, or variables, `size` bytes. */
 bool ir_outline_move(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t size);
-bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst, struct ir_src a,
-                     struct ir_src b);
+bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst,
+                     struct ir_src a, struct ir_src b);
 static inline struct ir_src ir_src_imm(uint64_t bits)
 {
     return (struct ir_src) { .kind = IR_SRC_IMM, .bits = bits };

@@ -1,9 +1,10 @@
 /*
- * How many registers of 32 bits a thread would need on a GPU: about as many as are alive at once. What NVIDIA's assembler makes
- * of a text nobody but it knows; programs ask in order to choose blocks, and the occupancy of a kernel should follow its size.
+ * How many registers of 32 bits a thread would need on a GPU: about as many as are alive at once.
+ * What NVIDIA's assembler makes of a text nobody but it knows; programs ask in order to choose
+ * blocks, and the occupancy of a kernel should follow its size.
  *
- * Lives are taken as intervals of the text, from a register's first use to its last; one that comes in from before a loop
- * lives to the loop's end.
+ * Lives are taken as intervals of the text, from a register's first use to its last; one that comes
+ * in from before a loop lives to the loop's end.
  */
 #include <stdlib.h>
 
@@ -83,7 +84,9 @@ static uint32_t most_alive(const struct ir_fn *fn, const struct life *lives, int
 {
     int32_t now = 0, most = 0;
     for (uint32_t r = 0; r < fn->reg_count; r++) {
-        int32_t size = fn->regs[r].type == IR_PRED ? 0 : ir_types[fn->regs[r].type].size > 4 ? 2 : 1;
+        int32_t size = fn->regs[r].type == IR_PRED           ? 0
+                       : ir_types[fn->regs[r].type].size > 4 ? 2
+                                                             : 1;
         if (lives[r].from > lives[r].to)
             continue;
         change[lives[r].from] += size;

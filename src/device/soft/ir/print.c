@@ -1,6 +1,6 @@
 /*
- * A module as text, for tests and for people. What is printed of an entry is PTX again (helper calls apart) and
- * parses to the same code, with registers named after their number.
+ * A module as text, for tests and for people. What is printed of an entry is PTX again (helper
+ * calls apart) and parses to the same code, with registers named after their number.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,11 +8,14 @@
 #include "device/soft/ir/ir.h"
 
 static const char *const spaces[] = { "", ".global", ".const", ".shared", ".local", ".param" };
-static const char *const rounds[] = { "", ".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi", ".rna" };
-static const char *const compares[] = { "",     ".eq",  ".ne",  ".lt",  ".le",  ".gt",  ".ge", ".equ",
-                                        ".neu", ".ltu", ".leu", ".gtu", ".geu", ".num", ".nan" };
+static const char *const rounds[] = { "",     ".rn",  ".rz",  ".rm",  ".rp",
+                                      ".rni", ".rzi", ".rmi", ".rpi", ".rna" };
+static const char *const compares[] = { "",     ".eq",  ".ne",  ".lt",  ".le",
+                                        ".gt",  ".ge",  ".equ", ".neu", ".ltu",
+                                        ".leu", ".gtu", ".geu", ".num", ".nan" };
 static const char *const boolops[] = { "", ".and", ".or", ".xor" };
-static const char *const orders[] = { "", ".relaxed", ".acquire", ".release", ".acq_rel", ".sc", ".volatile" };
+static const char *const orders[] = { "",         ".relaxed", ".acquire", ".release",
+                                      ".acq_rel", ".sc",      ".volatile" };
 static const char *const scopes[] = { "", ".cta", ".cluster", ".gpu", ".sys" };
 static const char *const modes[] = {
     [IR_MODE_NONE] = "",
@@ -66,9 +69,10 @@ static const char *const geometries[] = { ".1d", ".2d", ".3d", ".a1d", ".a2d", "
 static const char *const textures[] = { ".base",     ".level",    ".gather.r", ".gather.g",
                                         ".gather.b", ".gather.a", ".lod",      ".pack" };
 static const char *const elements[] = {
-    [IR_MMA_F16] = ".f16",   [IR_MMA_BF16] = ".bf16",     [IR_MMA_TF32] = ".tf32",     [IR_MMA_E4M3] = ".e4m3",
-    [IR_MMA_E5M2] = ".e5m2", [IR_MMA_S8] = ".s8",         [IR_MMA_U8] = ".u8",         [IR_MMA_S4] = ".s4",
-    [IR_MMA_U4] = ".u4",     [IR_MMA_B1_XOR] = ".b1.xor", [IR_MMA_B1_AND] = ".b1.and",
+    [IR_MMA_F16] = ".f16",       [IR_MMA_BF16] = ".bf16",     [IR_MMA_TF32] = ".tf32",
+    [IR_MMA_E4M3] = ".e4m3",     [IR_MMA_E5M2] = ".e5m2",     [IR_MMA_S8] = ".s8",
+    [IR_MMA_U8] = ".u8",         [IR_MMA_S4] = ".s4",         [IR_MMA_U4] = ".u4",
+    [IR_MMA_B1_XOR] = ".b1.xor", [IR_MMA_B1_AND] = ".b1.and",
 };
 
 struct ir_printer {
@@ -163,7 +167,8 @@ static void print_src(const struct ir_printer *p, const struct ir_instr *i, unsi
     }
 }
 
-static void print_sources(const struct ir_printer *p, const struct ir_instr *i, unsigned from, bool vector)
+static void print_sources(const struct ir_printer *p, const struct ir_instr *i, unsigned from,
+                          bool vector)
 {
     unsigned count = i->src_count;
     if (ir_ops[i->op].properties & IR_P_CARRY_IN)
@@ -305,19 +310,22 @@ static void print_of_texture(const struct ir_printer *p, const struct ir_src *s,
         fprintf(p->out, real ? "0f%08" PRIX64 : "%" PRIu64, real ? s->bits & UINT32_MAX : s->bits);
 }
 
-/* Samples that PTX has as one instruction: not the level that derivatives ask for, and elements of 16 bits. */
+/* Samples that PTX has as one instruction: not the level that derivatives ask for, and elements of
+ * 16 bits. */
 static bool print_texture(const struct ir_printer *p, const struct ir_instr *i)
 {
     static const uint8_t dimensions[] = { 1, 2, 3, 1, 2, 3, 3 };
     bool level = i->mode2 == IR_TEXTURE_LEVEL, real = i->type2 == IR_F32;
     bool layered = i->mode == IR_GEO_A1D || i->mode == IR_GEO_A2D || i->mode == IR_GEO_ACUBE;
-    if (i->op != IR_OP_TEX || i->mode2 > IR_TEXTURE_GATHER_A || i->type == IR_F16 || i->src[7].kind != IR_SRC_IMM)
+    if (i->op != IR_OP_TEX || i->mode2 > IR_TEXTURE_GATHER_A || i->type == IR_F16 ||
+        i->src[7].kind != IR_SRC_IMM)
         return false;
     if (i->mode2 >= IR_TEXTURE_GATHER_R)
         fprintf(p->out, "tld4.%c", "rgba"[i->mode2 - IR_TEXTURE_GATHER_R]);
     else
         fputs(level ? "tex.level" : "tex", p->out);
-    fprintf(p->out, "%s.v4.%s.%s {", geometries[i->mode], ir_types[i->type].text, ir_types[i->type2].text);
+    fprintf(p->out, "%s.v4.%s.%s {", geometries[i->mode], ir_types[i->type].text,
+            ir_types[i->type2].text);
     for (unsigned d = 0; d < 4; d++) {
         fputs(d ? ", " : "", p->out);
         print_reg(p, i->dst[d]);
@@ -407,8 +415,8 @@ void ir_print_fn(const struct ir_module *m, uint32_t fn, FILE *out)
     fprintf(out, ".visible .entry %s(", ir_name(m, f->name));
     for (uint32_t k = 0; k < f->param_count; k++) {
         const struct ir_symbol *s = &m->symbols[m->params[f->param_first + k].symbol];
-        fprintf(out, "%s\n\t.param .align %u .%s %s", k ? "," : "", s->align, ir_types[s->type].text,
-                ir_name(m, s->name));
+        fprintf(out, "%s\n\t.param .align %u .%s %s", k ? "," : "", s->align,
+                ir_types[s->type].text, ir_name(m, s->name));
         if (s->flags & IR_SYM_ARRAY)
             fprintf(out, "[%" PRIu64 "]", s->size / ir_types[s->type].size);
     }
@@ -425,7 +433,8 @@ void ir_print_fn(const struct ir_module *m, uint32_t fn, FILE *out)
     if (f->local_bytes)
         fprintf(out, "\t.local .align 16 .b8 $local[%u];\n", f->local_bytes);
     for (uint32_t r = 0; r < f->reg_count; r++)
-        fprintf(out, "\t.reg .%s %s%u;\n", ir_types[f->regs[r].type].text, prefix(f->regs[r].type), r);
+        fprintf(out, "\t.reg .%s %s%u;\n", ir_types[f->regs[r].type].text, prefix(f->regs[r].type),
+                r);
     for (uint32_t b = 0; b < f->block_count; b++) {
         print_branch_targets(&p, b);
         fprintf(out, "$B%u:\n", b);
@@ -437,7 +446,8 @@ void ir_print_fn(const struct ir_module *m, uint32_t fn, FILE *out)
 
 static void print_symbol(const struct ir_module *m, const struct ir_symbol *s, FILE *out)
 {
-    fprintf(out, "%s .align %u .b8 %s[%" PRIu64 "]", spaces[s->space], s->align, ir_name(m, s->name), s->size);
+    fprintf(out, "%s .align %u .b8 %s[%" PRIu64 "]", spaces[s->space], s->align,
+            ir_name(m, s->name), s->size);
     for (uint64_t n = 0; n < s->init_size; n++)
         fprintf(out, "%s%u", n ? ", " : " = {", m->init_bytes[s->init + n]);
     fputs(s->init_size ? "};\n" : ";\n", out);
@@ -445,7 +455,8 @@ static void print_symbol(const struct ir_module *m, const struct ir_symbol *s, F
 
 void ir_print(const struct ir_module *m, FILE *out)
 {
-    fprintf(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n", m->version / 10, m->version % 10, m->target);
+    fprintf(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n", m->version / 10,
+            m->version % 10, m->target);
     for (uint32_t s = 0; s < m->symbol_count; s++)
         if (ir_symbol_is_placed(m, s))
             print_symbol(m, &m->symbols[s], out);

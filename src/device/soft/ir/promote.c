@@ -1,7 +1,8 @@
 /*
- * .param variables of calls become registers. After inlining, "st.param [param0], %r1 .. ld.param %r7, [param0]" is a
- * way of writing %r7 = %r1. A variable is cut into one register per (offset, size) that is accessed, if no two
- * accesses overlap without being the same and its address is not taken; else it becomes local memory.
+ * .param variables of calls become registers. After inlining, "st.param [param0], %r1 .. ld.param
+ * %r7, [param0]" is a way of writing %r7 = %r1. A variable is cut into one register per (offset,
+ * size) that is accessed, if no two accesses overlap without being the same and its address is not
+ * taken; else it becomes local memory.
  */
 #include <errno.h>
 
@@ -33,7 +34,8 @@ static bool no_memory(struct ir_promoter *p)
 
 static bool is_access(const struct ir_instr *i)
 {
-    return (i->op == IR_OP_LD || i->op == IR_OP_ST) && i->address.symbol != IR_NONE && (i->address.symbol & IR_TEMP);
+    return (i->op == IR_OP_LD || i->op == IR_OP_ST) && i->address.symbol != IR_NONE &&
+           (i->address.symbol & IR_TEMP);
 }
 
 static unsigned elements(const struct ir_instr *i)
@@ -134,7 +136,8 @@ static bool assign(struct ir_promoter *p)
 static bool emit(struct ir_promoter *p, const struct ir_instr *i)
 {
     if (p->out_count >= IR_MAX_INSTRS)
-        return ir_refuse(p->why, -E2BIG, i->line, i->column, "too many instructions after inlining");
+        return ir_refuse(p->why, -E2BIG, i->line, i->column,
+                         "too many instructions after inlining");
     struct ir_instr *added = IR_PUSH(p->out, p->out_count, p->out_cap);
     if (!added)
         return no_memory(p);
@@ -157,8 +160,8 @@ static enum ir_type integer(uint8_t size, bool is_signed)
 }
 
 /* to = from, `from` read as `type` (whose low bits count) and extended to the width of `to`. */
-static bool emit_copy(struct ir_promoter *p, const struct ir_instr *at, uint32_t to, struct ir_src from,
-                      enum ir_type type)
+static bool emit_copy(struct ir_promoter *p, const struct ir_instr *at, uint32_t to,
+                      struct ir_src from, enum ir_type type)
 {
     const struct ir_raw_fn *raw = p->raw;
     struct ir_instr i;
@@ -170,12 +173,14 @@ static bool emit_copy(struct ir_promoter *p, const struct ir_instr *at, uint32_t
     i.type = raw->regs[to].type;
     if (i.type == IR_B8)
         i.type = IR_U8;
-    uint8_t from_size = from.kind == IR_SRC_REG ? ir_types[raw->regs[from.index].type].size : to_size;
+    uint8_t from_size =
+        from.kind == IR_SRC_REG ? ir_types[raw->regs[from.index].type].size : to_size;
     if (to_size != size || from_size != to_size) {
         i.op = IR_OP_CVT;
         i.type = (uint8_t)integer(to_size, is_signed);
         i.type2 = (uint8_t)integer(size < from_size ? size : from_size, is_signed);
-        if (from.kind == IR_SRC_IMM) { /* nothing but an 8-bit constant in its 16-bit register comes here */
+        if (from.kind ==
+            IR_SRC_IMM) { /* nothing but an 8-bit constant in its 16-bit register comes here */
             i.op = IR_OP_MOV;
             from.bits &= 0xffff;
         }

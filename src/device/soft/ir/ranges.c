@@ -1,8 +1,9 @@
 /*
- * Intervals of 32-bit registers, for one question: can the affine index that is widened to a 64-bit address wrap around
- * inside a warp? Values come from what CUDA promises about thread and block numbers, and from the caller's promise that
- * the grid has less than 2^31 threads in a row; they flow through the few operations that index arithmetic uses. Loops
- * that count are given up (IR_RANGE_ANY): there the code tests at run time.
+ * Intervals of 32-bit registers, for one question: can the affine index that is widened to a 64-bit
+ * address wrap around inside a warp? Values come from what CUDA promises about thread and block
+ * numbers, and from the caller's promise that the grid has less than 2^31 threads in a row; they
+ * flow through the few operations that index arithmetic uses. Loops that count are given up
+ * (IR_RANGE_ANY): there the code tests at run time.
  *
  * Intervals are not refined by branches, so they hold also for lanes that do not run.
  */
@@ -68,7 +69,8 @@ static uint32_t origin(const struct ir_analyser *an, const struct ir_src *s)
 }
 
 /* ctaid.d * ntid.d: the dimension; IR_NONE: not that. */
-static uint32_t block_start(const struct ir_analyser *an, const struct ir_src *a, const struct ir_src *b)
+static uint32_t block_start(const struct ir_analyser *an, const struct ir_src *a,
+                            const struct ir_src *b)
 {
     uint32_t x = origin(an, a), y = origin(an, b);
     for (uint32_t d = 0; d < 3; d++) {
@@ -142,7 +144,8 @@ static struct ir_range transfer(const struct ir_analyser *an, const struct ir_in
     bool small = an->opt.small_grid && i->mode == IR_MUL_LO;
     if (small && i->op == IR_OP_MUL && block_start(an, &i->src[0], &i->src[1]) != IR_NONE)
         return grid_interval(INT32_MAX - 1);
-    if (small && i->op == IR_OP_MAD && is_thread_index(an, &i->src[2], block_start(an, &i->src[0], &i->src[1])))
+    if (small && i->op == IR_OP_MAD &&
+        is_thread_index(an, &i->src[2], block_start(an, &i->src[0], &i->src[1])))
         return grid_interval(INT32_MAX - 1);
     if (an->opt.small_grid && i->op == IR_OP_ADD &&
         (is_thread_index(an, &i->src[1], block_start_register(an, &i->src[0])) ||
@@ -168,7 +171,8 @@ static struct ir_range transfer(const struct ir_analyser *an, const struct ir_in
     case IR_OP_MOV:
         return s[0];
     case IR_OP_CVT:
-        if (ir_types[i->type2].class == 'F' || ir_types[i->type].size < 4 || ir_types[i->type2].size != 4)
+        if (ir_types[i->type2].class == 'F' || ir_types[i->type].size < 4 ||
+            ir_types[i->type2].size != 4)
             return any();
         return s[0].low >= 0 || ir_type_is_signed(i->type2) ? s[0] : any();
     case IR_OP_ADD:
@@ -179,7 +183,8 @@ static struct ir_range transfer(const struct ir_analyser *an, const struct ir_in
         return i->mode == IR_MUL_LO ? product(s[0], s[1]) : any();
     case IR_OP_MAD: {
         struct ir_range p = i->mode == IR_MUL_LO ? product(s[0], s[1]) : any();
-        return p.known == IR_RANGE_KNOWN ? combine(p, s[2], p.low + s[2].low, p.high + s[2].high) : p;
+        return p.known == IR_RANGE_KNOWN ? combine(p, s[2], p.low + s[2].low, p.high + s[2].high)
+                                         : p;
     }
     case IR_OP_SHL:
         if (s[1].low != s[1].high || s[1].low < 0 || s[1].low > 30)
@@ -222,7 +227,8 @@ int ir_compute_ranges(struct ir_analyser *an)
     if (!an->ranges)
         return -ENOMEM;
     for (uint32_t r = 0; r < fn->reg_count; r++)
-        if (ir_types[fn->regs[r].type].size != 4 || fn->regs[r].type == IR_F32 || an->a->regs[r].defs == 0)
+        if (ir_types[fn->regs[r].type].size != 4 || fn->regs[r].type == IR_F32 ||
+            an->a->regs[r].defs == 0)
             an->ranges[r].known = IR_RANGE_ANY;
     for (bool changed = true; changed;) {
         changed = false;
@@ -243,14 +249,16 @@ int ir_compute_ranges(struct ir_analyser *an)
     return 0;
 }
 
-/* All values in an interval of less than 2^32, and consecutive lanes less than 2^31 apart: no wrap between them. */
+/* All values in an interval of less than 2^32, and consecutive lanes less than 2^31 apart: no wrap
+ * between them. */
 bool ir_cannot_wrap(struct ir_analyser *an, const struct ir_src *src, bool is_signed)
 {
     if (src->kind != IR_SRC_REG)
         return src->kind == IR_SRC_SREG;
     const struct ir_range *r = &an->ranges[src->index];
     int64_t stride = an->a->regs[src->index].stride;
-    if (r->known != IR_RANGE_KNOWN || (r->low < 0 && !is_signed) || stride > (1 << 26) || stride < -(1 << 26))
+    if (r->known != IR_RANGE_KNOWN || (r->low < 0 && !is_signed) || stride > (1 << 26) ||
+        stride < -(1 << 26))
         return false;
     if (r->grid)
         an->a->used_small_grid = true;

@@ -6,7 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column, const char *fmt, ...)
+bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column, const char *fmt,
+               ...)
 {
     if (why->error)
         return false;

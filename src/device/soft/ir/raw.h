@@ -1,6 +1,7 @@
 /*
- * A module on its way from the parser to its final form: functions as linear code with labels, still with calls and
- * .param variables. Only the parser and the passes that finish a module (inline.c, promote.c, finish.c) see it.
+ * A module on its way from the parser to its final form: functions as linear code with labels,
+ * still with calls and .param variables. Only the parser and the passes that finish a module
+ * (inline.c, promote.c, finish.c) see it.
  */
 #ifndef GMUX_SOFT_IR_RAW_H
 #define GMUX_SOFT_IR_RAW_H
@@ -17,26 +18,28 @@ struct ir_problem {
     char text[200];
 };
 /* Fills `why` unless it is already filled. Always returns false. */
-bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column, const char *fmt, ...)
-    GM_PRINTF(5, 6);
+bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column, const char *fmt,
+               ...) GM_PRINTF(5, 6);
 
 /* Limits over all functions of a module together. */
 #define IR_MAX_MODULE_INSTRS (1u << 22)
 #define IR_MAX_MODULE_REGS   (1u << 23)
 
-/* In ir_src.index and ir_address.symbol of raw code: not a symbol of the module but a .param variable of the
- * function, raw->temps[index & ~IR_TEMP]. */
+/* In ir_src.index and ir_address.symbol of raw code: not a symbol of the module but a .param
+ * variable of the function, raw->temps[index & ~IR_TEMP]. */
 #define IR_TEMP 0x80000000u
 
 struct ir_temp {
     uint64_t size;
     uint32_t align;
     uint32_t line;
-    bool on_stack; /* if it stays memory, that is at frame_at of the frame to which raw->stack points */
+    bool on_stack; /* if it stays memory, that is at frame_at of the frame to which raw->stack
+                      points */
     uint32_t frame_at;
 };
 
-/* CALL: instr.target is an index of these. Operands in raw->args: results first. REG, IMM, or SYMBOL with IR_TEMP. */
+/* CALL: instr.target is an index of these. Operands in raw->args: results first. REG, IMM, or
+ * SYMBOL with IR_TEMP. */
 struct ir_raw_call {
     uint32_t callee; /* function; IR_NONE: the one whose address is in register `pointer` */
     uint32_t pointer;
@@ -49,8 +52,9 @@ struct ir_raw_list {
     uint32_t first, count;
 };
 
-/* Labels are numbers; labels[number] is an instruction index (instr_count: the end). BRA: target is a label; BRX:
- * target is an index of lists, a run of `targets`, which are labels. Arrays grow by IR_PUSH. */
+/* Labels are numbers; labels[number] is an instruction index (instr_count: the end). BRA: target is
+ * a label; BRX: target is an index of lists, a run of `targets`, which are labels. Arrays grow by
+ * IR_PUSH. */
 struct ir_raw_fn {
     struct ir_instr *instrs;
     uint32_t instr_count, instr_cap;
@@ -77,7 +81,7 @@ struct ir_raw_fn {
     uint32_t frame_bytes;                /* with those of the functions it calls; set by inlining */
     uint32_t symbol_first, symbol_count; /* declared inside of it */
     uint32_t carry;                      /* register of .cc, or IR_NONE */
-    bool uses_stack;                     /* the first instruction sets register `stack` (outline.c) */
+    bool uses_stack; /* the first instruction sets register `stack` (outline.c) */
     uint32_t stack;
     uint32_t unit;           /* of the text, from 1; 0: it has none (ptx/link.c) */
     uint8_t linkage;         /* IR_SYM_EXTERN, IR_SYM_VISIBLE, IR_SYM_WEAK */
@@ -89,8 +93,10 @@ void ir_raw_finish(struct ir_raw_fn *raw);
 bool ir_grow_(void **array, uint32_t *cap, uint32_t count, size_t size);
 
 /* A new zeroed element at the end of a growing array, or NULL: out of memory. */
-#define IR_PUSH(array, count, cap)                                                                                   \
-    ((count) < (cap) || ir_grow_((void **)&(array), &(cap), (count), sizeof(*(array))) ? &(array)[(count)++] : NULL)
+#define IR_PUSH(array, count, cap)                                                                 \
+    ((count) < (cap) || ir_grow_((void **)&(array), &(cap), (count), sizeof(*(array)))             \
+         ? &(array)[(count)++]                                                                     \
+         : NULL)
 
 static inline void ir_instr_init(struct ir_instr *i, enum ir_op op, uint32_t line, uint32_t column)
 {
@@ -111,7 +117,8 @@ static inline struct ir_src ir_src_reg(uint32_t reg)
     return (struct ir_src) { .kind = IR_SRC_REG, .index = reg };
 }
 
-/* What a caller and a callee have to agree on: the sizes of results and parameters, folded into a number that is not 0. */
+/* What a caller and a callee have to agree on: the sizes of results and parameters, folded into a
+ * number that is not 0. */
 #define IR_SIGNATURE_BEGIN   UINT64_C(0xcbf29ce484222325)
 #define IR_SIGNATURE_RESULTS UINT64_C(1 << 20) /* behind the last result */
 #define IR_SIGNATURE_PRED    UINT64_C(2 << 20)
@@ -129,8 +136,8 @@ static inline uint64_t ir_signature_part(const struct ir_raw_fn *raw, const stru
     return type == IR_PRED ? IR_SIGNATURE_PRED : ir_types[type].size;
 }
 /* Of `count` operands or formals, the first `results` of which are results. */
-static inline uint64_t ir_signature(const struct ir_raw_fn *raw, const struct ir_src *all, uint32_t results,
-                                    uint32_t count)
+static inline uint64_t ir_signature(const struct ir_raw_fn *raw, const struct ir_src *all,
+                                    uint32_t results, uint32_t count)
 {
     uint64_t signature = IR_SIGNATURE_BEGIN;
     for (uint32_t k = 0; k < count; k++) {
@@ -140,15 +147,16 @@ static inline uint64_t ir_signature(const struct ir_raw_fn *raw, const struct ir
     return results == count ? ir_signature_add(signature, IR_SIGNATURE_RESULTS) : signature;
 }
 
-/* Replaces every call by the callee's code, bottom-up. raws[f] belongs to m->fns[f]. A caller lacks what its callees
- * lack, and those that they call themselves. */
-bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most, struct ir_problem *why);
+/* Replaces every call by the callee's code, bottom-up. raws[f] belongs to m->fns[f]. A caller lacks
+ * what its callees lack, and those that they call themselves. */
+bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most,
+                     struct ir_problem *why);
 
 /* Turns .param variables into registers, or into local memory where they are used as memory. */
 bool ir_promote_temps(struct ir_raw_fn *raw, struct ir_problem *why);
 
-/* Makes the entry's final form: lays out shared memory, replaces symbols whose place is known, drops unused
- * registers, cuts blocks. Takes the arrays it keeps out of `raw`. */
+/* Makes the entry's final form: lays out shared memory, replaces symbols whose place is known,
+ * drops unused registers, cuts blocks. Takes the arrays it keeps out of `raw`. */
 bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struct ir_problem *why);
 
 #endif

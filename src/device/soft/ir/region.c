@@ -1,7 +1,7 @@
 /*
- * Barrier regions: what one call of compiled code runs for one warp, from the kernel's start or a barrier to the next
- * barrier. A block may belong to several regions (a loop around a barrier: the region that enters the loop and the one that
- * resumes inside of it).
+ * Barrier regions: what one call of compiled code runs for one warp, from the kernel's start or a
+ * barrier to the next barrier. A block may belong to several regions (a loop around a barrier: the
+ * region that enters the loop and the one that resumes inside of it).
  */
 #include "device/soft/ir/analyse.h"
 
@@ -12,13 +12,14 @@ static void flag_barrier(struct ir_analysis *a, const struct ir_instr *i)
     a->divergent_barrier = true;
 }
 
-/* Where lanes are parked a barrier may be anywhere, but there must be one only: a plain one of all threads. */
+/* Where lanes are parked a barrier may be anywhere, but there must be one only: a plain one of all
+ * threads. */
 static bool is_common_barrier(const struct ir_instr *i, const struct ir_instr **first)
 {
     if (!*first)
         *first = i;
-    return i->mode == IR_BAR_SYNC && i->guard == IR_NONE && i->src_count == 1 && i->src[0].kind == IR_SRC_IMM &&
-           i->src[0].bits == (*first)->src[0].bits;
+    return i->mode == IR_BAR_SYNC && i->guard == IR_NONE && i->src_count == 1 &&
+           i->src[0].kind == IR_SRC_IMM && i->src[0].bits == (*first)->src[0].bits;
 }
 
 static void check_barriers(struct ir_analyser *an)
@@ -39,7 +40,8 @@ static void check_barriers(struct ir_analyser *an)
             }
             bool is_red = i->mode != IR_BAR_SYNC && i->mode != IR_BAR_ARRIVE;
             bool counted = i->src_count > 1u + is_red;
-            if (i->mode == IR_BAR_ARRIVE || counted || i->guard != IR_NONE || a->blocks[a->order[n]].masked)
+            if (i->mode == IR_BAR_ARRIVE || counted || i->guard != IR_NONE ||
+                a->blocks[a->order[n]].masked)
                 flag_barrier(a, i);
         }
     }
@@ -54,7 +56,8 @@ static bool agrees(const struct ir_analyser *an, uint32_t block)
         return true;
     if (i->guard != IR_NONE && !regs[i->guard].block_uniform)
         return false;
-    return i->op != IR_OP_BRX || i->src[0].kind != IR_SRC_REG || regs[i->src[0].index].block_uniform;
+    return i->op != IR_OP_BRX || i->src[0].kind != IR_SRC_REG ||
+           regs[i->src[0].index].block_uniform;
 }
 
 static int by_number(const void *a, const void *b)

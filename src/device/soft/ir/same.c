@@ -1,16 +1,19 @@
 /*
- * Registers whose definitions all compute the same value. Compilers copy an instruction into both sides of a branch:
+ * Registers whose definitions all compute the same value. Compilers copy an instruction into both
+ * sides of a branch:
  *
  *     @%p bra A;              A: cvt.u64.u32 %rd1, %tid;
  *     cvt.u64.u32 %rd1, %tid;    ...
  *
- * Lanes that wait with the old value then lose nothing when others compute it again, so that such a definition need not
- * be blended, and a thread index stays affine. The definitions are one instruction on sources that never change while
- * the kernel runs: immediates, thread and block indices, registers that are defined once, outside of loops.
+ * Lanes that wait with the old value then lose nothing when others compute it again, so that such a
+ * definition need not be blended, and a thread index stays affine. The definitions are one
+ * instruction on sources that never change while the kernel runs: immediates, thread and block
+ * indices, registers that are defined once, outside of loops.
  */
 #include "device/soft/ir/analyse.h"
 
-static bool never_changes(const struct ir_analyser *an, const struct ir_src *s, const uint32_t *block_of)
+static bool never_changes(const struct ir_analyser *an, const struct ir_src *s,
+                          const uint32_t *block_of)
 {
     switch (s->kind) {
     case IR_SRC_IMM:
@@ -20,7 +23,8 @@ static bool never_changes(const struct ir_analyser *an, const struct ir_src *s, 
         return s->index <= IR_SREG_NCTAID_Z; /* %tid, %ntid, %ctaid, %nctaid come first */
     case IR_SRC_REG: {
         uint32_t def = an->a->regs[s->index].single_def;
-        return def != IR_NONE && an->fn->instrs[def].guard == IR_NONE && an->a->blocks[block_of[def]].loop == IR_NONE;
+        return def != IR_NONE && an->fn->instrs[def].guard == IR_NONE &&
+               an->a->blocks[block_of[def]].loop == IR_NONE;
     }
     default:
         return false;
@@ -31,12 +35,14 @@ static bool never_changes(const struct ir_analyser *an, const struct ir_src *s, 
 static bool is_pure(const struct ir_instr *i)
 {
     const unsigned impure = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TEXTURE;
-    return i->guard == IR_NONE && i->dst_count == 1 && i->dst_pred == IR_NONE && !(ir_ops[i->op].properties & impure);
+    return i->guard == IR_NONE && i->dst_count == 1 && i->dst_pred == IR_NONE &&
+           !(ir_ops[i->op].properties & impure);
 }
 
 static bool same_source(const struct ir_src *a, const struct ir_src *b)
 {
-    return a->kind == b->kind && a->negated == b->negated && a->index == b->index && a->bits == b->bits;
+    return a->kind == b->kind && a->negated == b->negated && a->index == b->index &&
+           a->bits == b->bits;
 }
 
 static bool same_instr(const struct ir_instr *a, const struct ir_instr *b)
@@ -51,7 +57,8 @@ static bool same_instr(const struct ir_instr *a, const struct ir_instr *b)
     return true;
 }
 
-static bool sources_never_change(const struct ir_analyser *an, const struct ir_instr *i, const uint32_t *block_of)
+static bool sources_never_change(const struct ir_analyser *an, const struct ir_instr *i,
+                                 const uint32_t *block_of)
 {
     for (unsigned k = 0; k < i->src_count; k++)
         if (!never_changes(an, &i->src[k], block_of))
@@ -60,7 +67,8 @@ static bool sources_never_change(const struct ir_analyser *an, const struct ir_i
 }
 
 /* Looks at one definition of `reg`; `first`: by register, the definition seen first. */
-static void look(struct ir_analyser *an, uint32_t reg, uint32_t at, uint32_t *first, const uint32_t *block_of)
+static void look(struct ir_analyser *an, uint32_t reg, uint32_t at, uint32_t *first,
+                 const uint32_t *block_of)
 {
     const struct ir_instr *i = &an->fn->instrs[at];
     if (reg == IR_NONE || an->a->regs[reg].defs < 2)

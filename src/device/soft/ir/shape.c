@@ -1,17 +1,18 @@
 /*
- * Which registers are the same for all lanes of a warp (uniform), lane 0's value plus lane times a constant (affine), or
- * anything (varying); and which are the same for all warps of a block.
+ * Which registers are the same for all lanes of a warp (uniform), lane 0's value plus lane times a
+ * constant (affine), or anything (varying); and which are the same for all warps of a block.
  *
- * Optimistic: every register begins as "nothing known yet" and rises (uniform, affine, varying) as its definitions are
- * looked at, round after round, together with the divergence of branches (frontier.c), until nothing changes. A shape
- * belongs to the register, not to a definition: PTX registers are nearly in SSA form. What makes this right for the few that
- * are not: a definition in a block that runs while lanes wait elsewhere for the old value (it is live in somewhere in
- * the block's frontier) must be blended, and what is blended varies. So lanes that run together always have the same
- * definition of a uniform or affine register in mind.
+ * Optimistic: every register begins as "nothing known yet" and rises (uniform, affine, varying) as
+ * its definitions are looked at, round after round, together with the divergence of branches
+ * (frontier.c), until nothing changes. A shape belongs to the register, not to a definition: PTX
+ * registers are nearly in SSA form. What makes this right for the few that are not: a definition in
+ * a block that runs while lanes wait elsewhere for the old value (it is live in somewhere in the
+ * block's frontier) must be blended, and what is blended varies. So lanes that run together always
+ * have the same definition of a uniform or affine register in mind.
  *
- * Affine arithmetic is exact modulo the register's width. It is not when a 32-bit value is widened: base + 31 * stride may
- * wrap in 32 bits and then does not in 64. Such places are marked (ir_instr_info.widen) unless ranges.c proves
- * that they cannot; results carry may_wrap.
+ * Affine arithmetic is exact modulo the register's width. It is not when a 32-bit value is widened:
+ * base + 31 * stride may wrap in 32 bits and then does not in 64. Such places are marked
+ * (ir_instr_info.widen) unless ranges.c proves that they cannot; results carry may_wrap.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -190,7 +191,8 @@ static struct ir_value sum(struct ir_value a, struct ir_value b, int sign, uint8
     }
     uint64_t sb = a.shape == IR_AFFINE ? (uint64_t)a.stride : 0;
     uint64_t tb = b.shape == IR_AFFINE ? (uint64_t)b.stride : 0;
-    struct ir_value r = affine(wrap_stride((int64_t)(sign > 0 ? sb + tb : sb - tb), size), invariant);
+    struct ir_value r =
+        affine(wrap_stride((int64_t)(sign > 0 ? sb + tb : sb - tb), size), invariant);
     /* A difference of two values that may wrap is uniform only if they do not. */
     if (wraps && r.shape == IR_UNIFORM && a.shape == IR_AFFINE)
         return varying(invariant);
@@ -226,8 +228,8 @@ static struct ir_value product(struct ir_value a, struct ir_value b, uint8_t siz
 /* --- widening --------------------------------------------------------------------------------- */
 
 /* The value of a narrow affine source as a wide one; notes where it is not proven. */
-static struct ir_value widened(struct ir_analyser *an, const struct ir_instr *i, unsigned source, bool is_signed,
-                               struct ir_instr_info *info)
+static struct ir_value widened(struct ir_analyser *an, const struct ir_instr *i, unsigned source,
+                               bool is_signed, struct ir_instr_info *info)
 {
     struct ir_value v = operand(an, &i->src[source]);
     if (v.shape != IR_AFFINE)
@@ -242,17 +244,19 @@ static struct ir_value widened(struct ir_analyser *an, const struct ir_instr *i,
     return v;
 }
 
-static struct ir_value convert(struct ir_analyser *an, const struct ir_instr *i, struct ir_instr_info *info)
+static struct ir_value convert(struct ir_analyser *an, const struct ir_instr *i,
+                               struct ir_instr_info *info)
 {
     enum ir_type from = i->type2, to = i->type;
     const struct ir_src *s = &i->src[0];
     struct ir_value v = operand(an, s);
     uint8_t from_size = ir_types[from].size, to_size = ir_types[an->fn->regs[i->dst[0]].type].size;
-    bool integers =
-        !ir_type_is_float(from) && !ir_type_is_float(to) && !(i->flags & IR_F_SAT) && ir_types[to].size == to_size;
+    bool integers = !ir_type_is_float(from) && !ir_type_is_float(to) && !(i->flags & IR_F_SAT) &&
+                    ir_types[to].size == to_size;
     if (v.shape != IR_AFFINE || !integers || from_size < 4)
         return v.shape == IR_AFFINE ? varying(v.invariant) : v.is_const ? plain(an, i) : v;
-    uint8_t source_size = s->kind == IR_SRC_REG ? ir_types[an->fn->regs[s->index].type].size : from_size;
+    uint8_t source_size =
+        s->kind == IR_SRC_REG ? ir_types[an->fn->regs[s->index].type].size : from_size;
     v.stride = wrap_stride(v.stride, from_size);
     if (to_size > from_size) {
         if (source_size > from_size) /* cut and widened at once */
@@ -267,10 +271,12 @@ static struct ir_value convert(struct ir_analyser *an, const struct ir_instr *i,
     return r;
 }
 
-static struct ir_value multiply(struct ir_analyser *an, const struct ir_instr *i, struct ir_instr_info *info)
+static struct ir_value multiply(struct ir_analyser *an, const struct ir_instr *i,
+                                struct ir_instr_info *info)
 {
     uint8_t size = ir_types[i->type].size;
-    if (ir_type_is_float(i->type) || i->mode == IR_MUL_HI || (i->flags & (IR_F_SAT | IR_F_CARRY_OUT)))
+    if (ir_type_is_float(i->type) || i->mode == IR_MUL_HI ||
+        (i->flags & (IR_F_SAT | IR_F_CARRY_OUT)))
         return plain(an, i);
     struct ir_value a = operand(an, &i->src[0]), b = operand(an, &i->src[1]);
     if (i->mode == IR_MUL_WIDE) {
@@ -299,14 +305,16 @@ static struct ir_value shift_left(const struct ir_analyser *an, const struct ir_
     uint8_t size = ir_types[i->type].size;
     if (v.shape != IR_AFFINE || !n.is_const || n.bits >= 8u * size)
         return plain(an, i);
-    struct ir_value r = affine(wrap_stride((int64_t)((uint64_t)v.stride << n.bits), size), v.invariant);
+    struct ir_value r =
+        affine(wrap_stride((int64_t)((uint64_t)v.stride << n.bits), size), v.invariant);
     r.may_wrap = v.may_wrap && r.shape == IR_AFFINE;
     return r;
 }
 
 static struct ir_value choose(const struct ir_analyser *an, const struct ir_instr *i)
 {
-    struct ir_value a = operand(an, &i->src[0]), b = operand(an, &i->src[1]), p = operand(an, &i->src[2]);
+    struct ir_value a = operand(an, &i->src[0]), b = operand(an, &i->src[1]),
+                    p = operand(an, &i->src[2]);
     bool invariant = a.invariant && b.invariant && p.invariant;
     bool same = a.shape == b.shape && a.stride == b.stride;
     if (p.shape == IR_UNIFORM && a.shape == IR_AFFINE && (same || b.unknown)) {
@@ -346,7 +354,8 @@ static struct ir_value shift_right(const struct ir_analyser *an, const struct ir
 static struct ir_value compare(const struct ir_analyser *an, const struct ir_instr *i)
 {
     struct ir_value v = operand(an, &i->src[0]), c = operand(an, &i->src[1]);
-    if (i->src_count != 2 || i->dst_pred != IR_NONE || ir_types[i->type].size != 4 || !v.aligned || !c.is_const)
+    if (i->src_count != 2 || i->dst_pred != IR_NONE || ir_types[i->type].size != 4 || !v.aligned ||
+        !c.is_const)
         return plain(an, i);
     uint32_t limit = (uint32_t)c.bits;
     switch (i->cmp) {
@@ -360,7 +369,8 @@ static struct ir_value compare(const struct ir_analyser *an, const struct ir_ins
     default:
         return plain(an, i);
     }
-    return limit % an->opt.lanes == 0 && limit < UINT32_C(1) << 31 ? uniform(v.invariant) : plain(an, i);
+    return limit % an->opt.lanes == 0 && limit < UINT32_C(1) << 31 ? uniform(v.invariant)
+                                                                   : plain(an, i);
 }
 
 /* --- memory and lanes ------------------------------------------------------------------------- */
@@ -377,7 +387,8 @@ static struct ir_value load(const struct ir_analyser *an, const struct ir_instr 
     if (i->address.base != IR_NONE)
         at = register_value(an, i->address.base);
     bool invariant = at.invariant && i->order == IR_ORDER_WEAK && !may_be_local(an, i);
-    struct ir_value r = at.shape != IR_UNIFORM || may_be_local(an, i) ? varying(invariant) : uniform(invariant);
+    struct ir_value r =
+        at.shape != IR_UNIFORM || may_be_local(an, i) ? varying(invariant) : uniform(invariant);
     r.unknown = at.unknown && r.shape == IR_UNIFORM;
     return r;
 }
@@ -416,7 +427,8 @@ static struct ir_value cross_lane(const struct ir_analyser *an, const struct ir_
 
 /* --- one instruction -------------------------------------------------------------------------- */
 
-static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i, struct ir_instr_info *info)
+static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i,
+                                struct ir_instr_info *info)
 {
     bool integer = !ir_type_is_float(i->type) && !(i->flags & (IR_F_SAT | IR_F_CARRY_OUT));
     uint8_t size = ir_types[i->type].size;
@@ -433,7 +445,8 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
     case IR_OP_ADD:
     case IR_OP_SUB:
         if (integer && size >= 4)
-            return sum(operand(an, &i->src[0]), operand(an, &i->src[1]), i->op == IR_OP_ADD ? 1 : -1, size);
+            return sum(operand(an, &i->src[0]), operand(an, &i->src[1]),
+                       i->op == IR_OP_ADD ? 1 : -1, size);
         return plain(an, i);
     case IR_OP_NEG:
         if (integer && size >= 4)
@@ -468,7 +481,8 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
 }
 
 /* The predicate beside the result: p|q of setp and shfl, the carry. */
-static struct ir_value transfer_pred(struct ir_analyser *an, const struct ir_instr *i, struct ir_value result)
+static struct ir_value transfer_pred(struct ir_analyser *an, const struct ir_instr *i,
+                                     struct ir_value result)
 {
     switch (i->op) {
     case IR_OP_SHFL:
@@ -515,7 +529,8 @@ static bool is_pinned(const struct ir_analyser *an, uint32_t block, uint32_t reg
     return (pinned[reg / 64] >> (reg % 64) & 1) && !ir_is_same(an, reg);
 }
 
-static bool define(struct ir_analyser *an, uint32_t block, const struct ir_instr *i, uint32_t reg, struct ir_value v)
+static bool define(struct ir_analyser *an, uint32_t block, const struct ir_instr *i, uint32_t reg,
+                   struct ir_value v)
 {
     if (reg == IR_NONE)
         return false;

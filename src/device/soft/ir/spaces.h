@@ -1,23 +1,28 @@
 /*
- * How the state spaces of PTX look as generic addresses on the software device. Interpreter, compiler and helpers
- * use the same numbers (IR_GENERIC_* of ir.h), so that a pointer made by one means the same to the others.
+ * How the state spaces of PTX look as generic addresses on the software device. Interpreter,
+ * compiler and helpers use the same numbers (IR_GENERIC_* of ir.h), so that a pointer made by one
+ * means the same to the others.
  *
- * Global (and constant) memory: the addresses of the client's window themselves. The other spaces have an aperture of
- * 4 GiB each, outside every window and outside what the host maps; the low 32 bits are the address in the space:
+ * Global (and constant) memory: the addresses of the client's window themselves. The other spaces
+ * have an aperture of 4 GiB each, outside every window and outside what the host maps; the low 32
+ * bits are the address in the space:
  *
- *   shared   byte in the block's shared memory. Masked with soft_block.shared_mask, never faults for its address; the
- *            memory reserved for a block is a power of two (soft_shared_reserve), so that an aligned access stays
- *            inside. Where lanes access consecutive elements, compiled code masks the address of lane 0 only, which
- *            need not run: for it SOFT_SHARED_GUARD bytes lie in front of the block's memory.
- *   local    byte in the local memory of the thread that uses the address: the same pointer names another byte in
- *            another thread. An access not inside [0, local_stride) is SOFT_FAULT_ADDRESS.
+ *   shared   byte in the block's shared memory. Masked with soft_block.shared_mask, never faults
+ *            for its address; the memory reserved for a block is a power of two
+ *            (soft_shared_reserve), so that an aligned access stays inside. Where lanes access
+ *            consecutive elements, compiled code masks the address of lane 0 only, which need not
+ *            run: for it SOFT_SHARED_GUARD bytes lie in front of the block's memory.
+ *   local    byte in the local memory of the thread that uses the address: the same pointer names
+ *            another byte in another thread. An access not inside [0, local_stride) is
+ *            SOFT_FAULT_ADDRESS.
  *   param    byte in the kernel's parameters; read only. Outside of them: SOFT_FAULT_ADDRESS.
  *
- * Addresses that instructions of one space use (ld.shared, st.local ..) are taken modulo 2^32: clang keeps shared
- * addresses in 64-bit registers, nvcc in 32-bit ones.
+ * Addresses that instructions of one space use (ld.shared, st.local ..) are taken modulo 2^32:
+ * clang keeps shared addresses in 64-bit registers, nvcc in 32-bit ones.
  *
  * Alignment: an access must be aligned to its whole size, vectors included, in every space
- * (SOFT_FAULT_MISALIGNED). When several lanes of a warp fault, the one of the lowest lane is reported.
+ * (SOFT_FAULT_MISALIGNED). When several lanes of a warp fault, the one of the lowest lane is
+ * reported.
  */
 #ifndef GMUX_SOFT_IR_SPACES_H
 #define GMUX_SOFT_IR_SPACES_H
@@ -33,17 +38,19 @@
 #define SOFT_LOCAL_BASE  (SOFT_SPACE_LOCAL << SOFT_SPACE_SHIFT)
 #define SOFT_PARAM_BASE  (SOFT_SPACE_PARAM << SOFT_SPACE_SHIFT)
 
-#define SOFT_SHARED_GUARD                                                                                            \
+#define SOFT_SHARED_GUARD                                                                          \
     1024u /* in front of soft_block.shared: 32 lanes at the longest stride accessed as a whole */
 
-/* What lies right behind a block's shared memory: a word for each of its barriers (bar.red), what PTX calls the reserved shared
- * memory. */
+/* What lies right behind a block's shared memory: a word for each of its barriers (bar.red), what
+ * PTX calls the reserved shared memory. */
 #define SOFT_SHARED_BARRIERS 64u
 #define SOFT_SHARED_RESERVED 896u
-_Static_assert(15 + SOFT_SHARED_BARRIERS + SOFT_SHARED_RESERVED <= SOFT_SHARED_GUARD, "soft_shared_reserve() has it");
+_Static_assert(15 + SOFT_SHARED_BARRIERS + SOFT_SHARED_RESERVED <= SOFT_SHARED_GUARD,
+               "soft_shared_reserve() has it");
 
-/* Bytes reserved behind soft_block.shared for a block that has `bytes` of shared memory: a power of two. With the guard
- * zone in front, 32 lanes that begin at the last masked address stay inside as well. */
+/* Bytes reserved behind soft_block.shared for a block that has `bytes` of shared memory: a power of
+ * two. With the guard zone in front, 32 lanes that begin at the last masked address stay inside as
+ * well. */
 static inline uint64_t soft_shared_reserve(uint32_t bytes)
 {
     uint64_t reserved = SOFT_SHARED_GUARD;

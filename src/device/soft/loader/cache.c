@@ -77,8 +77,8 @@ static int check_owner(int fd, uint32_t owner)
     return st.st_uid != owner || (st.st_mode & 077) ? -EPERM : 0;
 }
 
-/* Opens a directory of that user's inside of root's, made if need be. Other processes of that user cannot get here: the
- * way leads through root's. */
+/* Opens a directory of that user's inside of root's, made if need be. Other processes of that user
+ * cannot get here: the way leads through root's. */
 static int open_for(int directory, uint32_t owner)
 {
     char name[32];
@@ -93,7 +93,8 @@ static int open_for(int directory, uint32_t owner)
     return r < 0 ? r : gm_take_fd(&fd);
 }
 
-int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t max_bytes, uint32_t owner)
+int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t max_bytes,
+                      uint32_t owner)
 {
     char path[PATH_MAX];
     int r = 0;
@@ -165,8 +166,8 @@ static int read_entry(int fd, const void *key, size_t key_size, void **object, s
 {
     struct stat st;
     struct file_header h;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || !read_all(fd, &h, sizeof(h)) ||
-        memcmp(h.magic, file_magic, sizeof(h.magic)) != 0)
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        !read_all(fd, &h, sizeof(h)) || memcmp(h.magic, file_magic, sizeof(h.magic)) != 0)
         return -EBADMSG;
     if (h.object_size > SOFT_JOB_OBJECT_MAX || h.key_size > SOFT_JOB_TEXT_MAX * 2ULL ||
         (uint64_t)st.st_size != sizeof(h) + h.key_size + h.object_size)
@@ -189,7 +190,8 @@ static int read_entry(int fd, const void *key, size_t key_size, void **object, s
     return 1;
 }
 
-int loader_cache_get(struct loader_cache *c, const void *key, size_t key_size, void **object, size_t *size)
+int loader_cache_get(struct loader_cache *c, const void *key, size_t key_size, void **object,
+                     size_t *size)
 {
     char name[LOADER_CACHE_NAME_SIZE];
     loader_cache_name(key, key_size, name);
@@ -225,7 +227,8 @@ static int older_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Entries of the directory with their ages; sums up their sizes and removes left-over temporary files. */
+/* Entries of the directory with their ages; sums up their sizes and removes left-over temporary
+ * files. */
 static size_t scan(struct loader_cache *c, struct aged_file **out, uint64_t *total)
 {
     struct aged_file *files = NULL;
@@ -308,7 +311,8 @@ static int write_entry(int fd, struct file_header *h, const void *key, const voi
     return 0;
 }
 
-int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, const void *object, size_t size)
+int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, const void *object,
+                     size_t size)
 {
     char name[LOADER_CACHE_NAME_SIZE];
     char temporary[64];
@@ -324,7 +328,8 @@ int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, c
     loader_cache_name(key, key_size, name);
     snprintf(temporary, sizeof(temporary), ".tmp.%d.%u.%llx", (int)getpid(), c->serial++,
              (unsigned long long)gm_now_ns());
-    GM_AUTO_FD int fd = openat(c->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    GM_AUTO_FD int fd =
+        openat(c->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     int r = write_entry(fd, &h, key, object);

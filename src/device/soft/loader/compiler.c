@@ -28,8 +28,8 @@
 #define TIMEOUT_MS_DEFAULT  30000u
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
-#define QUICK_NS            GM_NS_PER_S          /* a job that takes longer is slow if others wait */
-#define SILENT_TIMES        10u                  /* a job may take so many times its processor time */
+#define QUICK_NS            GM_NS_PER_S /* a job that takes longer is slow if others wait */
+#define SILENT_TIMES        10u         /* a job may take so many times its processor time */
 #define LOOK_NS             (100 * GM_NS_PER_MS) /* .. which is looked at that often */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("compiler");
@@ -43,14 +43,16 @@ struct lane {
     bool dropped;           /* the job is to end; the compiler's lock */
     struct loader_job *job; /* being compiled; the compiler's lock */
     uint64_t began_ns;      /* with it; the compiler's lock */
-    const void *served;     /* the owner whom the process has worked for, or the lane itself; the compiler's lock */
+    const void *served;     /* the owner whom the process has worked for, or the lane itself; the
+                               compiler's lock */
     pthread_t thread;
     struct loader_helper helper; /* the thread's */
 };
 
 struct soft_compiler {
     char path[PATH_MAX]; /* of gmux-jit; empty: there is none */
-    char program[32];    /* the same, open: the process may become a user that does not reach the path */
+    char program[32]; /* the same, open: the process may become a user that does not reach the path
+                       */
     int program_fd;
     struct loader_helper_id helper_id;
     struct loader_cache *cache; /* NULL: none */
@@ -112,14 +114,16 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     snprintf(c->program, sizeof(c->program), "/proc/self/fd/%d", c->program_fd);
     if (r == 0 && stat(c->path, &st) == 0) {
         c->helper_id.size = (uint64_t)st.st_size;
-        c->helper_id.changed_ns = (uint64_t)st.st_mtim.tv_sec * GM_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
+        c->helper_id.changed_ns =
+            (uint64_t)st.st_mtim.tv_sec * GM_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
     } else {
         c->path[0] = 0;
         c->broken = true;
         gm_warn(&topic, "no gmux-jit on this machine: interpreter only");
     }
     r = loader_cache_open(&c->cache, config->cache_dir,
-                          config->cache_bytes ? config->cache_bytes : CACHE_BYTES_DEFAULT, config->owner);
+                          config->cache_bytes ? config->cache_bytes : CACHE_BYTES_DEFAULT,
+                          config->owner);
     if (r < 0) {
         c->cache = NULL;
         gm_info(&topic, "no object cache: %s", strerror(-r));
@@ -133,12 +137,14 @@ static void *make_key(struct soft_compiler *c, const struct soft_job *job, size_
 {
     if (!c->cache)
         return NULL;
-    return loader_key_create(&c->helper_id, job->uid, job->text, job->text_size, job->entry, &job->options, size);
+    return loader_key_create(&c->helper_id, job->uid, job->text, job->text_size, job->entry,
+                             &job->options, size);
 }
 
 /* *refused: there is none to be had, and `why` says why. */
 static struct soft_code *cached(struct soft_compiler *c, const void *key, size_t key_size,
-                                const struct soft_job_options *options, bool *refused, char *why, size_t why_size)
+                                const struct soft_job_options *options, bool *refused, char *why,
+                                size_t why_size)
 {
     GM_AUTO_FREE void *object = NULL;
     size_t size;
@@ -196,7 +202,8 @@ static int ensure_helper(struct lane *l, const void *owner)
     if (r < 0)
         r = loader_helper_start(&l->helper, c->path); /* without /proc */
     if (r == 0)
-        r = loader_helper_receive(&l->helper, gm_now_ns() + HELLO_TIMEOUT_NS, l->cancel, &hello, &fd);
+        r = loader_helper_receive(&l->helper, gm_now_ns() + HELLO_TIMEOUT_NS, l->cancel, &hello,
+                                  &fd);
     gm_close(fd);
     if (r == 0) {
         gm_debug(&topic, "gmux-jit started: %s", hello.reason);
@@ -208,9 +215,10 @@ static int ensure_helper(struct lane *l, const void *owner)
     return r;
 }
 
-/* The answer to a job that began at `begin`, when the process had used `used` of its processor. Like
- * loader_helper_receive(), and -EAGAIN: it is slow, and somebody else waits; -ETIME: it has had its processor time, whatever
- * else ran on the machine. -ETIMEDOUT: it has not, and is silent for long. */
+/* The answer to a job that began at `begin`, when the process had used `used` of its processor.
+ * Like loader_helper_receive(), and -EAGAIN: it is slow, and somebody else waits; -ETIME: it has
+ * had its processor time, whatever else ran on the machine. -ETIMEDOUT: it has not, and is silent
+ * for long. */
 static int await_answer(struct lane *l, const struct soft_job *job, uint64_t begin, uint64_t used,
                         struct soft_job_answer *answer, int *fd)
 {
@@ -218,7 +226,8 @@ static int await_answer(struct lane *l, const struct soft_job *job, uint64_t beg
     const uint64_t most = c->timeout_ms * GM_NS_PER_MS, end = begin + SILENT_TIMES * most;
     uint64_t until = begin + QUICK_NS;
     for (;;) {
-        uint64_t left = most - GM_MIN(most, loader_helper_processor_ns(&l->helper) - used), now = gm_now_ns();
+        uint64_t left = most - GM_MIN(most, loader_helper_processor_ns(&l->helper) - used),
+                 now = gm_now_ns();
         until = l->slow ? now + left : GM_MIN(until, now + left);
         int r = loader_helper_receive(&l->helper, GM_MIN(until, end), l->cancel, answer, fd);
         if (r != -ETIMEDOUT || gm_now_ns() >= end)
@@ -247,8 +256,9 @@ static void remember(struct soft_compiler *c, const void *key, size_t key_size, 
 }
 
 /* Maps the answer's object and loads it. */
-static struct soft_code *take_object(struct soft_compiler *c, const struct soft_job *job, int fd, uint64_t size,
-                                     const void *key, size_t key_size, char *why, size_t why_size)
+static struct soft_code *take_object(struct soft_compiler *c, const struct soft_job *job, int fd,
+                                     uint64_t size, const void *key, size_t key_size, char *why,
+                                     size_t why_size)
 {
     if (fd < 0 || size == 0 || size > SOFT_JOB_OBJECT_MAX || tp_memfd_check(fd, size, true) < 0) {
         snprintf(why, why_size, "gmux-jit sent no proper object");
@@ -284,8 +294,8 @@ static void say_why(const struct soft_compiler *c, int r, char *why, size_t why_
 }
 
 /* *put_off: it has to begin again, in the other lane. */
-static struct soft_code *compile(struct lane *l, const struct soft_job *job, bool *put_off, bool *unsupported,
-                                 char *why, size_t why_size)
+static struct soft_code *compile(struct lane *l, const struct soft_job *job, bool *put_off,
+                                 bool *unsupported, char *why, size_t why_size)
 {
     struct soft_compiler *c = l->compiler;
     size_t key_size = 0;
@@ -296,7 +306,8 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
     struct soft_code *code;
 
     /* Another process may have been faster. */
-    if (key && ((code = cached(c, key, key_size, &job->options, unsupported, why, why_size)) || *unsupported))
+    if (key && ((code = cached(c, key, key_size, &job->options, unsupported, why, why_size)) ||
+                *unsupported))
         return code;
     int r;
     bool again = false;
@@ -304,7 +315,8 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
         r = ensure_helper(l, job->owner);
         uint64_t used = r == 0 ? loader_helper_processor_ns(&l->helper) : 0;
         if (r == 0)
-            r = loader_helper_send(&l->helper, job->text, job->text_size, job->entry, &job->options);
+            r = loader_helper_send(&l->helper, job->text, job->text_size, job->entry,
+                                   &job->options);
         if (r == 0)
             r = await_answer(l, job, begin, used, &answer, &fd);
         /* One that left between two jobs, for whatever reason, did not fail on this one. */
@@ -330,7 +342,8 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
     return code;
 }
 
-/* The job is the lane's, and nobody else's after this. With the lock held; gives it up meanwhile. */
+/* The job is the lane's, and nobody else's after this. With the lock held; gives it up meanwhile.
+ */
 static void run_job(struct lane *l, struct loader_job *j)
 {
     struct soft_compiler *c = l->compiler;
@@ -342,12 +355,14 @@ static void run_job(struct lane *l, struct loader_job *j)
     l->began_ns = begin;
     l->dropped = c->stopping;
     pthread_mutex_unlock(&c->lock);
-    struct soft_code *code = l->dropped ? NULL : compile(l, &j->job, &put_off, &unsupported, why, sizeof(why));
+    struct soft_code *code =
+        l->dropped ? NULL : compile(l, &j->job, &put_off, &unsupported, why, sizeof(why));
     pthread_mutex_lock(&c->lock);
     loader_queue_charge(&c->queue, j->job.owner, gm_now_ns() - begin);
     bool dropped = l->dropped || c->stopping;
     j->slow |= put_off;
-    if (put_off && !dropped && start_lane(&c->lanes[1]) == 0 && loader_queue_put(&c->queue, j) == 0) {
+    if (put_off && !dropped && start_lane(&c->lanes[1]) == 0 &&
+        loader_queue_put(&c->queue, j) == 0) {
         pthread_cond_broadcast(&c->work);
         j = NULL;
     }
@@ -365,7 +380,8 @@ static void run_job(struct lane *l, struct loader_job *j)
     pthread_cond_broadcast(&c->over);
 }
 
-/* The next job, or NULL: the compiler is being destroyed. Lets an idle helper go meanwhile. With the lock held. */
+/* The next job, or NULL: the compiler is being destroyed. Lets an idle helper go meanwhile. With
+ * the lock held. */
 static struct loader_job *next_job(struct lane *l)
 {
     struct soft_compiler *c = l->compiler;
@@ -412,7 +428,8 @@ static int start_lane(struct lane *l)
     return -r;
 }
 
-int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job, soft_compiler_done *done, void *arg)
+int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job,
+                         soft_compiler_done *done, void *arg)
 {
     if (strlen(job->entry) >= SOFT_JOB_NAME_MAX || job->text_size > SOFT_JOB_TEXT_MAX)
         return -E2BIG;
@@ -448,8 +465,8 @@ void soft_compiler_drop(struct soft_compiler *c, const void *owner)
     }
 }
 
-/* Ends the owner's job in that lane. Under the lock. One that is quick is let finish: the program may be gone, and the next
- * time it finds the code in the cache. */
+/* Ends the owner's job in that lane. Under the lock. One that is quick is let finish: the program
+ * may be gone, and the next time it finds the code in the cache. */
 static void end_job(struct lane *l, const void *owner)
 {
     struct soft_compiler *c = l->compiler;
@@ -471,7 +488,8 @@ static void end_job(struct lane *l, const void *owner)
 
 void soft_compiler_cancel(struct soft_compiler *c, const void *owner)
 {
-    /* First the quick one: what was in that lane may have come into the other, or into its queue. */
+    /* First the quick one: what was in that lane may have come into the other, or into its queue.
+     */
     for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++) {
         soft_compiler_drop(c, owner);
         pthread_mutex_lock(&c->lock);
@@ -530,10 +548,12 @@ static void wake_waiter(void *arg, struct soft_code *code, bool unsupported, con
     pthread_mutex_unlock(&w->lock);
 }
 
-struct soft_code *soft_compiler_compile(struct soft_compiler *c, const struct soft_job *job, bool *unsupported,
-                                        char *why, size_t why_size)
+struct soft_code *soft_compiler_compile(struct soft_compiler *c, const struct soft_job *job,
+                                        bool *unsupported, char *why, size_t why_size)
 {
-    struct waiter w = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL, false, "" };
+    struct waiter w = {
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL, false, ""
+    };
     int r = soft_compiler_submit(c, job, wake_waiter, &w);
     if (r < 0) {
         *unsupported = false;

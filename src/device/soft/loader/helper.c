@@ -41,7 +41,8 @@ int loader_helper_find(const char *configured, char *path, size_t size)
         char *slash = strrchr(self, '/');
         if (slash)
             *slash = 0;
-        if (try_path(path, size, self, "/gmux-jit") == 0 || try_path(path, size, self, "/../jit/gmux-jit") == 0)
+        if (try_path(path, size, self, "/gmux-jit") == 0 ||
+            try_path(path, size, self, "/../jit/gmux-jit") == 0)
             return 0;
     }
     return try_path(path, size, GMUX_LIBEXECDIR, "/gmux-jit");
@@ -129,9 +130,10 @@ static int receive(int socket, void *data, size_t size, int *fd)
         char space[CMSG_SPACE(sizeof(int) * 8)];
     } control;
     struct iovec iov = { data, size };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)
-    };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.space,
+                        .msg_controllen = sizeof(control.space) };
     bool bad = false;
     ssize_t n;
 
@@ -161,8 +163,8 @@ static int receive(int socket, void *data, size_t size, int *fd)
     return n == 0 ? -EPIPE : -EBADMSG;
 }
 
-int loader_helper_receive(struct loader_helper *h, uint64_t deadline_ns, int cancel, struct soft_job_answer *answer,
-                          int *fd)
+int loader_helper_receive(struct loader_helper *h, uint64_t deadline_ns, int cancel,
+                          struct soft_job_answer *answer, int *fd)
 {
     struct pollfd fds[] = { { h->socket, POLLIN, 0 }, { cancel, POLLIN, 0 } };
     for (;;) {
@@ -185,14 +187,15 @@ int loader_helper_receive(struct loader_helper *h, uint64_t deadline_ns, int can
     for (char *p = answer->reason; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 127)
             *p = ' ';
-    if (answer->magic == SOFT_JOB_MAGIC && answer->serial == h->serial && answer->status <= SOFT_JOB_FAILED)
+    if (answer->magic == SOFT_JOB_MAGIC && answer->serial == h->serial &&
+        answer->status <= SOFT_JOB_FAILED)
         return 0;
     *fd = gm_close(*fd);
     return -EBADMSG;
 }
 
-int loader_helper_send(struct loader_helper *h, const char *text, size_t text_size, const char *entry,
-                       const struct soft_job_options *options)
+int loader_helper_send(struct loader_helper *h, const char *text, size_t text_size,
+                       const char *entry, const struct soft_job_options *options)
 {
     struct soft_job_request request;
     union {
@@ -200,9 +203,10 @@ int loader_helper_send(struct loader_helper *h, const char *text, size_t text_si
         char space[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { &request, sizeof(request) };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)
-    };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.space,
+                        .msg_controllen = sizeof(control.space) };
 
     if (strlen(entry) >= sizeof(request.entry) || text_size > SOFT_JOB_TEXT_MAX)
         return -E2BIG;
@@ -216,8 +220,9 @@ int loader_helper_send(struct loader_helper *h, const char *text, size_t text_si
     request.options = *options;
     strcpy(request.entry, entry);
     memset(&control, 0, sizeof(control));
-    control.align =
-        (struct cmsghdr) { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+    control.align = (struct cmsghdr) { .cmsg_len = CMSG_LEN(sizeof(int)),
+                                       .cmsg_level = SOL_SOCKET,
+                                       .cmsg_type = SCM_RIGHTS };
     memcpy(CMSG_DATA(&control.align), &fd, sizeof(int));
     ssize_t n;
     do

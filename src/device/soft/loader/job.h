@@ -1,9 +1,10 @@
 /*
- * What the software device and its compiler, gmux-jit, say to each other: one packet each way over a
- * SOCK_SEQPACKET pair, the big parts (PTX text, object) in sealed memfds that travel with the packet.
+ * What the software device and its compiler, gmux-jit, say to each other: one packet each way over
+ * a SOCK_SEQPACKET pair, the big parts (PTX text, object) in sealed memfds that travel with the
+ * packet.
  *
- * gmux-jit reads hostile text, so its answers are not believed either: the loader checks the object, the
- * client checks these structs.
+ * gmux-jit reads hostile text, so its answers are not believed either: the loader checks the
+ * object, the client checks these structs.
  */
 #ifndef GMUX_SOFT_LOADER_JOB_H
 #define GMUX_SOFT_LOADER_JOB_H
@@ -16,7 +17,8 @@
 #define SOFT_JOB_TEXT_MAX   (64u << 20) /* PTX text */
 #define SOFT_JOB_OBJECT_MAX (64u << 20)
 #define SOFT_JOB_REASON_MAX 512u
-#define SOFT_FRAME_MAX      (1u << 20) /* stack of one function; the workers' stacks (exec/worker.h) hold a few */
+#define SOFT_FRAME_MAX                                                                             \
+    (1u << 20) /* stack of one function; the workers' stacks (exec/worker.h) hold a few */
 
 /* Instruction set to compile for. */
 enum soft_isa {
@@ -27,10 +29,11 @@ enum soft_isa {
 
 /* What decides the code besides text and entry. Part of the cache key as it is: no padding. */
 struct soft_job_options {
-    uint32_t ntid[3];     /* code for this block size only; all 0: for any */
-    uint32_t isa;         /* enum soft_isa */
-    uint32_t level;       /* 0; others are for measuring: 1 = no window checks (trusted programs only) */
-    uint32_t frame_bytes; /* no function may need more of the stack; 0: SOFT_FRAME_MAX, and never more than that */
+    uint32_t ntid[3]; /* code for this block size only; all 0: for any */
+    uint32_t isa;     /* enum soft_isa */
+    uint32_t level; /* 0; others are for measuring: 1 = no window checks (trusted programs only) */
+    uint32_t frame_bytes; /* no function may need more of the stack; 0: SOFT_FRAME_MAX, and never
+                             more than that */
 };
 
 /* Request; one descriptor: memfd of text_size bytes. */
@@ -58,8 +61,9 @@ struct soft_job_answer {
 };
 
 /*
- * What the compiler leaves in the object beside the code: the symbol SOFT_INFO_SYMBOL names a read-only
- * struct soft_object_info, SOFT_ENTRY_SYMBOL a function with the signature of soft_code.run_block.
+ * What the compiler leaves in the object beside the code: the symbol SOFT_INFO_SYMBOL names a
+ * read-only struct soft_object_info, SOFT_ENTRY_SYMBOL a function with the signature of
+ * soft_code.run_block.
  */
 #define SOFT_INFO_SYMBOL  "soft_info"
 #define SOFT_ENTRY_SYMBOL "soft_run_block"

@@ -21,9 +21,11 @@ struct key_head {
     uint64_t entry_size;
     uint64_t text_size;
 };
-_Static_assert(sizeof(struct key_head) == 8 + 32 + 64 + sizeof(struct soft_job_options) + 32, "padding in key_head");
+_Static_assert(sizeof(struct key_head) == 8 + 32 + 64 + sizeof(struct soft_job_options) + 32,
+               "padding in key_head");
 
-/* What distinguishes one CPU model from another for a compiler: model and features, no serial or core numbers. */
+/* What distinguishes one CPU model from another for a compiler: model and features, no serial or
+ * core numbers. */
 static void cpu_identity(uint32_t out[14])
 {
 #if defined(__x86_64__)
@@ -61,8 +63,9 @@ static void cpu_identity(uint32_t out[14])
 #endif
 }
 
-void *loader_key_create(const struct loader_helper_id *helper, uint32_t uid, const char *text, size_t text_size,
-                        const char *entry, const struct soft_job_options *options, size_t *key_size)
+void *loader_key_create(const struct loader_helper_id *helper, uint32_t uid, const char *text,
+                        size_t text_size, const char *entry, const struct soft_job_options *options,
+                        size_t *key_size)
 {
     struct key_head h;
     size_t entry_size = strlen(entry);

@@ -23,7 +23,8 @@
 #define ALIGNMENT_MAX 4096u
 #define SYMBOLS_MAX   65536u
 
-/* Functions and data that can be looked up; the rest of the symbol table is dropped after loading. */
+/* Functions and data that can be looked up; the rest of the symbol table is dropped after loading.
+ */
 struct exported {
     char name[32];
     uint64_t offset; /* in the mapping */
@@ -81,7 +82,8 @@ static const char *string_at(const struct image *m, uint32_t section, uint32_t o
 
 static int read_header(struct image *m)
 {
-    static const uint8_t ident[] = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT };
+    static const uint8_t ident[] = { ELFMAG0,    ELFMAG1,     ELFMAG2,   ELFMAG3,
+                                     ELFCLASS64, ELFDATA2LSB, EV_CURRENT };
     if (m->size < sizeof(m->header) || m->size > LOADER_CODE_MAX)
         return bad(m, "object of %zu bytes", m->size);
     memcpy(&m->header, m->bytes, sizeof(m->header));
@@ -121,7 +123,8 @@ static int read_sections(struct image *m)
             continue;
         if (m->symbols)
             return bad(m, "two symbol tables");
-        if (s->sh_entsize != sizeof(Elf64_Sym) || s->sh_size / sizeof(Elf64_Sym) > SYMBOLS_MAX || s->sh_link >= n)
+        if (s->sh_entsize != sizeof(Elf64_Sym) || s->sh_size / sizeof(Elf64_Sym) > SYMBOLS_MAX ||
+            s->sh_link >= n)
             return bad(m, "symbol table of %llu bytes", (unsigned long long)s->sh_size);
         m->symbols = i;
         m->symbol_count = (uint32_t)(s->sh_size / sizeof(Elf64_Sym));
@@ -129,7 +132,8 @@ static int read_sections(struct image *m)
     return 0;
 }
 
-/* Whether the section becomes part of the mapping. Unwind tables do not: nothing unwinds through a kernel. */
+/* Whether the section becomes part of the mapping. Unwind tables do not: nothing unwinds through a
+ * kernel. */
 static int wanted(struct image *m, uint32_t i, bool *out)
 {
     const Elf64_Shdr *s = &m->sections[i];
@@ -188,7 +192,8 @@ static int copy_sections(const struct image *m, struct loader_object *o)
     o->memory = p;
     for (uint32_t i = 0; i < m->header.e_shnum; i++)
         if (m->place[i] != NOT_LOADED)
-            memcpy(o->memory + m->place[i], m->bytes + m->sections[i].sh_offset, m->sections[i].sh_size);
+            memcpy(o->memory + m->place[i], m->bytes + m->sections[i].sh_offset,
+                   m->sections[i].sh_size);
     return 0;
 }
 
@@ -271,8 +276,8 @@ static int collect_exports(struct image *m, struct loader_object *o)
             return r;
         const char *name = string_at(m, m->sections[m->symbols].sh_link, s.st_name);
         const Elf64_Shdr *section = &m->sections[s.st_shndx];
-        if (!name || strlen(name) >= sizeof(o->exports[0].name) || o->exports_count == EXPORTS_MAX ||
-            !inside(s.st_value, s.st_size, section->sh_size))
+        if (!name || strlen(name) >= sizeof(o->exports[0].name) ||
+            o->exports_count == EXPORTS_MAX || !inside(s.st_value, s.st_size, section->sh_size))
             return bad(m, "global symbol %u is none of ours", i);
         struct exported *e = &o->exports[o->exports_count++];
         snprintf(e->name, sizeof(e->name), "%s", name);
@@ -287,13 +292,15 @@ static int protect(struct loader_object *o)
 {
     if (mprotect(o->memory, o->code_size, PROT_READ | PROT_EXEC) < 0)
         return -errno;
-    if (o->mapped > o->code_size && mprotect(o->memory + o->code_size, o->mapped - o->code_size, PROT_READ) < 0)
+    if (o->mapped > o->code_size &&
+        mprotect(o->memory + o->code_size, o->mapped - o->code_size, PROT_READ) < 0)
         return -errno;
     __builtin___clear_cache((char *)o->memory, (char *)o->memory + o->code_size);
     return 0;
 }
 
-int loader_object_load(const void *bytes, size_t size, struct loader_object **out, char *why, size_t why_size)
+int loader_object_load(const void *bytes, size_t size, struct loader_object **out, char *why,
+                       size_t why_size)
 {
     struct image m = { .bytes = bytes, .size = size, .why = why, .why_size = why_size };
     struct loader_object *o = calloc(1, sizeof(*o));
@@ -334,7 +341,8 @@ void loader_object_unload(struct loader_object *o)
     free(o);
 }
 
-static const struct exported *find_export(const struct loader_object *o, const char *name, bool code)
+static const struct exported *find_export(const struct loader_object *o, const char *name,
+                                          bool code)
 {
     for (unsigned i = 0; i < o->exports_count; i++)
         if (o->exports[i].code == code && strcmp(o->exports[i].name, name) == 0)

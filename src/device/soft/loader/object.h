@@ -1,10 +1,11 @@
 /*
- * Loads a relocatable ELF object into executable memory: the small part of a linker that compiled kernels need.
+ * Loads a relocatable ELF object into executable memory: the small part of a linker that compiled
+ * kernels need.
  *
- * The object comes from gmux-jit or from the cache, and is treated as what it is, a file made from hostile text:
- * every offset and size is checked, and whatever is not plain code and constants (writable data, external symbols,
- * unknown relocations) makes it a bad object. Memory is writable until the relocations are in and never again after
- * that.
+ * The object comes from gmux-jit or from the cache, and is treated as what it is, a file made from
+ * hostile text: every offset and size is checked, and whatever is not plain code and constants
+ * (writable data, external symbols, unknown relocations) makes it a bad object. Memory is writable
+ * until the relocations are in and never again after that.
  */
 #ifndef GMUX_SOFT_LOADER_OBJECT_H
 #define GMUX_SOFT_LOADER_OBJECT_H
@@ -15,10 +16,10 @@
 
 struct loader_object;
 
-/* 0; -EBADMSG: not an object this loader accepts, `why` says what is wrong in one line; -ENOMEM. `bytes` is not
- * needed afterwards. */
-GM_MUST_CHECK int loader_object_load(const void *bytes, size_t size, struct loader_object **out, char *why,
-                                     size_t why_size);
+/* 0; -EBADMSG: not an object this loader accepts, `why` says what is wrong in one line; -ENOMEM.
+ * `bytes` is not needed afterwards. */
+GM_MUST_CHECK int loader_object_load(const void *bytes, size_t size, struct loader_object **out,
+                                     char *why, size_t why_size);
 
 /* Unmaps the code. NULL is fine. */
 void loader_object_unload(struct loader_object *o);

@@ -49,7 +49,8 @@ int loader_queue_put(struct loader_queue *q, struct loader_job *j)
         gm_list_init(&o->slow);
         gm_list_append(&q->owners, &o->link);
     }
-    if (gm_list_empty(&o->quick) && gm_list_empty(&o->slow) && o->used_ns + CREDIT_NS < q->reached_ns)
+    if (gm_list_empty(&o->quick) && gm_list_empty(&o->slow) &&
+        o->used_ns + CREDIT_NS < q->reached_ns)
         o->used_ns = q->reached_ns - CREDIT_NS;
     gm_list_append(j->slow ? &o->slow : &o->quick, &j->link);
     return 0;
@@ -64,7 +65,8 @@ struct loader_job *loader_queue_take(struct loader_queue *q, bool slow)
     if (!best)
         return NULL;
     q->reached_ns = GM_MAX(q->reached_ns, best->used_ns);
-    struct loader_job *j = gm_list_entry(slow ? best->slow.next : best->quick.next, struct loader_job, link);
+    struct loader_job *j =
+        gm_list_entry(slow ? best->slow.next : best->quick.next, struct loader_job, link);
     gm_list_remove(&j->link);
     return j;
 }

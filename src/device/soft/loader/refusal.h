@@ -1,6 +1,6 @@
 /*
- * What the cache has in an object's place where there is none to be had: why, so that no process tries again. It ends with
- * the compiler that said so, as that is part of the key.
+ * What the cache has in an object's place where there is none to be had: why, so that no process
+ * tries again. It ends with the compiler that said so, as that is part of the key.
  */
 #ifndef GMUX_SOFT_LOADER_REFUSAL_H
 #define GMUX_SOFT_LOADER_REFUSAL_H

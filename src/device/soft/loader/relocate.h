@@ -1,6 +1,6 @@
 /*
- * The relocations of compiled kernels, per machine: references from code to constants and between functions of one
- * object. Position-independent code without external symbols needs no more.
+ * The relocations of compiled kernels, per machine: references from code to constants and between
+ * functions of one object. Position-independent code without external symbols needs no more.
  */
 #ifndef GMUX_SOFT_LOADER_RELOCATE_H
 #define GMUX_SOFT_LOADER_RELOCATE_H

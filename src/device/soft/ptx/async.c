@@ -1,12 +1,12 @@
 /*
- * Copies that may go on while the kernel does, done at once; and barriers in shared memory (mbarrier), on which such
- * copies report. A barrier is 64 bits of our own making:
+ * Copies that may go on while the kernel does, done at once; and barriers in shared memory
+ * (mbarrier), on which such copies report. A barrier is 64 bits of our own making:
  *     0 .. 19   arrivals still to come in this phase
  *     20 .. 39  arrivals of a phase
  *     40        the phase, modulo 2
  *     43 .. 63  bytes that are announced and have not come yet (signed)
- * All changes are one atomic operation (IR_ATOM_PHASE): add, and when nothing is to come any more, the next phase. The
- * state that an arrival returns is the old word.
+ * All changes are one atomic operation (IR_ATOM_PHASE): add, and when nothing is to come any more,
+ * the next phase. The state that an arrival returns is the old word.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -18,15 +18,16 @@
 /* --- cp.async --------------------------------------------------------------------------------- */
 
 /* [to] = the first `valid` of `bytes` bytes at [from], then zeros. Reads whole words. */
-static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from, enum ir_space space,
-                      int64_t from_at, uint64_t bytes, struct ir_src valid)
+static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from,
+                      enum ir_space space, int64_t from_at, uint64_t bytes, struct ir_src valid)
 {
     uint32_t guard = x->guard;
     bool guard_not = x->guard_not;
     for (unsigned w = 0; w < bytes / 4; w++) {
         /* How many bytes of this word count, 0 .. 4. */
         struct ir_src rest = ptx_x_op2(x, IR_OP_SUB, IR_S32, valid, ptx_x_imm(4 * w));
-        rest = ptx_x_op2(x, IR_OP_MAX, IR_S32, ptx_x_op2(x, IR_OP_MIN, IR_S32, rest, ptx_x_imm(4)), ptx_x_imm(0));
+        rest = ptx_x_op2(x, IR_OP_MAX, IR_S32, ptx_x_op2(x, IR_OP_MIN, IR_S32, rest, ptx_x_imm(4)),
+                         ptx_x_imm(0));
         uint32_t word = ptx_x_register(x, IR_U32), some = ptx_x_register(x, IR_PRED);
         ptx_x_move(x, IR_B32, word, ptx_x_imm(0));
         struct ir_instr test = ptx_x_instr(x, IR_OP_SETP, IR_S32);
@@ -38,7 +39,8 @@ static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, str
         test.src[1] = ptx_x_imm(0);
         if (guard != IR_NONE) {
             test.boolop = IR_BOOL_AND;
-            test.src[test.src_count++] = (struct ir_src) { .kind = IR_SRC_REG, .index = guard, .negated = guard_not };
+            test.src[test.src_count++] =
+                (struct ir_src) { .kind = IR_SRC_REG, .index = guard, .negated = guard_not };
             test.guard = IR_NONE;
             test.flags = 0;
         }
@@ -56,8 +58,8 @@ static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, str
 }
 
 /* [to] = bytes at [from]: 4, 8 or 16. */
-static void copy_all(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from, enum ir_space space,
-                     int64_t from_at, uint64_t bytes)
+static void copy_all(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from,
+                     enum ir_space space, int64_t from_at, uint64_t bytes)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_LD, IR_B32);
     i.space = (uint8_t)space;
@@ -86,10 +88,12 @@ static bool skip_policy(struct ptx_expand *x, bool given)
 
 static bool take_shared(struct ptx_expand *x)
 {
-    return ptx_x_take(x, "shared") || ptx_x_take(x, "shared::cta") || ptx_x_take(x, "shared::cluster");
+    return ptx_x_take(x, "shared") || ptx_x_take(x, "shared::cta") ||
+           ptx_x_take(x, "shared::cluster");
 }
 
-/* cp.async.ca.shared.global [to], [from], bytes{, valid bytes or a predicate: ignore the source}{, policy}; */
+/* cp.async.ca.shared.global [to], [from], bytes{, valid bytes or a predicate: ignore the source}{,
+ * policy}; */
 static bool copy(struct ptx_expand *x)
 {
     static const char *const caches[] = { "ca", "cg" };
@@ -119,11 +123,12 @@ static bool copy(struct ptx_expand *x)
     }
     ptx_advance(x->p);
     struct ptx_name name;
-    bool is_pred =
-        ptx_token_is(&x->p->token, '!') || (x->p->token.kind == PTX_IDENT && ptx_lookup(x->p, &x->p->token, &name) &&
-                                            name.kind == PTX_NAME_REG && x->p->raw->regs[name.index].type == IR_PRED);
-    if (policy && x->p->token.kind == PTX_IDENT && !is_pred && ptx_lookup(x->p, &x->p->token, &name) &&
-        name.kind == PTX_NAME_REG && ir_types[x->p->raw->regs[name.index].type].size == 8) {
+    bool is_pred = ptx_token_is(&x->p->token, '!') ||
+                   (x->p->token.kind == PTX_IDENT && ptx_lookup(x->p, &x->p->token, &name) &&
+                    name.kind == PTX_NAME_REG && x->p->raw->regs[name.index].type == IR_PRED);
+    if (policy && x->p->token.kind == PTX_IDENT && !is_pred &&
+        ptx_lookup(x->p, &x->p->token, &name) && name.kind == PTX_NAME_REG &&
+        ir_types[x->p->raw->regs[name.index].type].size == 8) {
         copy_all(x, to, to_at, from, space, from_at, bytes);
         return ptx_parse_source(x->p, IR_B64, 0, &valid);
     }
@@ -140,10 +145,11 @@ static bool copy(struct ptx_expand *x)
     return true;
 }
 
-static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by, uint32_t old);
+static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by,
+                   uint32_t old);
 
-/* cp.async.mbarrier.arrive{.noinc}: an arrival when the lane's copies are done, and they are. Without .noinc it was
- * announced by the same instruction, so that nothing changes. */
+/* cp.async.mbarrier.arrive{.noinc}: an arrival when the lane's copies are done, and they are.
+ * Without .noinc it was announced by the same instruction, so that nothing changes. */
 static bool copy_arrive(struct ptx_expand *x)
 {
     bool counted = ptx_x_take(x, "noinc");
@@ -171,7 +177,8 @@ bool ptx_x_cp(struct ptx_expand *x)
     if (ptx_x_take(x, "commit_group") || ptx_x_take(x, "wait_all"))
         return ptx_x_taken_all(x);
     if (ptx_x_take(x, "wait_group"))
-        return ptx_x_taken_all(x) && ptx_expect_uint(x->p, UINT32_MAX, &ignored, "number of groups");
+        return ptx_x_taken_all(x) &&
+               ptx_expect_uint(x->p, UINT32_MAX, &ignored, "number of groups");
     if (ptx_x_take(x, "mbarrier") && ptx_x_take(x, "arrive"))
         return copy_arrive(x);
     return copy(x);
@@ -180,7 +187,8 @@ bool ptx_x_cp(struct ptx_expand *x)
 /* --- mbarrier --------------------------------------------------------------------------------- */
 
 /* Adds `by` to the barrier; `old` gets what it was, unless IR_NONE. */
-static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by, uint32_t old)
+static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by,
+                   uint32_t old)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_ATOM, IR_U64);
     i.mode = IR_ATOM_PHASE;
@@ -200,9 +208,11 @@ static struct ir_src wide(struct ptx_expand *x, struct ir_src v)
     return v.kind == IR_SRC_IMM ? ptx_x_imm((uint32_t)v.bits) : ptx_x_convert(x, IR_U64, IR_U32, v);
 }
 
-void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src bytes)
+void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement,
+                    struct ir_src bytes)
 {
-    struct ir_src by = ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(0 - (1ull << TRANSACTION)), ptx_x_imm(0));
+    struct ir_src by =
+        ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(0 - (1ull << TRANSACTION)), ptx_x_imm(0));
     change(x, at, displacement, by, IR_NONE);
 }
 
@@ -231,7 +241,8 @@ static bool init(struct ptx_expand *x)
     struct ir_src count;
     if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &count))
         return false;
-    struct ir_src both = ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm(1ull << EXPECTED | 1), ptx_x_imm(0));
+    struct ir_src both =
+        ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm(1ull << EXPECTED | 1), ptx_x_imm(0));
     ptx_x_store(x, IR_SPACE_SHARED, IR_B64, both, t.at, t.displacement);
     return true;
 }
@@ -276,7 +287,8 @@ static bool transaction(struct ptx_expand *x, uint64_t unit)
     struct ir_src bytes;
     if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &bytes))
         return false;
-    change(x, t.at, t.displacement, ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(unit), ptx_x_imm(0)), IR_NONE);
+    change(x, t.at, t.displacement,
+           ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(unit), ptx_x_imm(0)), IR_NONE);
     return true;
 }
 
@@ -286,7 +298,8 @@ static bool test(struct ptx_expand *x)
     bool parity = ptx_x_take(x, "parity");
     uint32_t done;
     struct ir_src state, ignored;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_PRED, false, &done) || !ptx_expect(x->p, ','))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_PRED, false, &done) ||
+        !ptx_expect(x->p, ','))
         return false;
     struct target t = parse_target(x);
     if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, parity ? IR_U32 : IR_B64, 0, &state) ||
@@ -300,7 +313,9 @@ static bool test(struct ptx_expand *x)
     load.dst_count = 1;
     load.dst[0] = ptx_x_register(x, IR_U64);
     ptx_x_append(x, &load);
-    struct ir_src was = parity ? ptx_x_mad(x, IR_U64, wide(x, state), ptx_x_imm(1ull << PHASE), ptx_x_imm(0)) : state;
+    struct ir_src was =
+        parity ? ptx_x_mad(x, IR_U64, wide(x, state), ptx_x_imm(1ull << PHASE), ptx_x_imm(0))
+               : state;
     struct ir_src moved = ptx_x_op2(x, IR_OP_XOR, IR_B64, ir_src_reg(load.dst[0]), was);
     struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, IR_U64);
     i.cmp = IR_CMP_NE;
@@ -318,8 +333,8 @@ static bool pending(struct ptx_expand *x)
 {
     uint32_t count;
     struct ir_src state;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_U32, false, &count) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B64, 0, &state))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_U32, false, &count) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B64, 0, &state))
         return false;
     struct ir_src low = ptx_x_op2(x, IR_OP_AND, IR_B64, state, ptx_x_imm(COUNT_MAX));
     ptx_x_move(x, IR_B32, count, ptx_x_convert(x, IR_U32, IR_U64, low));

@@ -1,10 +1,11 @@
 /*
- * Function bodies: scopes, declarations, labels, guards, calls. Scopes are a counter and a stack of marks, not
- * recursion, so that the text cannot choose how deep our stack goes.
+ * Function bodies: scopes, declarations, labels, guards, calls. Scopes are a counter and a stack of
+ * marks, not recursion, so that the text cannot choose how deep our stack goes.
  */
 #include "device/soft/ptx/parse.h"
 
-bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index, bool in_targets)
+bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index,
+                   bool in_targets)
 {
     struct ptx_fixup *f = IR_PUSH(p->fixups, p->fixup_count, p->fixup_cap);
     if (!f)
@@ -82,7 +83,8 @@ static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
             if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
                 return false;
             if (v.is_unsized)
-                return ptx_fail(p, -ENOTSUP, &v.name, "functions with a variable number of parameters");
+                return ptx_fail(p, -ENOTSUP, &v.name,
+                                "functions with a variable number of parameters");
             part = v.size;
         }
         *signature = ir_signature_add(*signature, part);
@@ -92,8 +94,8 @@ static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
     return !p->why.error;
 }
 
-/* name: .callprototype (results) _ (parameters) .noreturn;  name: .calltargets f, g; The latter's signature is what the
- * call passes; which functions it names is not needed. */
+/* name: .callprototype (results) _ (parameters) .noreturn;  name: .calltargets f, g; The latter's
+ * signature is what the call passes; which functions it names is not needed. */
 static bool parse_prototype(struct ptx_parser *p, const struct ptx_token *name)
 {
     struct ir_raw_fn *raw = p->raw;
@@ -147,8 +149,9 @@ static bool parse_directive(struct ptx_parser *p)
     if (was)
         return true;
     bool exists = ptx_lacks_directive(&p->token);
-    return ptx_fail(p, exists ? -ENOTSUP : -EINVAL, &p->token, "directive '.%.*s' is not %s in a function",
-                    PTX_TEXT(&p->token), exists ? "supported" : "known");
+    return ptx_fail(p, exists ? -ENOTSUP : -EINVAL, &p->token,
+                    "directive '.%.*s' is not %s in a function", PTX_TEXT(&p->token),
+                    exists ? "supported" : "known");
 }
 
 /* @%p or @!%p, then an instruction */
@@ -157,7 +160,8 @@ static bool parse_guarded(struct ptx_parser *p)
     uint32_t guard;
     bool negated = ptx_accept(p, '!');
     struct ptx_token opcode;
-    return ptx_parse_register(p, IR_PRED, false, &guard) && ptx_expect_ident(p, &opcode, "instruction") &&
+    return ptx_parse_register(p, IR_PRED, false, &guard) &&
+           ptx_expect_ident(p, &opcode, "instruction") &&
            ptx_parse_instr(p, &opcode, guard, negated);
 }
 
@@ -171,7 +175,8 @@ static bool parse_statement(struct ptx_parser *p)
         return true;
     struct ptx_token word;
     if (p->token.kind != PTX_IDENT)
-        return ptx_fail(p, -EINVAL, &p->token, "statement expected, not '%.*s'", PTX_TEXT(&p->token));
+        return ptx_fail(p, -EINVAL, &p->token, "statement expected, not '%.*s'",
+                        PTX_TEXT(&p->token));
     word = p->token;
     ptx_advance(p);
     if (ptx_accept(p, ':'))
@@ -181,7 +186,8 @@ static bool parse_statement(struct ptx_parser *p)
 
 bool ptx_parse_body(struct ptx_parser *p)
 {
-    uint32_t outer = p->depth; /* the function's own scope: parameters, and the body's outermost level */
+    uint32_t outer =
+        p->depth; /* the function's own scope: parameters, and the body's outermost level */
     if (!ptx_expect(p, '{'))
         return false;
     for (;;) {
@@ -202,7 +208,8 @@ bool ptx_parse_body(struct ptx_parser *p)
             struct ptx_mark start = ptx_here(p);
             if (parse_statement(p))
                 continue;
-            /* After a declaration nothing can be said about the statements that use what it declares. */
+            /* After a declaration nothing can be said about the statements that use what it
+             * declares. */
             if (start.token.kind == PTX_DOT ? !ptx_set_aside(p) : !ptx_recover_statement(p, &start))
                 return false;
             if (start.token.kind == PTX_DOT) {
@@ -265,8 +272,8 @@ static bool parse_call_operands(struct ptx_parser *p, uint32_t *count)
     return ptx_expect(p, ')');
 }
 
-/* What stands behind the operands of a call through a register: a prototype, a list of targets, or a variable that
- * holds them. */
+/* What stands behind the operands of a call through a register: a prototype, a list of targets, or
+ * a variable that holds them. */
 static bool parse_call_prototype(struct ptx_parser *p, struct ir_raw_call *call)
 {
     const struct ir_raw_fn *raw = p->raw;
@@ -285,9 +292,10 @@ static bool parse_call_prototype(struct ptx_parser *p, struct ir_raw_call *call)
         return true;
     for (uint32_t k = 0; k < call->ret_count + call->arg_count; k++)
         if (raw->args[call->arg_first + k].kind == IR_SRC_IMM)
-            return ptx_fail(p, -ENOTSUP, &name, "a constant in a call without a prototype is not supported");
-    call->signature = ir_signature(raw, raw->args ? raw->args + call->arg_first : NULL, call->ret_count,
-                                   call->ret_count + call->arg_count);
+            return ptx_fail(p, -ENOTSUP, &name,
+                            "a constant in a call without a prototype is not supported");
+    call->signature = ir_signature(raw, raw->args ? raw->args + call->arg_first : NULL,
+                                   call->ret_count, call->ret_count + call->arg_count);
     return true;
 }
 
@@ -298,7 +306,8 @@ bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i)
     struct ir_raw_call call = { .arg_first = raw->arg_count, .line = i->line, .column = i->column };
     struct ptx_token name;
     struct ptx_name found;
-    if (ptx_token_is(&p->token, '(') && (!parse_call_operands(p, &call.ret_count) || !ptx_expect(p, ',')))
+    if (ptx_token_is(&p->token, '(') &&
+        (!parse_call_operands(p, &call.ret_count) || !ptx_expect(p, ',')))
         return false;
     if (!ptx_expect_ident(p, &name, "function name"))
         return false;

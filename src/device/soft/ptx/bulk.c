@@ -1,6 +1,7 @@
 /*
- * Copies and sums of many bytes that go on while the kernel does, and stores that report to a barrier: done at once, in loops of
- * ordinary accesses, and then reported. What waits for groups of them finds them done.
+ * Copies and sums of many bytes that go on while the kernel does, and stores that report to a
+ * barrier: done at once, in loops of ordinary accesses, and then reported. What waits for groups of
+ * them finds them done.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -13,7 +14,8 @@ struct place {
 
 static bool take_block(struct ptx_expand *x)
 {
-    return ptx_x_take(x, "shared::cluster") || ptx_x_take(x, "shared::cta") || ptx_x_take(x, "shared");
+    return ptx_x_take(x, "shared::cluster") || ptx_x_take(x, "shared::cta") ||
+           ptx_x_take(x, "shared");
 }
 
 /* The place of the address operand that comes next, in a register of its own. */
@@ -21,8 +23,9 @@ static struct place parse_place(struct ptx_expand *x, enum ir_space space)
 {
     struct place p = { .space = space, .type = IR_U32 };
     int64_t displacement;
-    struct ir_src base = space == IR_SPACE_SHARED ? ptx_x_shared_address(x, &displacement)
-                                                  : ptx_x_address(x, &p.space, &p.type, &displacement);
+    struct ir_src base = space == IR_SPACE_SHARED
+                             ? ptx_x_shared_address(x, &displacement)
+                             : ptx_x_address(x, &p.space, &p.type, &displacement);
     struct ir_src at = ptx_x_op2(x, IR_OP_ADD, p.type, base, ptx_x_imm((uint64_t)displacement));
     p.reg = at.index;
     return p;
@@ -60,8 +63,8 @@ static void element(struct ptx_expand *x, const struct place *to, const struct p
 }
 
 /* Elements of `unit` bytes, `bytes` in all. */
-static void loop(struct ptx_expand *x, const struct place *to, const struct place *from, struct ir_src bytes,
-                 uint64_t unit, const struct ir_instr *sum)
+static void loop(struct ptx_expand *x, const struct place *to, const struct place *from,
+                 struct ir_src bytes, uint64_t unit, const struct ir_instr *sum)
 {
     uint32_t left = ptx_x_register(x, IR_U32), again = ptx_x_label(x), end = ptx_x_label(x);
     ptx_x_move(x, IR_B32, left, bytes);
@@ -84,7 +87,8 @@ static void loop(struct ptx_expand *x, const struct place *to, const struct plac
 }
 
 /* [to], [from], bytes{, [barrier]}{, mask of blocks}{, policy} */
-static bool transfer(struct ptx_expand *x, bool to_block, bool from_block, bool reports, const struct ir_instr *sum)
+static bool transfer(struct ptx_expand *x, bool to_block, bool from_block, bool reports,
+                     const struct ir_instr *sum)
 {
     bool many = ptx_x_take(x, "multicast::cluster"), masked = ptx_x_take(x, "cp_mask");
     bool policy = ptx_x_take(x, "L2::cache_hint");
@@ -126,8 +130,9 @@ static bool take_sum(struct ptx_expand *x, struct ir_instr *i)
     static const struct {
         const char *word;
         uint8_t mode;
-    } modes[] = { { "add", IR_ATOM_ADD }, { "min", IR_ATOM_MIN }, { "max", IR_ATOM_MAX }, { "inc", IR_ATOM_INC },
-                  { "dec", IR_ATOM_DEC }, { "and", IR_ATOM_AND }, { "or", IR_ATOM_OR },   { "xor", IR_ATOM_XOR } };
+    } modes[] = { { "add", IR_ATOM_ADD }, { "min", IR_ATOM_MIN }, { "max", IR_ATOM_MAX },
+                  { "inc", IR_ATOM_INC }, { "dec", IR_ATOM_DEC }, { "and", IR_ATOM_AND },
+                  { "or", IR_ATOM_OR },   { "xor", IR_ATOM_XOR } };
     *i = ptx_x_instr(x, IR_OP_RED, IR_B32);
     i->order = IR_ORDER_RELAXED;
     i->scope = IR_SCOPE_GPU;
@@ -139,10 +144,13 @@ static bool take_sum(struct ptx_expand *x, struct ir_instr *i)
     i->type = (uint8_t)take_type(x);
     const struct ir_type_info *t = &ir_types[i->type];
     bool half = i->type == IR_F16 || i->type == IR_BF16;
-    bool sums = i->mode == IR_ATOM_ADD && (t->class == 'U' || t->class == 'S' || t->class == 'F') && half == noftz;
-    bool bounds = i->mode <= IR_ATOM_MAX && i->mode != IR_ATOM_ADD && (t->class == 'U' || t->class == 'S');
+    bool sums = i->mode == IR_ATOM_ADD && (t->class == 'U' || t->class == 'S' || t->class == 'F') &&
+                half == noftz;
+    bool bounds =
+        i->mode <= IR_ATOM_MAX && i->mode != IR_ATOM_ADD && (t->class == 'U' || t->class == 'S');
     bool turns = (i->mode == IR_ATOM_INC || i->mode == IR_ATOM_DEC) && i->type == IR_U32;
-    bool bits = (i->mode == IR_ATOM_AND || i->mode == IR_ATOM_OR || i->mode == IR_ATOM_XOR) && t->class == 'B';
+    bool bits = (i->mode == IR_ATOM_AND || i->mode == IR_ATOM_OR || i->mode == IR_ATOM_XOR) &&
+                t->class == 'B';
     return found && (t->size >= 4 || half) && (sums || bounds || turns || bits);
 }
 
@@ -187,7 +195,8 @@ bool ptx_x_bulk(struct ptx_expand *x)
         return ptx_x_taken_all(x);
     if (ptx_x_take(x, "wait_group")) {
         ptx_x_take(x, "read");
-        return ptx_x_taken_all(x) && ptx_expect_uint(x->p, UINT32_MAX, &ignored, "number of groups");
+        return ptx_x_taken_all(x) &&
+               ptx_expect_uint(x->p, UINT32_MAX, &ignored, "number of groups");
     }
     if (ptx_x_take(x, "tensor"))
         return ptx_x_refuse(x);
@@ -248,7 +257,8 @@ bool ptx_x_red_async(struct ptx_expand *x)
     if (!ptx_x_taken_all(x))
         return false;
     struct place to = parse_place(x, IR_SPACE_SHARED);
-    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, i.type, 0, &i.src[0]) || !ptx_expect(x->p, ','))
+    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, i.type, 0, &i.src[0]) ||
+        !ptx_expect(x->p, ','))
         return false;
     int64_t displacement;
     struct ir_src bar = ptx_x_shared_address(x, &displacement);

@@ -11,8 +11,9 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type)
         return ptx_fail(p, -EINVAL, t, "type expected");
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_TYPE, t->text, t->length);
     if (!word)
-        return ptx_lacks_type(t) ? ptx_fail(p, -ENOTSUP, t, "type '.%.*s' is not supported", PTX_TEXT(t))
-                                 : ptx_fail(p, -EINVAL, t, "type '.%.*s' is not known", PTX_TEXT(t));
+        return ptx_lacks_type(t)
+                   ? ptx_fail(p, -ENOTSUP, t, "type '.%.*s' is not supported", PTX_TEXT(t))
+                   : ptx_fail(p, -EINVAL, t, "type '.%.*s' is not known", PTX_TEXT(t));
     *type = word->value;
     ptx_advance(p);
     return true;
@@ -20,8 +21,8 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type)
 
 /* --- registers -------------------------------------------------------------------------------- */
 
-bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type, uint32_t name,
-                      uint32_t number, uint32_t *out)
+bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type,
+                      uint32_t name, uint32_t number, uint32_t *out)
 {
     struct ir_raw_fn *raw = p->raw;
     if (raw->reg_count >= IR_MAX_REGS || p->reg_total >= IR_MAX_MODULE_REGS)
@@ -35,7 +36,8 @@ bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_
     return true;
 }
 
-static bool parse_register_range(struct ptx_parser *p, const struct ptx_token *name, enum ir_type type)
+static bool parse_register_range(struct ptx_parser *p, const struct ptx_token *name,
+                                 enum ir_type type)
 {
     uint64_t count;
     struct ptx_token at = p->token;
@@ -65,7 +67,8 @@ bool ptx_parse_registers(struct ptx_parser *p)
                 return false;
         } else {
             uint32_t text, reg;
-            if (!ptx_intern(p, &name, name.length, &text) || !ptx_new_register(p, &name, type, text, IR_NONE, &reg) ||
+            if (!ptx_intern(p, &name, name.length, &text) ||
+                !ptx_new_register(p, &name, type, text, IR_NONE, &reg) ||
                 !ptx_declare(p, &name, name.length, PTX_NAME_REG, reg, 1))
                 return false;
         }
@@ -87,8 +90,8 @@ static bool parse_align(struct ptx_parser *p, uint32_t *align)
     return true;
 }
 
-/* .attribute(.managed), .attribute(.unified(1, 2)): all memory of this device is managed; a program may ask whether it
- * was said. */
+/* .attribute(.managed), .attribute(.unified(1, 2)): all memory of this device is managed; a program
+ * may ask whether it was said. */
 static bool parse_attribute(struct ptx_parser *p, struct ptx_variable *v)
 {
     if (!ptx_expect(p, '('))
@@ -105,7 +108,8 @@ static bool parse_attribute(struct ptx_parser *p, struct ptx_variable *v)
 }
 
 /* One word between the space and the name. */
-static bool parse_variable_word(struct ptx_parser *p, struct ptx_variable *v, bool *pointer, uint32_t *align)
+static bool parse_variable_word(struct ptx_parser *p, struct ptx_variable *v, bool *pointer,
+                                uint32_t *align)
 {
     uint32_t ignored;
     const struct ptx_token *t = &p->token;
@@ -113,8 +117,8 @@ static bool parse_variable_word(struct ptx_parser *p, struct ptx_variable *v, bo
         return parse_align(p, *pointer ? &ignored : align);
     if (ptx_accept_dot(p, "ptr"))
         return *pointer = true;
-    if (*pointer && (ptx_accept_dot(p, "global") || ptx_accept_dot(p, "shared") || ptx_accept_dot(p, "const") ||
-                     ptx_accept_dot(p, "local")))
+    if (*pointer && (ptx_accept_dot(p, "global") || ptx_accept_dot(p, "shared") ||
+                     ptx_accept_dot(p, "const") || ptx_accept_dot(p, "local")))
         return true;
     if (ptx_accept_dot(p, "attribute"))
         return parse_attribute(p, v);
@@ -179,14 +183,16 @@ bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_va
     v->size = element_size(v);
     v->align = align ? align : v->reference ? DEV_TEXTURE_ALIGN : (uint32_t)element_size(v);
     if (v->align < ir_types[v->type].size)
-        return ptx_fail(p, -EINVAL, &v->name, "'%.*s' is aligned less than its type", PTX_TEXT(&v->name));
+        return ptx_fail(p, -EINVAL, &v->name, "'%.*s' is aligned less than its type",
+                        PTX_TEXT(&v->name));
     for (uint32_t i = v->is_unsized; i < v->dim_count; i++)
         if (__builtin_mul_overflow(v->size, v->dims[i], &v->size) || v->size > IR_MAX_GLOBAL_BYTES)
             return ptx_fail(p, -E2BIG, &v->name, "'%.*s' is too large", PTX_TEXT(&v->name));
     return true;
 }
 
-bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags, uint32_t *out)
+bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags,
+                    uint32_t *out)
 {
     struct ir_module *m = p->m;
     uint32_t name;
@@ -201,7 +207,8 @@ bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t 
                               .type = (uint8_t)v->type,
                               .flags = (uint8_t)(flags | (v->is_array ? IR_SYM_ARRAY : 0) |
                                                  (v->is_managed ? IR_SYM_MANAGED : 0)),
-                              .reference = v->space == IR_SPACE_GLOBAL ? v->reference : IR_REFERENCE_NONE,
+                              .reference =
+                                  v->space == IR_SPACE_GLOBAL ? v->reference : IR_REFERENCE_NONE,
                               .name = name,
                               .fn = p->fn,
                               .align = v->align,
@@ -243,7 +250,8 @@ static bool init_reserve(struct ptx_parser *p, struct ptx_init *in, uint64_t byt
         return ptx_fail(p, -EINVAL, &p->token, "more initial values than '%.*s' has elements",
                         PTX_TEXT(&in->v->name));
     if (end > IR_MAX_INIT_BYTES)
-        return ptx_fail(p, -E2BIG, &p->token, "over %llu bytes of initial values", IR_MAX_INIT_BYTES);
+        return ptx_fail(p, -E2BIG, &p->token, "over %llu bytes of initial values",
+                        IR_MAX_INIT_BYTES);
     if (end > p->init_cap) {
         uint64_t cap = GM_MAX(p->init_cap * 2, end + 256);
         uint8_t *grown = realloc(m->init_bytes, cap);
@@ -288,7 +296,8 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in, uint8_t shif
         return ptx_refuse_lacking(p, &name, &found);
     bool to_fn = found.kind == PTX_NAME_FN;
     if (!to_fn && (found.kind != PTX_NAME_SYMBOL || !ir_symbol_is_placed(p->m, found.index)))
-        return ptx_fail(p, -EINVAL, &name, "'%.*s' has no address that an initial value could be%s", PTX_TEXT(&name),
+        return ptx_fail(p, -EINVAL, &name, "'%.*s' has no address that an initial value could be%s",
+                        PTX_TEXT(&name),
                         generic ? "" : " (only .global and .const variables have)");
     uint64_t addend = 0;
     bool minus = ptx_token_is(&p->token, '-');
@@ -316,7 +325,8 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in, uint8_t shif
 }
 
 /* 0xFF00(sym): the mask's byte of the address. `mask` and the parenthesis are consumed. */
-static bool init_byte_of_address(struct ptx_parser *p, struct ptx_init *in, const struct ptx_token *mask)
+static bool init_byte_of_address(struct ptx_parser *p, struct ptx_init *in,
+                                 const struct ptx_token *mask)
 {
     unsigned shift = mask->value ? (unsigned)__builtin_ctzll(mask->value) : 0;
     if (mask->kind != PTX_INT || mask->value >> shift != 0xff || shift % 8 != 0)
@@ -354,7 +364,8 @@ static bool init_value(struct ptx_parser *p, struct ptx_init *in)
     return ptx_accept(p, '(') ? init_byte_of_address(p, in, &t) : init_bits(p, in, bits);
 }
 
-/* Nested braces as in C: a brace at depth d begins an element of dimension d, its end skips to the next. */
+/* Nested braces as in C: a brace at depth d begins an element of dimension d, its end skips to the
+ * next. */
 static bool init_list(struct ptx_parser *p, struct ptx_init *in)
 {
     uint64_t stride[PTX_MAX_DIMS + 2], begin[PTX_MAX_DIMS + 2];
@@ -431,7 +442,8 @@ static bool parse_reference(struct ptx_parser *p, struct dev_texture *t)
 static bool init_reference(struct ptx_parser *p, const struct ptx_variable *v, uint32_t symbol)
 {
     struct dev_texture t = { .kind = v->reference == IR_REFERENCE_SAMPLER ? DEV_SAMPLER : 0,
-                             .address = { DEV_ADDRESS_CLAMP, DEV_ADDRESS_CLAMP, DEV_ADDRESS_CLAMP } };
+                             .address = { DEV_ADDRESS_CLAMP, DEV_ADDRESS_CLAMP,
+                                          DEV_ADDRESS_CLAMP } };
     struct ir_symbol *s = &p->m->symbols[symbol];
     if (ptx_accept(p, '=') && !parse_reference(p, &t))
         return false;
@@ -448,13 +460,16 @@ static bool init_reference(struct ptx_parser *p, const struct ptx_variable *v, u
 static bool parse_initial(struct ptx_parser *p, const struct ptx_variable *v, uint32_t symbol)
 {
     if (v->space != IR_SPACE_GLOBAL && v->space != IR_SPACE_CONST)
-        return ptx_fail(p, -EINVAL, &p->token, "only .global and .const variables have initial values");
+        return ptx_fail(p, -EINVAL, &p->token,
+                        "only .global and .const variables have initial values");
     struct ir_module *m = p->m;
     uint64_t start;
     if (!gm_align_up(m->init_size, 8, &start))
         return ptx_out_of_memory(p);
     m->symbols[symbol].init = start;
-    struct ptx_init in = { .v = v, .symbol = symbol, .limit = v->is_unsized ? IR_MAX_INIT_BYTES : v->size };
+    struct ptx_init in = { .v = v,
+                           .symbol = symbol,
+                           .limit = v->is_unsized ? IR_MAX_INIT_BYTES : v->size };
     bool list = ptx_token_is(&p->token, '{');
     if (!(list ? init_list(p, &in) : init_value(p, &in)))
         return false;
@@ -474,8 +489,8 @@ static bool place_variable(struct ptx_parser *p, const struct ptx_variable *v, u
     if (v->is_unsized && s->size == 0 && !(s->flags & IR_SYM_EXTERN))
         return ptx_fail(p, -EINVAL, &v->name, "size of '%.*s' is not known", PTX_TEXT(&v->name));
     if (s->space == IR_SPACE_SHARED && s->size > IR_MAX_SHARED_BYTES)
-        return ptx_fail(p, -E2BIG, &v->name, "'%.*s': over %u bytes of shared memory", PTX_TEXT(&v->name),
-                        IR_MAX_SHARED_BYTES);
+        return ptx_fail(p, -E2BIG, &v->name, "'%.*s': over %u bytes of shared memory",
+                        PTX_TEXT(&v->name), IR_MAX_SHARED_BYTES);
     if (s->space != IR_SPACE_LOCAL)
         return true;
     if (!p->raw)
@@ -495,9 +510,11 @@ static bool finish_variable(struct ptx_parser *p, const struct ptx_variable *v, 
     if (v->space == IR_SPACE_PARAM) {
         if (!p->raw)
             return ptx_fail(p, -EINVAL, &v->name, ".param variable outside of a function");
-        return ptx_new_temp(p, v, &index) && ptx_declare(p, &v->name, v->name.length, PTX_NAME_TEMP, index, 1);
+        return ptx_new_temp(p, v, &index) &&
+               ptx_declare(p, &v->name, v->name.length, PTX_NAME_TEMP, index, 1);
     }
-    if (!ptx_new_symbol(p, v, flags, &index) || !ptx_declare(p, &v->name, v->name.length, PTX_NAME_SYMBOL, index, 1))
+    if (!ptx_new_symbol(p, v, flags, &index) ||
+        !ptx_declare(p, &v->name, v->name.length, PTX_NAME_SYMBOL, index, 1))
         return false;
     if (v->reference && v->space == IR_SPACE_GLOBAL && !v->is_array)
         return init_reference(p, v, index) && place_variable(p, v, index);
@@ -519,7 +536,8 @@ bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flag
         if (!ptx_expect_ident(p, &next.name, "variable name") || !parse_dims(p, &next))
             return false;
         for (uint32_t i = next.is_unsized; i < next.dim_count; i++)
-            if (__builtin_mul_overflow(next.size, next.dims[i], &next.size) || next.size > IR_MAX_GLOBAL_BYTES)
+            if (__builtin_mul_overflow(next.size, next.dims[i], &next.size) ||
+                next.size > IR_MAX_GLOBAL_BYTES)
                 return ptx_fail(p, -E2BIG, &next.name, "'%.*s' is too large", PTX_TEXT(&next.name));
         if (!finish_variable(p, &next, flags))
             return false;

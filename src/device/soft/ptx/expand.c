@@ -36,8 +36,8 @@ const struct ptx_token *ptx_x_take_next(struct ptx_expand *x)
 bool ptx_x_taken_all(struct ptx_expand *x)
 {
     const struct ptx_token *left = ptx_x_take_next(x);
-    return !left || ptx_fail(x->p, -ENOTSUP, left, "modifier '.%.*s' of '%.*s' is not supported", PTX_TEXT(left),
-                             PTX_TEXT(x->opcode));
+    return !left || ptx_fail(x->p, -ENOTSUP, left, "modifier '.%.*s' of '%.*s' is not supported",
+                             PTX_TEXT(left), PTX_TEXT(x->opcode));
 }
 
 bool ptx_x_refuse(struct ptx_expand *x)
@@ -49,7 +49,8 @@ bool ptx_x_refuse(struct ptx_expand *x)
         memcpy(form + at, x->modifiers[m].text, x->modifiers[m].length);
         at += x->modifiers[m].length;
     }
-    return ptx_fail(x->p, -ENOTSUP, x->opcode, "'%.*s%.*s' is not supported", PTX_TEXT(x->opcode), (int)at, form);
+    return ptx_fail(x->p, -ENOTSUP, x->opcode, "'%.*s%.*s' is not supported", PTX_TEXT(x->opcode),
+                    (int)at, form);
 }
 
 /* --- instructions ----------------------------------------------------------------------------- */
@@ -92,7 +93,8 @@ static struct ir_src result(struct ptx_expand *x, struct ir_instr *i, enum ir_ty
     return ir_src_reg(i->dst[0]);
 }
 
-struct ir_src ptx_x_op2(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a, struct ir_src b)
+struct ir_src ptx_x_op2(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a,
+                        struct ir_src b)
 {
     struct ir_instr i = ptx_x_instr(x, op, type);
     i.src_count = 2;
@@ -101,8 +103,8 @@ struct ir_src ptx_x_op2(struct ptx_expand *x, enum ir_op op, enum ir_type type, 
     return result(x, &i, type);
 }
 
-struct ir_src ptx_x_op3(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a, struct ir_src b,
-                        struct ir_src c)
+struct ir_src ptx_x_op3(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a,
+                        struct ir_src b, struct ir_src c)
 {
     struct ir_instr i = ptx_x_instr(x, op, type);
     i.src_count = 3;
@@ -112,7 +114,8 @@ struct ir_src ptx_x_op3(struct ptx_expand *x, enum ir_op op, enum ir_type type, 
     return result(x, &i, type);
 }
 
-struct ir_src ptx_x_mad(struct ptx_expand *x, enum ir_type type, struct ir_src a, struct ir_src b, struct ir_src c)
+struct ir_src ptx_x_mad(struct ptx_expand *x, enum ir_type type, struct ir_src a, struct ir_src b,
+                        struct ir_src c)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_MAD, type);
     i.mode = IR_MUL_LO;
@@ -123,7 +126,8 @@ struct ir_src ptx_x_mad(struct ptx_expand *x, enum ir_type type, struct ir_src a
     return result(x, &i, type);
 }
 
-struct ir_src ptx_x_convert(struct ptx_expand *x, enum ir_type to, enum ir_type from, struct ir_src v)
+struct ir_src ptx_x_convert(struct ptx_expand *x, enum ir_type to, enum ir_type from,
+                            struct ir_src v)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_CVT, to);
     bool narrows = ir_type_is_float(to) && ir_types[to].size < ir_types[from].size;
@@ -164,8 +168,8 @@ void ptx_x_move(struct ptx_expand *x, enum ir_type type, uint32_t to, struct ir_
     ptx_x_append(x, &i);
 }
 
-void ptx_x_load(struct ptx_expand *x, enum ir_space space, enum ir_type type, uint32_t to, struct ir_src at,
-                int64_t displacement)
+void ptx_x_load(struct ptx_expand *x, enum ir_space space, enum ir_type type, uint32_t to,
+                struct ir_src at, int64_t displacement)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_LD, type);
     i.space = (uint8_t)space;
@@ -176,8 +180,8 @@ void ptx_x_load(struct ptx_expand *x, enum ir_space space, enum ir_type type, ui
     ptx_x_append(x, &i);
 }
 
-void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, struct ir_src v, struct ir_src at,
-                 int64_t displacement)
+void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, struct ir_src v,
+                 struct ir_src at, int64_t displacement)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_ST, type);
     i.space = (uint8_t)space;
@@ -226,7 +230,8 @@ uint32_t ptx_x_begin_loops(struct ptx_expand *x)
 
 /* --- operands --------------------------------------------------------------------------------- */
 
-struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type, int64_t *displacement)
+struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type,
+                            int64_t *displacement)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_LD, IR_B32);
     i.space = (uint8_t)*space;
@@ -302,20 +307,48 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
         const char *word;
         ptx_expansion *run;
     } all[] = {
-        { "createpolicy", ptx_x_policy }, { "applypriority", ptx_x_hint }, { "discard", ptx_x_hint },
-        { "mapa", ptx_x_mapa },           { "getctarank", ptx_x_rank },    { "cp", ptx_x_cp },
-        { "ldmatrix", ptx_x_matrix },     { "mbarrier", ptx_x_mbarrier },  { "mma", ptx_x_mma },
-        { "movmatrix", ptx_x_matrix },    { "stmatrix", ptx_x_matrix },    { "vabsdiff", ptx_x_video },
-        { "vabsdiff2", ptx_x_video },     { "vabsdiff4", ptx_x_video },    { "vadd", ptx_x_video },
-        { "vadd2", ptx_x_video },         { "vadd4", ptx_x_video },        { "vmax", ptx_x_video },
-        { "vmax2", ptx_x_video },         { "vmax4", ptx_x_video },        { "vmin", ptx_x_video },
-        { "vmin2", ptx_x_video },         { "vmin4", ptx_x_video },        { "vavrg2", ptx_x_video },
-        { "vavrg4", ptx_x_video },        { "vmad", ptx_x_vmad },          { "vset", ptx_x_video },
-        { "vset2", ptx_x_video },         { "vset4", ptx_x_video },        { "vshl", ptx_x_video },
-        { "vshr", ptx_x_video },          { "vsub", ptx_x_video },         { "vsub2", ptx_x_video },
-        { "vsub4", ptx_x_video },         { "wmma", ptx_x_wmma },          { "tex", ptx_x_tex },
-        { "tld4", ptx_x_tld4 },           { "suld", ptx_x_suld },          { "sust", ptx_x_sust },
-        { "sured", ptx_x_sured },         { "txq", ptx_x_query },          { "suq", ptx_x_query },
+        { "createpolicy", ptx_x_policy },
+        { "applypriority", ptx_x_hint },
+        { "discard", ptx_x_hint },
+        { "mapa", ptx_x_mapa },
+        { "getctarank", ptx_x_rank },
+        { "cp", ptx_x_cp },
+        { "ldmatrix", ptx_x_matrix },
+        { "mbarrier", ptx_x_mbarrier },
+        { "mma", ptx_x_mma },
+        { "movmatrix", ptx_x_matrix },
+        { "stmatrix", ptx_x_matrix },
+        { "vabsdiff", ptx_x_video },
+        { "vabsdiff2", ptx_x_video },
+        { "vabsdiff4", ptx_x_video },
+        { "vadd", ptx_x_video },
+        { "vadd2", ptx_x_video },
+        { "vadd4", ptx_x_video },
+        { "vmax", ptx_x_video },
+        { "vmax2", ptx_x_video },
+        { "vmax4", ptx_x_video },
+        { "vmin", ptx_x_video },
+        { "vmin2", ptx_x_video },
+        { "vmin4", ptx_x_video },
+        { "vavrg2", ptx_x_video },
+        { "vavrg4", ptx_x_video },
+        { "vmad", ptx_x_vmad },
+        { "vset", ptx_x_video },
+        { "vset2", ptx_x_video },
+        { "vset4", ptx_x_video },
+        { "vshl", ptx_x_video },
+        { "vshr", ptx_x_video },
+        { "vsub", ptx_x_video },
+        { "vsub2", ptx_x_video },
+        { "vsub4", ptx_x_video },
+        { "wmma", ptx_x_wmma },
+        { "tex", ptx_x_tex },
+        { "tld4", ptx_x_tld4 },
+        { "suld", ptx_x_suld },
+        { "sust", ptx_x_sust },
+        { "sured", ptx_x_sured },
+        { "txq", ptx_x_query },
+        { "suq", ptx_x_query },
         { "istypep", ptx_x_istypep },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {
@@ -327,8 +360,8 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
     return false;
 }
 
-bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, ptx_expansion *run, uint32_t guard,
-                        bool guard_not)
+bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, ptx_expansion *run,
+                        uint32_t guard, bool guard_not)
 {
     struct ptx_expand x = { .p = p, .opcode = opcode, .guard = guard, .guard_not = guard_not };
     for (; p->token.kind == PTX_DOT; ptx_advance(p)) {

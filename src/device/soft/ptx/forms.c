@@ -1,5 +1,6 @@
 /*
- * Operand lists: one function per form (PTX_FORM_*), which knows how many operands there are and of which types.
+ * Operand lists: one function per form (PTX_FORM_*), which knows how many operands there are and of
+ * which types.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -71,13 +72,14 @@ static bool form_plain2(struct ptx_parser *p, struct ir_instr *i)
 {
     bool is_signed = ir_type_is_signed(i->type) || ir_type_is_signed(i->type2);
     i->dst_count = 1;
-    return ptx_parse_destination(p, IR_U32, false, false, &i->dst[0]) && next_source(p, i, i->type, 0) &&
-           next_source(p, i, i->type2, 0) && next_source(p, i, is_signed ? IR_S32 : IR_U32, 0);
+    return ptx_parse_destination(p, IR_U32, false, false, &i->dst[0]) &&
+           next_source(p, i, i->type, 0) && next_source(p, i, i->type2, 0) &&
+           next_source(p, i, is_signed ? IR_S32 : IR_U32, 0);
 }
 
 /* {a, b} or {a, b, c, d}; `get` reads one element into place n. */
-static bool parse_vector(struct ptx_parser *p, unsigned *count, bool (*get)(struct ptx_parser *, void *, unsigned),
-                         void *arg)
+static bool parse_vector(struct ptx_parser *p, unsigned *count,
+                         bool (*get)(struct ptx_parser *, void *, unsigned), void *arg)
 {
     struct ptx_token at = p->token;
     unsigned n = 0;
@@ -143,7 +145,8 @@ static unsigned count_elements(const struct ptx_parser *p)
     return commas >= 2 ? 4 : 2;
 }
 
-static bool form_mov_vector(struct ptx_parser *p, struct ir_instr *i, bool unpack, const struct ptx_token *opcode)
+static bool form_mov_vector(struct ptx_parser *p, struct ir_instr *i, bool unpack,
+                            const struct ptx_token *opcode)
 {
     unsigned n = count_elements(p), count = 0;
     uint8_t size = ir_types[i->type].size;
@@ -192,7 +195,8 @@ static bool form_load(struct ptx_parser *p, struct ir_instr *i, const struct ptx
         return false;
     }
     i->dst_count = (uint8_t)count;
-    return ptx_expect(p, ',') && ptx_parse_address(p, i) && ptx_check_param_access(p, i, opcode, count);
+    return ptx_expect(p, ',') && ptx_parse_address(p, i) &&
+           ptx_check_param_access(p, i, opcode, count);
 }
 
 static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
@@ -219,11 +223,11 @@ static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct pt
 static bool form_cvt(struct ptx_parser *p, struct ir_instr *i)
 {
     /* Two values become one register, but for a pair of 8-bit ones that becomes a pair. */
-    bool pair = i->type2 == IR_F32 &&
-                (i->type == IR_F16X2 || i->type == IR_BF16X2 || i->type == IR_E4M3X2 || i->type == IR_E5M2X2);
+    bool pair = i->type2 == IR_F32 && (i->type == IR_F16X2 || i->type == IR_BF16X2 ||
+                                       i->type == IR_E4M3X2 || i->type == IR_E5M2X2);
     i->dst_count = 1;
-    return ptx_parse_destination(p, i->type, true, false, &i->dst[0]) && next_source(p, i, i->type2, PTX_O_WIDER) &&
-           (!pair || next_source(p, i, i->type2, 0));
+    return ptx_parse_destination(p, i->type, true, false, &i->dst[0]) &&
+           next_source(p, i, i->type2, PTX_O_WIDER) && (!pair || next_source(p, i, i->type2, 0));
 }
 
 static bool form_atomic(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
@@ -258,18 +262,20 @@ static bool form_lanes(struct ptx_parser *p, struct ir_instr *i)
     bool sync = i->flags & IR_F_SYNC;
     switch (i->op) {
     case IR_OP_SHFL:
-        if (!parse_pair(p, i, IR_B32, false) || !next_source(p, i, IR_B32, 0) || !next_source(p, i, IR_U32, 0) ||
-            !next_source(p, i, IR_U32, 0))
+        if (!parse_pair(p, i, IR_B32, false) || !next_source(p, i, IR_B32, 0) ||
+            !next_source(p, i, IR_U32, 0) || !next_source(p, i, IR_U32, 0))
             return false;
         break;
     case IR_OP_VOTE:
         i->dst_count = 1;
-        if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) || !next_source(p, i, IR_PRED, PTX_O_NOT))
+        if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) ||
+            !next_source(p, i, IR_PRED, PTX_O_NOT))
             return false;
         break;
     case IR_OP_MATCH:
-        if (i->mode == IR_VOTE_ALL ? !parse_pair(p, i, IR_B32, false)
-                                   : (i->dst_count = 1, !ptx_parse_destination(p, IR_B32, false, false, &i->dst[0])))
+        if (i->mode == IR_VOTE_ALL
+                ? !parse_pair(p, i, IR_B32, false)
+                : (i->dst_count = 1, !ptx_parse_destination(p, IR_B32, false, false, &i->dst[0])))
             return false;
         if (!next_source(p, i, i->type, 0))
             return false;
@@ -295,7 +301,8 @@ static bool form_compare(struct ptx_parser *p, struct ir_instr *i)
            (i->boolop == IR_BOOL_NONE || next_source(p, i, IR_PRED, PTX_O_NOT));
 }
 
-/* d, a, b ...: sources of the instruction's type, except that `tail` (a type) is what the last `n` have. */
+/* d, a, b ...: sources of the instruction's type, except that `tail` (a type) is what the last `n`
+ * have. */
 static bool form_tail(struct ptx_parser *p, struct ir_instr *i, enum ir_type tail, unsigned n)
 {
     unsigned sources = ir_ops[i->op].sources;
@@ -314,7 +321,8 @@ static bool form_lop3(struct ptx_parser *p, struct ir_instr *i)
     struct ptx_token at;
     bool pair = i->boolop != IR_BOOL_NONE;
     i->dst_count = 1;
-    if (pair ? !parse_pair(p, i, IR_B32, true) : !ptx_parse_destination(p, IR_B32, false, false, &i->dst[0]))
+    if (pair ? !parse_pair(p, i, IR_B32, true)
+             : !ptx_parse_destination(p, IR_B32, false, false, &i->dst[0]))
         return false;
     for (unsigned s = 0; s < 3; s++)
         if (!next_source(p, i, IR_B32, 0))
@@ -349,9 +357,9 @@ static bool form_barrier(struct ptx_parser *p, struct ir_instr *i)
     if (!ptx_expect(p, ','))
         return false;
     struct ptx_name name;
-    bool is_pred =
-        ptx_token_is(&p->token, '!') || (p->token.kind == PTX_IDENT && ptx_lookup(p, &p->token, &name) &&
-                                         name.kind == PTX_NAME_REG && p->raw->regs[name.index].type == IR_PRED);
+    bool is_pred = ptx_token_is(&p->token, '!') ||
+                   (p->token.kind == PTX_IDENT && ptx_lookup(p, &p->token, &name) &&
+                    name.kind == PTX_NAME_REG && p->raw->regs[name.index].type == IR_PRED);
     if (!is_pred && (!add_source(p, i, IR_U32, 0) || !ptx_expect(p, ',')))
         return false;
     return add_source(p, i, IR_PRED, PTX_O_NOT);
@@ -361,9 +369,11 @@ static bool form_branch(struct ptx_parser *p, struct ir_instr *i)
 {
     struct ptx_token label;
     if (i->op == IR_OP_BRA)
-        return ptx_expect_ident(p, &label, "label") && ptx_add_fixup(p, &label, p->raw->instr_count, false);
+        return ptx_expect_ident(p, &label, "label") &&
+               ptx_add_fixup(p, &label, p->raw->instr_count, false);
     struct ptx_name list;
-    if (!add_source(p, i, IR_U32, 0) || !ptx_expect(p, ',') || !ptx_expect_ident(p, &label, "list of targets"))
+    if (!add_source(p, i, IR_U32, 0) || !ptx_expect(p, ',') ||
+        !ptx_expect_ident(p, &label, "list of targets"))
         return false;
     if (!ptx_lookup(p, &label, &list) || list.kind != PTX_NAME_LIST)
         return ptx_fail(p, -EINVAL, &label, "'%.*s' is no .branchtargets", PTX_TEXT(&label));
@@ -398,7 +408,8 @@ bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct p
                next_source(p, i, i->type, PTX_O_SYMBOL);
     case PTX_FORM_ISSPACEP:
         i->dst_count = 1;
-        return ptx_parse_destination(p, IR_PRED, false, false, &i->dst[0]) && next_source(p, i, IR_U64, 0);
+        return ptx_parse_destination(p, IR_PRED, false, false, &i->dst[0]) &&
+               next_source(p, i, IR_U64, 0);
     case PTX_FORM_ADDRESS_ONLY:
         return ptx_parse_address(p, i);
     case PTX_FORM_SHIFT:
@@ -416,7 +427,8 @@ bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct p
         return form_compare(p, i);
     case PTX_FORM_TESTP:
         i->dst_count = 1;
-        return ptx_parse_destination(p, IR_PRED, false, false, &i->dst[0]) && next_source(p, i, i->type, 0);
+        return ptx_parse_destination(p, IR_PRED, false, false, &i->dst[0]) &&
+               next_source(p, i, i->type, 0);
     case PTX_FORM_BRA:
     case PTX_FORM_BRX:
         return form_branch(p, i);

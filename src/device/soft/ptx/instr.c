@@ -1,6 +1,7 @@
 /*
- * Opcodes and their modifiers: which words an opcode accepts stands in ops.h; the rules that tie modifiers to types
- * (an integer multiplication has .lo, .hi or .wide; a float division says how it rounds) are here.
+ * Opcodes and their modifiers: which words an opcode accepts stands in ops.h; the rules that tie
+ * modifiers to types (an integer multiplication has .lo, .hi or .wide; a float division says how it
+ * rounds) are here.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -93,13 +94,15 @@ static bool apply_type(struct ptx_parser *p, struct ir_instr *i, struct ptx_modi
 {
     const struct ptx_grammar *g = &ptx_grammar[i->op];
     const struct ptx_token *t = &p->token;
-    bool two =
-        g->form == PTX_FORM_CVT || g->form == PTX_FORM_SET || g->form == PTX_FORM_SLCT || g->form == PTX_FORM_PLAIN2;
+    bool two = g->form == PTX_FORM_CVT || g->form == PTX_FORM_SET || g->form == PTX_FORM_SLCT ||
+               g->form == PTX_FORM_PLAIN2;
     if (mods->types >= (g->types ? 1u + two : 0u))
-        return ptx_fail(p, -EINVAL, t, "type '.%.*s' is one too many for '%s'", PTX_TEXT(t), ir_ops[i->op].text);
+        return ptx_fail(p, -EINVAL, t, "type '.%.*s' is one too many for '%s'", PTX_TEXT(t),
+                        ir_ops[i->op].text);
     bool second_free = g->form == PTX_FORM_SLCT && mods->types == 1;
     if (!second_free && !(g->types >> word->value & 1))
-        return ptx_fail(p, -ENOTSUP, t, "'%s' of type '.%.*s' is not supported", ir_ops[i->op].text, PTX_TEXT(t));
+        return ptx_fail(p, -ENOTSUP, t, "'%s' of type '.%.*s' is not supported", ir_ops[i->op].text,
+                        PTX_TEXT(t));
     if (mods->types++ == 0)
         i->type = word->value;
     else
@@ -107,7 +110,8 @@ static bool apply_type(struct ptx_parser *p, struct ir_instr *i, struct ptx_modi
     return true;
 }
 
-/* Words that newer versions of PTX put behind more instructions (barrier.cluster, red.v2 ..): what is not known here is no mistake. */
+/* Words that newer versions of PTX put behind more instructions (barrier.cluster, red.v2 ..): what
+ * is not known here is no mistake. */
 static bool is_newer(const struct ptx_token *t)
 {
     static const char *const words[] = { "async", "bulk", "cluster", "v2", "v4", "v8" };
@@ -129,11 +133,13 @@ static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx
             i->type = IR_B32;
             continue;
         }
-        const struct ptx_word *word = ptx_words_find_modifier(&p->words, t->text, t->length, g->modifiers, &known);
+        const struct ptx_word *word =
+            ptx_words_find_modifier(&p->words, t->text, t->length, g->modifiers, &known);
         if (!word) {
             bool wrong = known && !is_newer(t);
-            return ptx_fail(p, wrong ? -EINVAL : -ENOTSUP, t, "modifier '.%.*s' of '%s' %s", PTX_TEXT(t),
-                            ir_ops[i->op].text, wrong ? "does not belong there" : "is not supported");
+            return ptx_fail(p, wrong ? -EINVAL : -ENOTSUP, t, "modifier '.%.*s' of '%s' %s",
+                            PTX_TEXT(t), ir_ops[i->op].text,
+                            wrong ? "does not belong there" : "is not supported");
         }
         if (word->kind == PTX_WORD_TYPE) {
             if (!apply_type(p, i, mods, word))
@@ -142,8 +148,8 @@ static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx
         }
         uint64_t kind = 1ull << word->group;
         if (has(mods, kind) && word->group != PTX_K_CACHE && word->group != PTX_K_WORD)
-            return ptx_fail(p, -EINVAL, t, "modifier '.%.*s' of '%s' contradicts an earlier one", PTX_TEXT(t),
-                            ir_ops[i->op].text);
+            return ptx_fail(p, -EINVAL, t, "modifier '.%.*s' of '%s' contradicts an earlier one",
+                            PTX_TEXT(t), ir_ops[i->op].text);
         mods->seen |= kind;
         apply(i, mods, word);
     }
@@ -152,10 +158,12 @@ static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
-static bool wrong(struct ptx_parser *p, const struct ptx_modifiers *mods, const struct ir_instr *i, const char *why)
+static bool wrong(struct ptx_parser *p, const struct ptx_modifiers *mods, const struct ir_instr *i,
+                  const char *why)
 {
     const char *type = ir_types[i->type].text;
-    return ptx_fail(p, -EINVAL, mods->opcode, "'%s%s%s' %s", ir_ops[i->op].text, *type ? "." : "", type, why);
+    return ptx_fail(p, -EINVAL, mods->opcode, "'%s%s%s' %s", ir_ops[i->op].text, *type ? "." : "",
+                    type, why);
 }
 
 /* Multiplications of integers say which half they want. */
@@ -191,8 +199,9 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
             (has(mods, PTX_K(FTZ)) && i->op != IR_OP_SET && i->op != IR_OP_SLCT))
             return wrong(p, mods, i, "takes no modifier of floating point");
         if (has(mods, PTX_K(SAT)) &&
-            !(type == IR_S32 && (i->op == IR_OP_ADD || i->op == IR_OP_SUB ||
-                                 (mods->part == IR_MUL_HI && (i->op == IR_OP_MAD || i->op == IR_OP_MAD24)))))
+            !(type == IR_S32 &&
+              (i->op == IR_OP_ADD || i->op == IR_OP_SUB ||
+               (mods->part == IR_MUL_HI && (i->op == IR_OP_MAD || i->op == IR_OP_MAD24)))))
             return wrong(p, mods, i, "takes no .sat");
         return true;
     }
@@ -207,8 +216,10 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
     case IR_OP_MAD:
         if (!rounds)
             return wrong(p, mods, i, "needs a rounding (.rn ..)");
-        /* Which NaN .oob takes for 0 is not documented; only copies that this device does not have write it. */
-        if (has(mods, PTX_K(OOB)) && (type == IR_F32 || type == IR_F64 || has(mods, PTX_K(FTZ) | PTX_K(SAT))))
+        /* Which NaN .oob takes for 0 is not documented; only copies that this device does not have
+         * write it. */
+        if (has(mods, PTX_K(OOB)) &&
+            (type == IR_F32 || type == IR_F64 || has(mods, PTX_K(FTZ) | PTX_K(SAT))))
             return wrong(p, mods, i, "takes no .oob");
         i->op = IR_OP_FMA;
         return true;
@@ -218,7 +229,8 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
         bool approx = has(mods, PTX_K(APPROX) | PTX_K(FULL));
         if (rounds == approx || (approx && type == IR_F64 && i->op != IR_OP_RCP))
             return wrong(p, mods, i,
-                         type == IR_F64 ? "needs a rounding (.rn ..)" : "needs a rounding (.rn ..) or .approx");
+                         type == IR_F64 ? "needs a rounding (.rn ..)"
+                                        : "needs a rounding (.rn ..) or .approx");
         if (has(mods, PTX_K(FULL))) /* may be off by two units of the last place, and here is not */
             i->round = IR_ROUND_N;
         return true;
@@ -242,14 +254,16 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
 }
 
 /* Two values of 8 bits: from two of f32 or a pair of f16, or to such a pair. */
-static bool check_byte_floats(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
+static bool check_byte_floats(struct ptx_parser *p, struct ir_instr *i,
+                              const struct ptx_modifiers *mods)
 {
     bool to = i->type == IR_E4M3X2 || i->type == IR_E5M2X2;
-    if (i->round != IR_ROUND_N || has(mods, PTX_K(FTZ) | PTX_K(SAT)) || has(mods, PTX_K(SATFINITE)) != to)
+    if (i->round != IR_ROUND_N || has(mods, PTX_K(FTZ) | PTX_K(SAT)) ||
+        has(mods, PTX_K(SATFINITE)) != to)
         return wrong(p, mods, i, to ? "needs .rn and .satfinite" : "needs .rn alone");
     return (to ? i->type2 == IR_F32 || i->type2 == IR_F16X2 : i->type == IR_F16X2) ||
-           ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported", ir_types[i->type].text,
-                    ir_types[i->type2].text);
+           ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported",
+                    ir_types[i->type].text, ir_types[i->type2].text);
 }
 
 static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
@@ -267,10 +281,10 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
     if (mods->tf32)
         return (i->type2 == IR_F32 && rounds && !integral && !has(mods, PTX_K(FTZ))) ||
                wrong(p, mods, i, "of tf32 is from f32, with a rounding");
-    if (has(mods, PTX_K(SATFINITE)) || i->round == IR_ROUND_NA || i->type2 == IR_F16X2 || i->type2 == IR_BF16X2 ||
-        (pair && i->type2 != IR_F32))
-        return ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported", ir_types[i->type].text,
-                        ir_types[i->type2].text);
+    if (has(mods, PTX_K(SATFINITE)) || i->round == IR_ROUND_NA || i->type2 == IR_F16X2 ||
+        i->type2 == IR_BF16X2 || (pair && i->type2 != IR_F32))
+        return ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported",
+                        ir_types[i->type].text, ir_types[i->type2].text);
     if (rounds && integral)
         return wrong(p, mods, i, "has two roundings");
     bool narrows = to && from && ir_types[i->type].size < ir_types[i->type2].size;
@@ -293,20 +307,23 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
 }
 
 /* .lo .ls .hi .hs are .lt .. .ge of unsigned types; on .bXX only equality makes sense. */
-static bool check_compare(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
+static bool check_compare(struct ptx_parser *p, struct ir_instr *i,
+                          const struct ptx_modifiers *mods)
 {
     enum ir_type type = i->op == IR_OP_SET ? i->type2 : i->type;
     uint8_t c = mods->compare;
     bool half = type == IR_F16 || type == IR_BF16;
     if (i->op == IR_OP_SET &&
-        (mods->types != 2 || (i->type != IR_U32 && i->type != IR_S32 && i->type != IR_F32 && i->type != IR_F16 &&
-                              i->type != IR_BF16 && i->type != IR_B32 && i->type != IR_F16X2 &&
-                              i->type != IR_BF16X2 && !(half && (i->type == IR_U16 || i->type == IR_S16)))))
+        (mods->types != 2 ||
+         (i->type != IR_U32 && i->type != IR_S32 && i->type != IR_F32 && i->type != IR_F16 &&
+          i->type != IR_BF16 && i->type != IR_B32 && i->type != IR_F16X2 && i->type != IR_BF16X2 &&
+          !(half && (i->type == IR_U16 || i->type == IR_S16)))))
         return wrong(p, mods, i, "is not supported: set.cmp.{u32,s32,f32,f16}.type");
     bool pair = type == IR_F16X2 || type == IR_BF16X2;
-    if (i->op == IR_OP_SET && (pair || i->type == IR_F16X2 || i->type == IR_BF16X2) && i->type != type)
-        return ptx_fail(p, -ENOTSUP, mods->opcode, "'set.%s.%s' is not supported", ir_types[i->type].text,
-                        ir_types[type].text);
+    if (i->op == IR_OP_SET && (pair || i->type == IR_F16X2 || i->type == IR_BF16X2) &&
+        i->type != type)
+        return ptx_fail(p, -ENOTSUP, mods->opcode, "'set.%s.%s' is not supported",
+                        ir_types[i->type].text, ir_types[type].text);
     if (c == IR_CMP_NONE)
         return wrong(p, mods, i, "needs a comparison (.eq ..)");
     if (has(mods, PTX_K(FTZ)) && !ir_type_is_float(type))
@@ -381,7 +398,8 @@ static bool check_memory(struct ptx_parser *p, struct ir_instr *i, const struct 
     return true;
 }
 
-static bool check_barrier(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
+static bool check_barrier(struct ptx_parser *p, struct ir_instr *i,
+                          const struct ptx_modifiers *mods)
 {
     if (!has(mods, PTX_K(BARRIER)))
         return wrong(p, mods, i, "needs .sync, .arrive or .red");
@@ -411,7 +429,8 @@ static bool check_lanes(struct ptx_parser *p, struct ir_instr *i, const struct p
         return has(mods, PTX_K(SHUFFLE)) || wrong(p, mods, i, "needs .up, .down, .bfly or .idx");
     case IR_OP_VOTE:
         if (!has(mods, PTX_K(VOTE)) || (i->mode == IR_VOTE_BALLOT) != (i->type == IR_B32))
-            return wrong(p, mods, i, "is not supported: .all, .any, .uni with .pred or .ballot with .b32");
+            return wrong(p, mods, i,
+                         "is not supported: .all, .any, .uni with .pred or .ballot with .b32");
         return true;
     case IR_OP_MATCH:
         if (!sync || (i->mode != IR_VOTE_ANY && i->mode != IR_VOTE_ALL))
@@ -483,7 +502,8 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
     if (i->op == IR_OP_MIN || i->op == IR_OP_MAX)
         if (!check_minmax(p, i, mods))
             return false;
-    bool bits_only = i->op == IR_OP_BREV || i->op == IR_OP_CLZ || i->op == IR_OP_POPC || g->form == PTX_FORM_MOV;
+    bool bits_only =
+        i->op == IR_OP_BREV || i->op == IR_OP_CLZ || i->op == IR_OP_POPC || g->form == PTX_FORM_MOV;
     if (!bits_only && g->form == PTX_FORM_PLAIN && ir_ops[i->op].properties != IR_P_CROSS_LANE)
         if (i->op != IR_OP_MIN && i->op != IR_OP_MAX && !check_float(p, i, mods))
             return false;
@@ -492,26 +512,33 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
 
 /* --- one instruction -------------------------------------------------------------------------- */
 
-bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard, bool guard_not)
+bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard,
+                     bool guard_not)
 {
-    const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_OPCODE, opcode->text, opcode->length);
+    const struct ptx_word *word =
+        ptx_words_find(&p->words, PTX_WORD_OPCODE, opcode->text, opcode->length);
     ptx_expansion *expansion;
-    if (word ? (expansion = ptx_x_newer(p, word->value)) != NULL : ptx_is_expanded(opcode, &expansion))
+    if (word ? (expansion = ptx_x_newer(p, word->value)) != NULL
+             : ptx_is_expanded(opcode, &expansion))
         return ptx_parse_expanded(p, opcode, expansion, guard, guard_not);
     if (!word)
         return ptx_lacks_instruction(opcode)
-                   ? ptx_fail(p, -ENOTSUP, opcode, "instruction '%.*s' is not supported", PTX_TEXT(opcode))
-                   : ptx_fail(p, -EINVAL, opcode, "instruction '%.*s' is not known", PTX_TEXT(opcode));
+                   ? ptx_fail(p, -ENOTSUP, opcode, "instruction '%.*s' is not supported",
+                              PTX_TEXT(opcode))
+                   : ptx_fail(p, -EINVAL, opcode, "instruction '%.*s' is not known",
+                              PTX_TEXT(opcode));
     struct ir_instr i;
     struct ptx_modifiers mods = { .opcode = opcode };
     ir_instr_init(&i, word->value, opcode->line, opcode->column);
     i.guard = guard;
     if (guard_not)
         set_flag(&i, IR_F_GUARD_NOT);
-    if (!parse_modifiers(p, &i, &mods) || !check(p, &i, &mods) || !ptx_parse_operands(p, &i, opcode))
+    if (!parse_modifiers(p, &i, &mods) || !check(p, &i, &mods) ||
+        !ptx_parse_operands(p, &i, opcode))
         return false;
     struct ir_src policy;
-    if (has(&mods, PTX_K(HINT)) && (!ptx_expect(p, ',') || !ptx_parse_source(p, IR_B64, 0, &policy)))
+    if (has(&mods, PTX_K(HINT)) &&
+        (!ptx_expect(p, ',') || !ptx_parse_source(p, IR_B64, 0, &policy)))
         return false;
     if (!ptx_expect(p, ';'))
         return false;

@@ -1,7 +1,7 @@
 /*
- * What PTX has and this device does not. Such a thing makes the kernel that contains it unusable, not the module: the
- * parser notes the problem, goes on behind it, and a program that launches that kernel is told. A word that PTX does not have
- * at all is an error in the text.
+ * What PTX has and this device does not. Such a thing makes the kernel that contains it unusable,
+ * not the module: the parser notes the problem, goes on behind it, and a program that launches that
+ * kernel is told. A word that PTX does not have at all is an error in the text.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -16,7 +16,10 @@ static bool among(const struct ptx_token *t, const char *const *words, size_t co
 bool ptx_lacks_instruction(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "alloca", "clusterlaunchcontrol", "multimem", "stackrestore", "stacksave", "tcgen05", "tensormap", "wgmma",
+        "alloca",    "clusterlaunchcontrol",
+        "multimem",  "stackrestore",
+        "stacksave", "tcgen05",
+        "tensormap", "wgmma",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }
@@ -24,9 +27,10 @@ bool ptx_lacks_instruction(const struct ptx_token *t)
 bool ptx_lacks_type(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "b1",   "s2",     "s4",     "u2",     "u4",     "b4",      "b4x16", "b6x16_p32", "b8x16",  "b128", "b1024",
-        "e2m1", "e2m1x2", "e2m1x4", "e2m3",   "e2m3x2", "e2m3x4",  "e3m2",  "e3m2x2",    "e3m2x4", "e4m3", "e4m3x4",
-        "e5m2", "e5m2x4", "f32x2",  "s2f6x2", "tf32",   "ue8m0x2", "ue4m3", "v2",        "v4",     "v8",
+        "b1",     "s2",     "s4",     "u2",      "u4",     "b4",     "b4x16", "b6x16_p32",
+        "b8x16",  "b128",   "b1024",  "e2m1",    "e2m1x2", "e2m1x4", "e2m3",  "e2m3x2",
+        "e2m3x4", "e3m2",   "e3m2x2", "e3m2x4",  "e4m3",   "e4m3x4", "e5m2",  "e5m2x4",
+        "f32x2",  "s2f6x2", "tf32",   "ue8m0x2", "ue4m3",  "v2",     "v4",    "v8",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }
@@ -34,7 +38,8 @@ bool ptx_lacks_type(const struct ptx_token *t)
 bool ptx_lacks_directive(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "alias", "blocksareclusters", "explicitcluster",      "local", "maxclusterrank", "reqnctapercluster",
+        "alias", "blocksareclusters", "explicitcluster",
+        "local", "maxclusterrank",    "reqnctapercluster",
         "tex",   "abi_preserve",      "abi_preserve_control",
     };
     return among(t, words, GM_ARRAY_LEN(words));
@@ -139,7 +144,8 @@ bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start)
     return ptx_expect(p, ';');
 }
 
-bool ptx_refuse_lacking(struct ptx_parser *p, const struct ptx_token *t, const struct ptx_name *name)
+bool ptx_refuse_lacking(struct ptx_parser *p, const struct ptx_token *t,
+                        const struct ptx_name *name)
 {
     const struct ir_problem *why = &p->lacking[name->index];
     return ptx_fail(p, -ENOTSUP, t, "'%.*s' of line %u: %.100s", PTX_TEXT(t), why->line, why->text);

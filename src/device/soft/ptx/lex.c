@@ -1,6 +1,6 @@
 /*
- * The lexer. A class per character decides what starts a token; the longest token is bounded only by the text, all
- * lengths fit 32 bits because ptx_parse() refuses larger texts.
+ * The lexer. A class per character decides what starts a token; the longest token is bounded only
+ * by the text, all lengths fit 32 bits because ptx_parse() refuses larger texts.
  */
 #include "device/soft/ptx/lex.h"
 
@@ -97,7 +97,8 @@ static unsigned hex_value(char c)
 }
 
 /* Exactly `digits` hexadecimal digits: the bits of a floating point number. */
-static const char *lex_float_bits(struct ptx_lexer *l, struct ptx_token *t, unsigned digits, uint8_t kind)
+static const char *lex_float_bits(struct ptx_lexer *l, struct ptx_token *t, unsigned digits,
+                                  uint8_t kind)
 {
     const char *p = l->at + 2;
     uint64_t value = 0;

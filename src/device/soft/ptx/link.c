@@ -1,15 +1,18 @@
 /*
- * Linking. A text may consist of several units, each a PTX text of its own behind a line that begins it:
+ * Linking. A text may consist of several units, each a PTX text of its own behind a line that
+ * begins it:
  *
  *     .pragma "gmux unit object NAME";
  *
- * That is what cuLinkComplete makes of its inputs. Each unit has its own names. Those that are .extern, .visible, .weak
- * or .common, and all entries, mean the same thing in every unit. A definition is chosen as linkers do it: one that is
- * .visible before .weak and .common ones, of these the largest; two that are .visible are an error. A "library" is what
- * nobody needs to need: what it defines gives way, and what it does not find is missed only by kernels that come there.
+ * That is what cuLinkComplete makes of its inputs. Each unit has its own names. Those that are
+ * .extern, .visible, .weak or .common, and all entries, mean the same thing in every unit. A
+ * definition is chosen as linkers do it: one that is .visible before .weak and .common ones, of
+ * these the largest; two that are .visible are an error. A "library" is what nobody needs to need:
+ * what it defines gives way, and what it does not find is missed only by kernels that come there.
  * Units of the device's own (runtime.c) stand between the two.
  *
- * In a text without units, and in libraries, a reference without a definition is a lack of the kernel that has it.
+ * In a text without units, and in libraries, a reference without a definition is a lack of the
+ * kernel that has it.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -31,7 +34,8 @@ enum {
 
 static const struct ptx_unit *unit_of(const struct ptx_parser *p, uint32_t line)
 {
-    uint32_t low = 0, high = p->unit_count; /* units before `low` begin before the line, those from `high` do not */
+    uint32_t low = 0, high = p->unit_count; /* units before `low` begin before the line, those from
+                                               `high` do not */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (p->units[middle].line < line)
@@ -105,7 +109,8 @@ static uint8_t rank_of(const struct ptx_parser *p, bool defined, bool weak)
 }
 
 /* The declaration that a name of the unit stands for, if others can mean it. */
-static bool is_linked(const struct ptx_parser *p, const struct ptx_name *name, struct ptx_link *link)
+static bool is_linked(const struct ptx_parser *p, const struct ptx_name *name,
+                      struct ptx_link *link)
 {
     *link = (struct ptx_link) { .kind = name->kind, .index = name->index, .unit = p->unit_count };
     if (name->kind == PTX_NAME_FN) {
@@ -127,21 +132,25 @@ static const char *unit_text(const struct ptx_parser *p, uint32_t unit, int *len
     return unit ? p->units[unit - 1].name : "";
 }
 
-static bool refuse_second(struct ptx_parser *p, const struct ptx_name *name, const struct ptx_link *a,
-                          const struct ptx_link *b)
+static bool refuse_second(struct ptx_parser *p, const struct ptx_name *name,
+                          const struct ptx_link *a, const struct ptx_link *b)
 {
     int first, second;
-    const char *in_first = unit_text(p, a->unit, &first), *in_second = unit_text(p, b->unit, &second);
+    const char *in_first = unit_text(p, a->unit, &first),
+               *in_second = unit_text(p, b->unit, &second);
     const struct ptx_token at = { 0 };
-    return ptx_fail(p, -EEXIST, &at, "Multiple definition of '%.*s' in '%.*s', first defined in '%.*s'",
+    return ptx_fail(p, -EEXIST, &at,
+                    "Multiple definition of '%.*s' in '%.*s', first defined in '%.*s'",
                     (int)GM_MIN(name->length, 60u), name->text, second, in_second, first, in_first);
 }
 
-static bool is_better(const struct ptx_parser *p, const struct ptx_link *have, const struct ptx_link *new)
+static bool is_better(const struct ptx_parser *p, const struct ptx_link *have,
+                      const struct ptx_link *new)
 {
     if (new->rank != have->rank)
         return new->rank > have->rank;
-    return new->kind == PTX_NAME_SYMBOL && p->m->symbols[new->index].size > p->m->symbols[have->index].size;
+    return new->kind == PTX_NAME_SYMBOL &&
+           p->m->symbols[new->index].size > p->m->symbols[have->index].size;
 }
 
 static bool enter(struct ptx_parser *p, const struct ptx_name *name, const struct ptx_link *link)
@@ -156,7 +165,8 @@ static bool enter(struct ptx_parser *p, const struct ptx_name *name, const struc
     if (!known) {
         struct ptx_link *added = IR_PUSH(p->links, p->link_count, p->link_cap);
         same->link = p->link_count - 1;
-        if (!added || !ptx_names_add(&p->exports, &text, text.length, PTX_NAME_SYMBOL, same->link, 0, &twice))
+        if (!added ||
+            !ptx_names_add(&p->exports, &text, text.length, PTX_NAME_SYMBOL, same->link, 0, &twice))
             return ptx_out_of_memory(p);
         *added = *link;
         return true;
@@ -195,7 +205,8 @@ static bool refuse_undefined(struct ptx_parser *p, uint32_t name, uint32_t unit)
     const struct ptx_token at = { 0 };
     if (!unit)
         return ptx_fail(p, -EINVAL, &at, "Unresolved extern variable '%.60s'", ir_name(p->m, name));
-    return ptx_fail(p, -ENOENT, &at, "Undefined reference to '%.60s' in '%.*s'", ir_name(p->m, name), length, in);
+    return ptx_fail(p, -ENOENT, &at, "Undefined reference to '%.60s' in '%.*s'",
+                    ir_name(p->m, name), length, in);
 }
 
 static bool is_strict(const struct ptx_parser *p, uint32_t unit)
@@ -205,7 +216,8 @@ static bool is_strict(const struct ptx_parser *p, uint32_t unit)
 
 static bool is_missing(const struct ir_symbol *s)
 {
-    return (s->flags & IR_SYM_EXTERN) && (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST);
+    return (s->flags & IR_SYM_EXTERN) &&
+           (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST);
 }
 
 static bool map_symbol(struct ptx_parser *p, const struct ptx_maps *maps, struct ir_raw_fn *raw,
@@ -233,7 +245,8 @@ static bool map_function(struct ptx_parser *p, const struct ptx_maps *maps, stru
         for (unsigned k = 0; k < i->src_count; k++)
             if (i->src[k].kind == IR_SRC_FN)
                 i->src[k].index = maps->fn[i->src[k].index];
-            else if (i->src[k].kind == IR_SRC_SYMBOL && !map_symbol(p, maps, raw, i, &i->src[k].index))
+            else if (i->src[k].kind == IR_SRC_SYMBOL &&
+                     !map_symbol(p, maps, raw, i, &i->src[k].index))
                 return false;
     }
     for (uint32_t c = 0; c < raw->call_count; c++) {
@@ -241,7 +254,8 @@ static bool map_function(struct ptx_parser *p, const struct ptx_maps *maps, stru
             continue;
         raw->calls[c].callee = maps->fn[raw->calls[c].callee];
         const struct ir_fn *fn = &p->m->fns[raw->calls[c].callee];
-        if (!fn->is_defined && is_strict(p, raw->unit) && ir_find_helper(ir_name(p->m, fn->name)) == IR_HELPER_COUNT)
+        if (!fn->is_defined && is_strict(p, raw->unit) &&
+            ir_find_helper(ir_name(p->m, fn->name)) == IR_HELPER_COUNT)
             return refuse_undefined(p, fn->name, raw->unit);
     }
     return true;

@@ -1,7 +1,7 @@
 /*
- * ldmatrix, stmatrix, movmatrix: matrices of 8 x 8 elements of 16 bits between shared memory and a warp. Lane 4 r + c
- * holds the elements 2 c and 2 c + 1 of row r; with .trans those rows of column r. For ldmatrix and stmatrix lane
- * 8 m + r says where row r of matrix m is.
+ * ldmatrix, stmatrix, movmatrix: matrices of 8 x 8 elements of 16 bits between shared memory and a
+ * warp. Lane 4 r + c holds the elements 2 c and 2 c + 1 of row r; with .trans those rows of column
+ * r. For ldmatrix and stmatrix lane 8 m + r says where row r of matrix m is.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -18,8 +18,8 @@ static struct lanes find_lanes(struct ptx_expand *x)
 }
 
 /* As the memory has them: the pair of a row in one access. */
-static void access_rows(struct ptx_expand *x, const struct lanes *l, struct ir_src address, int64_t displacement,
-                        struct ir_src reg, unsigned matrix, bool store)
+static void access_rows(struct ptx_expand *x, const struct lanes *l, struct ir_src address,
+                        int64_t displacement, struct ir_src reg, unsigned matrix, bool store)
 {
     struct ir_src from = ptx_x_op2(x, IR_OP_ADD, IR_U32, l->row, ptx_x_imm(8 * matrix));
     struct ir_src at = ptx_x_mad(x, IR_U32, l->pair, ptx_x_imm(4), ptx_x_shuffle(x, address, from));
@@ -30,17 +30,19 @@ static void access_rows(struct ptx_expand *x, const struct lanes *l, struct ir_s
 }
 
 /* .trans: the two elements lie in two rows. */
-static void access_columns(struct ptx_expand *x, const struct lanes *l, struct ir_src address, int64_t displacement,
-                           struct ir_src reg, unsigned matrix, bool store)
+static void access_columns(struct ptx_expand *x, const struct lanes *l, struct ir_src address,
+                           int64_t displacement, struct ir_src reg, unsigned matrix, bool store)
 {
     struct ir_src half[2];
     if (store) {
         half[0] = ptx_x_convert(x, IR_U16, IR_U32, reg);
-        half[1] = ptx_x_convert(x, IR_U16, IR_U32, ptx_x_op2(x, IR_OP_SHR, IR_U32, reg, ptx_x_imm(16)));
+        half[1] =
+            ptx_x_convert(x, IR_U16, IR_U32, ptx_x_op2(x, IR_OP_SHR, IR_U32, reg, ptx_x_imm(16)));
     }
     for (unsigned k = 0; k < 2; k++) {
         struct ir_src from = ptx_x_mad(x, IR_U32, l->pair, ptx_x_imm(2), ptx_x_imm(8 * matrix + k));
-        struct ir_src at = ptx_x_mad(x, IR_U32, l->row, ptx_x_imm(2), ptx_x_shuffle(x, address, from));
+        struct ir_src at =
+            ptx_x_mad(x, IR_U32, l->row, ptx_x_imm(2), ptx_x_shuffle(x, address, from));
         if (store) {
             ptx_x_store(x, IR_SPACE_SHARED, IR_U16, half[k], at, displacement);
         } else {
@@ -59,7 +61,8 @@ static void access_columns(struct ptx_expand *x, const struct lanes *l, struct i
     ptx_x_append(x, &pack);
 }
 
-/* Lane 4 r + c wants elements r of rows 2 c and 2 c + 1, which lanes 8 c + r / 2 and 8 c + 4 + r / 2 hold. */
+/* Lane 4 r + c wants elements r of rows 2 c and 2 c + 1, which lanes 8 c + r / 2 and 8 c + 4 + r /
+ * 2 hold. */
 static bool move_matrix(struct ptx_expand *x)
 {
     bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_x_take(x, "m8n8") &&
@@ -68,12 +71,12 @@ static bool move_matrix(struct ptx_expand *x)
     struct ir_src v;
     if (!right)
         return ptx_x_refuse(x);
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B32, 0, &v))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &v))
         return false;
     struct lanes l = find_lanes(x);
-    struct ir_src from =
-        ptx_x_mad(x, IR_U32, l.pair, ptx_x_imm(8), ptx_x_op2(x, IR_OP_SHR, IR_U32, l.row, ptx_x_imm(1)));
+    struct ir_src from = ptx_x_mad(x, IR_U32, l.pair, ptx_x_imm(8),
+                                   ptx_x_op2(x, IR_OP_SHR, IR_U32, l.row, ptx_x_imm(1)));
     struct ir_src first = ptx_x_shuffle(x, v, from);
     struct ir_src second = ptx_x_shuffle(x, v, ptx_x_op2(x, IR_OP_ADD, IR_U32, from, ptx_x_imm(4)));
     struct ir_src odd = ptx_x_op2(x, IR_OP_AND, IR_B32, l.row, ptx_x_imm(1));
@@ -88,7 +91,8 @@ bool ptx_x_matrix(struct ptx_expand *x)
     bool store = x->opcode->text[0] == 's';
     if (x->opcode->text[0] == 'm')
         return move_matrix(x);
-    bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_x_take(x, "m8n8") && ptx_x_take(x, "b16");
+    bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_x_take(x, "m8n8") &&
+                 ptx_x_take(x, "b16");
     int number = ptx_x_take_one(x, numbers, 3);
     if (!right || number < 0)
         return ptx_x_refuse(x);
@@ -117,7 +121,8 @@ bool ptx_x_matrix(struct ptx_expand *x)
     if (count != 1u << number)
         return ptx_fail(x->p, -EINVAL, &at, "%u registers for '.%s'", count, numbers[number]);
     struct lanes l = find_lanes(x);
-    address = ptx_x_op2(x, IR_OP_ADD, IR_U32, address, ptx_x_imm(0)); /* the first result may be its register */
+    address = ptx_x_op2(x, IR_OP_ADD, IR_U32, address,
+                        ptx_x_imm(0)); /* the first result may be its register */
     for (unsigned m = 0; m < count; m++)
         (columns ? access_columns : access_rows)(x, &l, address, displacement, regs[m], m, store);
     return true;

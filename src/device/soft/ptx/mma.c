@@ -1,24 +1,25 @@
 /*
  * mma and wmma.mma: products of small matrices whose elements lie spread over the lanes of a warp.
  *
- * All integer and narrow floating point forms become steps of one instruction, MMA: C (16 x 8) += A (16 x K) * B (K x 8)
- * where a register of A or B has E = 32 / width elements and K = 4 E. With g = lane / 4 and t = lane % 4 the registers
- * hold, as PTX has it for mma:
+ * All integer and narrow floating point forms become steps of one instruction, MMA: C (16 x 8) += A
+ * (16 x K) * B (K x 8) where a register of A or B has E = 32 / width elements and K = 4 E. With g =
+ * lane / 4 and t = lane % 4 the registers hold, as PTX has it for mma:
  *     A  register h: row g + 8 h, columns E t ..      B  rows E t .., column g
  *     C  register q: row g + 8 (q / 2), column 2 t + q % 2
  * A larger K is several steps, fewer rows are rows of zeros. f64 is done with shuffles and fma.
  *
- * Where the elements of wmma's fragments lie is ours to choose: as those of mma, one after the other. The shape
- * m8n32 is done as the transposed product, with the roles of A and B exchanged.
+ * Where the elements of wmma's fragments lie is ours to choose: as those of mma, one after the
+ * other. The shape m8n32 is done as the transposed product, with the roles of A and B exchanged.
  */
 #include "device/soft/ptx/mma.h"
 
 const struct ptx_mma_kind ptx_mma_f16 = { "f16", IR_MMA_F16, 16 };
 
 static const struct ptx_mma_kind kinds[] = {
-    { "bf16", IR_MMA_BF16, 16 }, { "tf32", IR_MMA_TF32, 32 }, { "e4m3", IR_MMA_E4M3, 8 }, { "e5m2", IR_MMA_E5M2, 8 },
-    { "s8", IR_MMA_S8, 8 },      { "u8", IR_MMA_U8, 8 },      { "s4", IR_MMA_S4, 4 },     { "u4", IR_MMA_U4, 4 },
-    { "b1", IR_MMA_B1_XOR, 1 },  { "f64", IR_MMA_F64, 64 },
+    { "bf16", IR_MMA_BF16, 16 }, { "tf32", IR_MMA_TF32, 32 }, { "e4m3", IR_MMA_E4M3, 8 },
+    { "e5m2", IR_MMA_E5M2, 8 },  { "s8", IR_MMA_S8, 8 },      { "u8", IR_MMA_U8, 8 },
+    { "s4", IR_MMA_S4, 4 },      { "u4", IR_MMA_U4, 4 },      { "b1", IR_MMA_B1_XOR, 1 },
+    { "f64", IR_MMA_F64, 64 },
 };
 
 const struct ptx_mma_kind *ptx_mma_find_kind(const struct ptx_token *t)
@@ -66,9 +67,11 @@ static unsigned step_k(const struct ptx_mma_kind *k)
     return 4 * 32 / k->bits;
 }
 
-/* d = c + one row and column of tiles: `a` has two registers a step, or one where `half`; `b` one. */
-static void emit_steps(struct ptx_expand *x, const struct product *p, const struct ir_src *a, const struct ir_src *b,
-                       const struct ir_src c[4], struct ir_src d[4], bool half)
+/* d = c + one row and column of tiles: `a` has two registers a step, or one where `half`; `b` one.
+ */
+static void emit_steps(struct ptx_expand *x, const struct product *p, const struct ir_src *a,
+                       const struct ir_src *b, const struct ir_src c[4], struct ir_src d[4],
+                       bool half)
 {
     bool whole = p->a->mma >= IR_MMA_S8;
     /* .satfinite clamps the whole sum: the products, which fit 32 bits, are summed first. */
@@ -134,8 +137,8 @@ struct operands {
     unsigned count_d, count_a, count_b, count_c;
 };
 
-static bool parse_operands(struct ptx_expand *x, enum ir_type type_d, enum ir_type type_ab, enum ir_type type_c,
-                           struct operands *o)
+static bool parse_operands(struct ptx_expand *x, enum ir_type type_d, enum ir_type type_ab,
+                           enum ir_type type_c, struct operands *o)
 {
     o->count_d = ptx_x_registers(x, type_d, o->d, 8);
     ptx_expect(x->p, ',');
@@ -149,12 +152,14 @@ static bool parse_operands(struct ptx_expand *x, enum ir_type type_d, enum ir_ty
 
 bool ptx_mma_wrong_count(struct ptx_expand *x)
 {
-    return ptx_fail(x->p, -EINVAL, x->opcode, "'%.*s' with the wrong number of registers", PTX_TEXT(x->opcode));
+    return ptx_fail(x->p, -EINVAL, x->opcode, "'%.*s' with the wrong number of registers",
+                    PTX_TEXT(x->opcode));
 }
 
-/* 32-bit accumulators of `count` elements, from registers of f16 pairs if there are half as many. */
-static void take_accumulators(struct ptx_expand *x, const struct operands *o, bool halves, unsigned count,
-                              struct ir_src *c)
+/* 32-bit accumulators of `count` elements, from registers of f16 pairs if there are half as many.
+ */
+static void take_accumulators(struct ptx_expand *x, const struct operands *o, bool halves,
+                              unsigned count, struct ir_src *c)
 {
     for (unsigned q = 0; q < count; q++) {
         if (!halves)
@@ -164,8 +169,8 @@ static void take_accumulators(struct ptx_expand *x, const struct operands *o, bo
     }
 }
 
-static void give_accumulators(struct ptx_expand *x, const struct operands *o, bool halves, unsigned count,
-                              const struct ir_src *d)
+static void give_accumulators(struct ptx_expand *x, const struct operands *o, bool halves,
+                              unsigned count, const struct ir_src *d)
 {
     for (unsigned q = 0; q < count; q++) {
         if (!halves)
@@ -233,8 +238,8 @@ struct types {
 
 static bool take_types(struct ptx_expand *x, bool short_form, struct types *t)
 {
-    const struct ptx_token *d = ptx_x_take_next(x), *a = ptx_x_take_next(x), *b = ptx_x_take_next(x),
-                           *c = ptx_x_take_next(x);
+    const struct ptx_token *d = ptx_x_take_next(x), *a = ptx_x_take_next(x),
+                           *b = ptx_x_take_next(x), *c = ptx_x_take_next(x);
     static const struct ptx_token f16 = { .text = "f16", .length = 3 };
     if (short_form && a && !b) { /* .f32.f32: D and C */
         c = a;
@@ -290,8 +295,8 @@ bool ptx_x_mma(struct ptx_expand *x)
     unsigned shape[3];
     struct types t = { 0 };
     struct product p = { 0 };
-    bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_mma_take_shape(x, shape) &&
-                 ptx_x_take(x, "row") && ptx_x_take(x, "col");
+    bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") &&
+                 ptx_mma_take_shape(x, shape) && ptx_x_take(x, "row") && ptx_x_take(x, "col");
     ptx_x_take(x, "kind::f8f6f4");
     t.round = take_rounding(x);
     take_operation(x, &p);
@@ -305,14 +310,15 @@ bool ptx_x_mma(struct ptx_expand *x)
     p.b = t.b;
     p.steps = shape[2] / step_k(p.a);
     bool half = shape[0] == 8, whole = p.a->mma >= IR_MMA_S8;
-    if (shape[1] != 8 || shape[2] % step_k(p.a) || p.steps < 1 || p.steps > 2 || (half ? !whole : shape[0] != 16))
+    if (shape[1] != 8 || shape[2] % step_k(p.a) || p.steps < 1 || p.steps > 2 ||
+        (half ? !whole : shape[0] != 16))
         return ptx_x_refuse(x);
     struct operands o;
     if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
         return false;
     unsigned count = half ? 2 : 4;
-    if (o.count_a != p.steps * (half ? 1 : 2) || o.count_b != p.steps || o.count_d != count >> t.half_d ||
-        o.count_c != count >> t.half_c)
+    if (o.count_a != p.steps * (half ? 1 : 2) || o.count_b != p.steps ||
+        o.count_d != count >> t.half_d || o.count_c != count >> t.half_c)
         return ptx_mma_wrong_count(x);
     struct ir_src c[4] = { { 0 } }, d[4];
     take_accumulators(x, &o, t.half_c, count, c);
@@ -321,7 +327,8 @@ bool ptx_x_mma(struct ptx_expand *x)
     return true;
 }
 
-bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k, struct ptx_tiling *out)
+bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,
+                         struct ptx_tiling *out)
 {
     static const struct {
         unsigned m, n;
@@ -356,7 +363,8 @@ bool ptx_mma_multiply(struct ptx_expand *x)
     struct ptx_tiling tiling;
     bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_mma_take_shape(x, shape);
     bool row_a = ptx_x_take(x, "row"), row_b = row_a && ptx_x_take(x, "row");
-    right = right && (row_a || row_b || ptx_x_take(x, "col")) && (row_b || ptx_x_take(x, "col") || row_a);
+    right = right && (row_a || row_b || ptx_x_take(x, "col")) &&
+            (row_b || ptx_x_take(x, "col") || row_a);
     t.round = take_rounding(x);
     take_operation(x, &p);
     if (!right || !take_types(x, true, &t) || !ptx_mma_find_tiling(shape, t.a, &tiling))

@@ -23,12 +23,14 @@ static inline bool ptx_mma_is(const struct ptx_token *t, const char *word)
 }
 bool ptx_mma_wrong_count(struct ptx_expand *x);
 
-/* How wmma's matrices are cut into tiles of 16 x 8, in the transposed product where `transposed`; `half`: 8 x 8. */
+/* How wmma's matrices are cut into tiles of 16 x 8, in the transposed product where `transposed`;
+ * `half`: 8 x 8. */
 struct ptx_tiling {
     unsigned rows, columns; /* tiles */
     bool transposed, half;
 };
-bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k, struct ptx_tiling *out);
+bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,
+                         struct ptx_tiling *out);
 /* Registers of a fragment of A or B as the text has them, where `used` of them say something. */
 unsigned ptx_mma_fragment(const struct ptx_mma_kind *k, unsigned used);
 /* What follows "wmma.mma". */

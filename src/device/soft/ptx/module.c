@@ -27,7 +27,8 @@ static bool skip_section(struct ptx_parser *p)
     unsigned depth = 0;
     do {
         if (p->token.kind == PTX_END)
-            return ptx_fail(p, -EINVAL, &p->token, "'}' of .section expected, not the end of the text");
+            return ptx_fail(p, -EINVAL, &p->token,
+                            "'}' of .section expected, not the end of the text");
         depth += ptx_token_is(&p->token, '{');
         depth -= ptx_token_is(&p->token, '}');
         ptx_advance(p);
@@ -35,7 +36,8 @@ static bool skip_section(struct ptx_parser *p)
     return !p->why.error;
 }
 
-/* .loc file line column [, function_name label [+ n], inlined_at file line column]: ends without a semicolon. */
+/* .loc file line column [, function_name label [+ n], inlined_at file line column]: ends without a
+ * semicolon. */
 static bool skip_loc(struct ptx_parser *p)
 {
     uint64_t ignored;
@@ -46,7 +48,8 @@ static bool skip_loc(struct ptx_parser *p)
         struct ptx_token word;
         if (!ptx_expect_ident(p, &word, "attribute of .loc"))
             return false;
-        while (p->token.kind == PTX_INT || (p->token.kind == PTX_IDENT && ptx_text_is(&word, "function_name")) ||
+        while (p->token.kind == PTX_INT ||
+               (p->token.kind == PTX_IDENT && ptx_text_is(&word, "function_name")) ||
                ptx_token_is(&p->token, '+')) {
             if (p->token.kind == PTX_IDENT)
                 word.length = 0;
@@ -76,10 +79,11 @@ static bool skip_pragma(struct ptx_parser *p)
 {
     static const char words[] = "gmux registers ";
     const struct ptx_token *t = &p->token;
-    if (t->kind == PTX_STRING && t->length > sizeof(words) - 1 && memcmp(t->text, words, sizeof(words) - 1) == 0) {
+    if (t->kind == PTX_STRING && t->length > sizeof(words) - 1 &&
+        memcmp(t->text, words, sizeof(words) - 1) == 0) {
         uint32_t most = 0;
-        for (uint32_t i = sizeof(words) - 1; i < t->length && most < 1000 && t->text[i] >= '0' && t->text[i] <= '9';
-             i++)
+        for (uint32_t i = sizeof(words) - 1;
+             i < t->length && most < 1000 && t->text[i] >= '0' && t->text[i] <= '9'; i++)
             most = most * 10 + (uint32_t)(t->text[i] - '0');
         p->m->registers_most = most;
     }
@@ -110,8 +114,8 @@ static bool parse_version(struct ptx_parser *p)
     uint32_t i = 0;
     for (; i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && major < 1000; i++)
         major = major * 10 + (unsigned)(t.text[i] - '0');
-    bool right =
-        t.kind == PTX_F64 && i + 2 == t.length && t.text[i] == '.' && t.text[i + 1] >= '0' && t.text[i + 1] <= '9';
+    bool right = t.kind == PTX_F64 && i + 2 == t.length && t.text[i] == '.' &&
+                 t.text[i + 1] >= '0' && t.text[i + 1] <= '9';
     if (!right)
         return ptx_fail(p, -EINVAL, &t, "version number expected");
     minor = (unsigned)(t.text[i + 1] - '0');
@@ -133,7 +137,8 @@ static bool parse_target(struct ptx_parser *p)
             return false;
         if (t.length > 3 && (memcmp(t.text, "sm_", 3) == 0)) {
             unsigned number = 0;
-            for (uint32_t i = 3; i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && number < 100000; i++)
+            for (uint32_t i = 3;
+                 i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && number < 100000; i++)
                 number = number * 10 + (unsigned)(t.text[i] - '0');
             if (number < 10 || number > 199)
                 return ptx_fail(p, -EINVAL, &t, "target '%.*s' is not known", PTX_TEXT(&t));
@@ -159,7 +164,8 @@ static bool parse_address_size(struct ptx_parser *p)
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-static bool new_function(struct ptx_parser *p, const struct ptx_token *name, bool is_entry, uint32_t *out)
+static bool new_function(struct ptx_parser *p, const struct ptx_token *name, bool is_entry,
+                         uint32_t *out)
 {
     struct ptx_name known;
     if (ptx_lookup(p, name, &known)) {
@@ -224,7 +230,8 @@ static bool formal(struct ptx_parser *p)
         struct ptx_token name;
         uint32_t text;
         if (!ptx_parse_type(p, &type) || !ptx_expect_ident(p, &name, "register name") ||
-            !ptx_intern(p, &name, name.length, &text) || !ptx_new_register(p, &name, type, text, IR_NONE, &index) ||
+            !ptx_intern(p, &name, name.length, &text) ||
+            !ptx_new_register(p, &name, type, text, IR_NONE, &index) ||
             !ptx_declare(p, &name, name.length, PTX_NAME_REG, index, 1))
             return false;
         src = ir_src_reg(index);
@@ -234,7 +241,8 @@ static bool formal(struct ptx_parser *p)
             return false;
         if (v.is_unsized)
             return ptx_fail(p, -ENOTSUP, &v.name, "functions with a variable number of parameters");
-        if (!ptx_new_temp(p, &v, &index) || !ptx_declare(p, &v.name, v.name.length, PTX_NAME_TEMP, index, 1))
+        if (!ptx_new_temp(p, &v, &index) ||
+            !ptx_declare(p, &v.name, v.name.length, PTX_NAME_TEMP, index, 1))
             return false;
         src = (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = index | IR_TEMP };
     } else {
@@ -289,8 +297,9 @@ static bool parse_uint32(struct ptx_parser *p, uint32_t *out)
 static bool refuse_directive(struct ptx_parser *p)
 {
     const struct ptx_token *t = &p->token;
-    return ptx_lacks_directive(t) ? ptx_fail(p, -ENOTSUP, t, "directive '.%.*s' is not supported", PTX_TEXT(t))
-                                  : ptx_fail(p, -EINVAL, t, "directive '.%.*s' is not known", PTX_TEXT(t));
+    return ptx_lacks_directive(t)
+               ? ptx_fail(p, -ENOTSUP, t, "directive '.%.*s' is not supported", PTX_TEXT(t))
+               : ptx_fail(p, -EINVAL, t, "directive '.%.*s' is not known", PTX_TEXT(t));
 }
 
 /* What may stand between a function's head and its body. */
@@ -379,12 +388,14 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
         if (!ptx_set_aside(p))
             return false;
         ptx_return_to(p, &head);
-        while (p->token.kind != PTX_END && !ptx_token_is(&p->token, '{') && !ptx_token_is(&p->token, ';'))
+        while (p->token.kind != PTX_END && !ptx_token_is(&p->token, '{') &&
+               !ptx_token_is(&p->token, ';'))
             ptx_advance(p);
     }
     if (ptx_token_is(&p->token, '{')) {
         if (flags & IR_SYM_EXTERN)
-            return ptx_fail(p, -EINVAL, &p->token, "'%.*s' is .extern and has a body", PTX_TEXT(&name));
+            return ptx_fail(p, -EINVAL, &p->token, "'%.*s' is .extern and has a body",
+                            PTX_TEXT(&name));
         p->m->fns[index].is_defined = true;
         bool lacks = p->raw->lacks.error;
         if (lacks)

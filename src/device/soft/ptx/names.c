@@ -1,9 +1,9 @@
 /*
- * Scopes. All visible names are one list, inner scopes last, found through hash buckets whose chains begin with the
- * newest name: leaving a scope pops the list and the chains' heads.
+ * Scopes. All visible names are one list, inner scopes last, found through hash buckets whose
+ * chains begin with the newest name: leaving a scope pops the list and the chains' heads.
  *
- * "%r<100>" is one name, the prefix; "%r42" is looked up under its full text and under "%r", and the newer of the two
- * wins, so that an inner scope may hide one element of an outer range.
+ * "%r<100>" is one name, the prefix; "%r42" is looked up under its full text and under "%r", and
+ * the newer of the two wins, so that an inner scope may hide one element of an outer range.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -35,13 +35,15 @@ void ptx_names_finish(struct ptx_names *n)
     free(n->buckets);
 }
 
-/* A range and a single register may have the same text ("%r<4>" and "%r"): `range` tells which is meant. */
-static struct ptx_name *find(const struct ptx_names *n, const char *text, uint32_t length, uint32_t hash, bool range)
+/* A range and a single register may have the same text ("%r<4>" and "%r"): `range` tells which is
+ * meant. */
+static struct ptx_name *find(const struct ptx_names *n, const char *text, uint32_t length,
+                             uint32_t hash, bool range)
 {
     for (uint32_t i = n->buckets[hash & (n->bucket_count - 1)]; i != IR_NONE; i = n->list[i].next) {
         struct ptx_name *name = &n->list[i];
-        if (name->hash == hash && name->length == length && (name->kind == PTX_NAME_RANGE) == range &&
-            memcmp(name->text, text, length) == 0)
+        if (name->hash == hash && name->length == length &&
+            (name->kind == PTX_NAME_RANGE) == range && memcmp(name->text, text, length) == 0)
             return name;
     }
     return NULL;
@@ -101,8 +103,8 @@ void ptx_names_drop(struct ptx_names *n, uint32_t keep)
     }
 }
 
-bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t length, enum ptx_name_kind kind,
-                 uint32_t index, uint32_t count)
+bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t length,
+                 enum ptx_name_kind kind, uint32_t index, uint32_t count)
 {
     bool twice;
     struct ptx_name *added = ptx_names_add(&p->names, name, length, kind, index, p->depth, &twice);
@@ -114,7 +116,8 @@ bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t le
     return true;
 }
 
-/* Splits "%r42" into prefix length and number. False: no number, or one that a range never has ("%r042"). */
+/* Splits "%r42" into prefix length and number. False: no number, or one that a range never has
+ * ("%r042"). */
 static bool split_number(const struct ptx_token *name, uint32_t *prefix, uint32_t *number)
 {
     uint32_t length = name->length;
@@ -137,7 +140,8 @@ bool ptx_lookup(const struct ptx_parser *p, const struct ptx_token *name, struct
     struct ptx_name *found = ptx_names_find(n, name->text, name->length);
     uint32_t prefix, number;
     if (split_number(name, &prefix, &number)) {
-        struct ptx_name *range = find(n, name->text, prefix, name_hash(n, name->text, prefix), true);
+        struct ptx_name *range =
+            find(n, name->text, prefix, name_hash(n, name->text, prefix), true);
         if (range && number < range->count && (!found || range > found)) {
             *out = *range;
             out->kind = PTX_NAME_REG;
@@ -155,7 +159,8 @@ bool ptx_scope_begin(struct ptx_parser *p)
 {
     if (p->depth + 1 >= PTX_MAX_DEPTH)
         return ptx_fail(p, -E2BIG, &p->token, "scopes nested over %d deep", PTX_MAX_DEPTH - 1);
-    p->scopes[++p->depth] = (struct ptx_scope) { .names = p->names.count, .fixups = p->fixup_count };
+    p->scopes[++p->depth] =
+        (struct ptx_scope) { .names = p->names.count, .fixups = p->fixup_count };
     return true;
 }
 
@@ -179,7 +184,8 @@ bool ptx_scope_end(struct ptx_parser *p)
                 return ptx_fail(p, -EINVAL, &f->name, "'%.*s' is no label", PTX_TEXT(&f->name));
             resolve(p, f, name->index);
         } else if (p->depth == 1) {
-            return ptx_fail(p, -EINVAL, &f->name, "label '%.*s' is not defined", PTX_TEXT(&f->name));
+            return ptx_fail(p, -EINVAL, &f->name, "label '%.*s' is not defined",
+                            PTX_TEXT(&f->name));
         } else {
             p->fixups[kept++] = *f;
         }

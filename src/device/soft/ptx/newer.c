@@ -1,6 +1,6 @@
 /*
- * What newer versions of PTX put beside ordinary instructions: hints for caches, clusters (here of one block), atomics on vectors,
- * arithmetic on pairs of f32, minima and maxima of f32 over lanes.
+ * What newer versions of PTX put beside ordinary instructions: hints for caches, clusters (here of
+ * one block), atomics on vectors, arithmetic on pairs of f32, minima and maxima of f32 over lanes.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -34,7 +34,8 @@ bool ptx_x_policy(struct ptx_expand *x)
         return false;
     ptx_x_move(x, IR_B64, to, ptx_x_imm(0));
     if (range)
-        return ptx_expect(x->p, ',') && skip_address(x) && skip_source(x, IR_U32) && skip_source(x, IR_U32);
+        return ptx_expect(x->p, ',') && skip_address(x) && skip_source(x, IR_U32) &&
+               skip_source(x, IR_U32);
     if (converts)
         return skip_source(x, IR_B64);
     return !ptx_token_is(&x->p->token, ',') || skip_source(x, IR_F32);
@@ -46,7 +47,8 @@ bool ptx_x_hint(struct ptx_expand *x)
     uint64_t bytes;
     while (ptx_x_take_next(x))
         continue;
-    return skip_address(x) && ptx_expect(x->p, ',') && ptx_expect_uint(x->p, 128, &bytes, "number of bytes");
+    return skip_address(x) && ptx_expect(x->p, ',') &&
+           ptx_expect_uint(x->p, 128, &bytes, "number of bytes");
 }
 
 /* --- clusters --------------------------------------------------------------------------------- */
@@ -59,8 +61,9 @@ bool ptx_x_mapa(struct ptx_expand *x)
     enum ir_type type = ptx_x_take_one(x, types, 2) == 0 ? IR_U32 : IR_U64;
     uint32_t to;
     struct ir_src at;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, type, false, &to) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at) || !skip_source(x, IR_U32))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, type, false, &to) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at) ||
+        !skip_source(x, IR_U32))
         return false;
     ptx_x_move(x, type, to, at);
     return true;
@@ -73,8 +76,8 @@ bool ptx_x_rank(struct ptx_expand *x)
     enum ir_type type = ptx_x_take_one(x, types, 2) == 0 ? IR_U32 : IR_U64;
     uint32_t to;
     struct ir_src at;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_U32, false, &to) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_U32, false, &to) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at))
         return false;
     ptx_x_move(x, IR_U32, to, ptx_x_imm(0));
     return true;
@@ -100,14 +103,16 @@ static bool cluster_barrier(struct ptx_expand *x)
     return true;
 }
 
-/* Fences between kinds of access, or of some accesses only: all are of one kind here, and a fence is for all. */
+/* Fences between kinds of access, or of some accesses only: all are of one kind here, and a fence
+ * is for all. */
 static bool fence(struct ptx_expand *x)
 {
     uint64_t bytes;
     while (ptx_x_take_next(x))
         continue;
     if (ptx_token_is(&x->p->token, '[') &&
-        (!skip_address(x) || !ptx_expect(x->p, ',') || !ptx_expect_uint(x->p, UINT32_MAX, &bytes, "number of bytes")))
+        (!skip_address(x) || !ptx_expect(x->p, ',') ||
+         !ptx_expect_uint(x->p, UINT32_MAX, &bytes, "number of bytes")))
         return false;
     struct ir_instr i = ptx_x_instr(x, IR_OP_FENCE, IR_VOID);
     i.order = IR_ORDER_ACQ_REL;
@@ -118,7 +123,8 @@ static bool fence(struct ptx_expand *x)
 
 /* --- vectors ---------------------------------------------------------------------------------- */
 
-/* atom.add.v2.f32 {d, d}, [a], {b, b}; red.add.noftz.v4.f16x2 [a], {b, b, b, b}: each element by itself. */
+/* atom.add.v2.f32 {d, d}, [a], {b, b}; red.add.noftz.v4.f16x2 [a], {b, b, b, b}: each element by
+ * itself. */
 static bool vector_atomic(struct ptx_expand *x, enum ir_op op)
 {
     static const char *const orders[] = { "relaxed", "acquire", "release", "acq_rel" };
@@ -131,7 +137,8 @@ static bool vector_atomic(struct ptx_expand *x, enum ir_op op)
     int64_t displacement;
     int order = ptx_x_take_one(x, orders, 4);
     ptx_x_take_one(x, scopes, 4);
-    bool adds = ptx_x_take(x, "add"), noftz = ptx_x_take(x, "noftz"), policy = ptx_x_take(x, "L2::cache_hint");
+    bool adds = ptx_x_take(x, "add"), noftz = ptx_x_take(x, "noftz"),
+         policy = ptx_x_take(x, "L2::cache_hint");
     unsigned want = 2u << ptx_x_take_one(x, vectors, 3);
     int type = ptx_x_take_one(x, names, 5);
     if (!adds || type < 0 || noftz != (type > 0) || want * ir_types[types[type]].size > 16)
@@ -326,21 +333,25 @@ static bool fma_pair(struct ptx_expand *x)
 static struct ir_src ordered(struct ptx_expand *x, struct ir_src v)
 {
     struct ir_src sign = ptx_x_op2(x, IR_OP_SHR, IR_S32, v, ptx_x_imm(31));
-    return ptx_x_op2(x, IR_OP_XOR, IR_B32, v, ptx_x_op2(x, IR_OP_AND, IR_B32, sign, ptx_x_imm(INT32_MAX)));
+    return ptx_x_op2(x, IR_OP_XOR, IR_B32, v,
+                     ptx_x_op2(x, IR_OP_AND, IR_B32, sign, ptx_x_imm(INT32_MAX)));
 }
 
-/* redux.sync.min{.abs}{.NaN}.f32: NaNs are put at the end that they never win from, or (.NaN) always; both mean NaN there. */
+/* redux.sync.min{.abs}{.NaN}.f32: NaNs are put at the end that they never win from, or (.NaN)
+ * always; both mean NaN there. */
 static bool reduce_floats(struct ptx_expand *x)
 {
-    bool sync = ptx_x_take(x, "sync"), min = ptx_x_take(x, "min"), max = !min && ptx_x_take(x, "max");
+    bool sync = ptx_x_take(x, "sync"), min = ptx_x_take(x, "min"),
+         max = !min && ptx_x_take(x, "max");
     bool abs = ptx_x_take(x, "abs"), nan = ptx_x_take(x, "NaN");
     uint32_t to;
     struct ir_src v, mask;
     ptx_x_take(x, "f32");
     if (!sync || (!min && !max))
         return ptx_x_refuse(x);
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_F32, false, &to) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_F32, 0, &v) || !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &mask))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_F32, false, &to) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_F32, 0, &v) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &mask))
         return false;
     struct ir_src size = ptx_x_op2(x, IR_OP_AND, IR_B32, v, ptx_x_imm(INT32_MAX));
     struct ir_instr test = ptx_x_instr(x, IR_OP_SETP, IR_U32);
@@ -356,7 +367,8 @@ static bool reduce_floats(struct ptx_expand *x)
     i.flags = (uint16_t)(i.flags | IR_F_SYNC);
     i.mode = min ? IR_ATOM_MIN : IR_ATOM_MAX;
     i.src_count = 2;
-    i.src[0] = ptx_x_op3(x, IR_OP_SELP, IR_B32, end, ordered(x, abs ? size : v), ir_src_reg(test.dst[0]));
+    i.src[0] =
+        ptx_x_op3(x, IR_OP_SELP, IR_B32, end, ordered(x, abs ? size : v), ir_src_reg(test.dst[0]));
     i.src[1] = mask;
     i.dst_count = 1;
     i.dst[0] = ptx_x_register(x, IR_S32);
@@ -366,7 +378,9 @@ static bool reduce_floats(struct ptx_expand *x)
     test.src[0] = ptx_x_op2(x, IR_OP_AND, IR_B32, bits, ptx_x_imm(INT32_MAX));
     test.dst[0] = ptx_x_register(x, IR_PRED);
     ptx_x_append(x, &test);
-    ptx_x_move(x, IR_B32, to, ptx_x_op3(x, IR_OP_SELP, IR_B32, ptx_x_imm(INT32_MAX), bits, ir_src_reg(test.dst[0])));
+    ptx_x_move(
+        x, IR_B32, to,
+        ptx_x_op3(x, IR_OP_SELP, IR_B32, ptx_x_imm(INT32_MAX), bits, ir_src_reg(test.dst[0])));
     return true;
 }
 
@@ -421,7 +435,8 @@ ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
         { IR_OP_FENCE, "proxy::alias", fence },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++)
-        if (all[k].op == op && follows(p, all[k].word) && (!all[k].second || follows(p, all[k].second)))
+        if (all[k].op == op && follows(p, all[k].word) &&
+            (!all[k].second || follows(p, all[k].second)))
             return all[k].run;
     return NULL;
 }

@@ -15,14 +15,14 @@ static bool suits(enum ir_type reg, enum ir_type type, bool wider)
     return have == want || (wider && have > want);
 }
 
-static bool check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg, enum ir_type type,
-                           bool wider)
+static bool check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg,
+                           enum ir_type type, bool wider)
 {
     enum ir_type have = p->raw->regs[reg].type;
     if (suits(have, type, wider))
         return true;
-    return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", PTX_TEXT(t), ir_types[have].text,
-                    ir_types[type].text);
+    return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", PTX_TEXT(t),
+                    ir_types[have].text, ir_types[type].text);
 }
 
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg)
@@ -49,7 +49,8 @@ static bool is_sink(const struct ptx_parser *p)
     return p->token.kind == PTX_IDENT && p->token.length == 1 && p->token.text[0] == '_';
 }
 
-bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink, uint32_t *reg)
+bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink,
+                           uint32_t *reg)
 {
     if (sink && is_sink(p)) {
         *reg = IR_NONE;
@@ -134,8 +135,9 @@ static bool parse_displacement(struct ptx_parser *p, int64_t *out)
     return !p->why.error;
 }
 
-/* Special registers that have one value on this device, which knows no clusters of blocks, no counters of events and
- * nothing behind most of %envreg (runtime.c has the others); or that are another one's by another name. */
+/* Special registers that have one value on this device, which knows no clusters of blocks, no
+ * counters of events and nothing behind most of %envreg (runtime.c has the others); or that are
+ * another one's by another name. */
 static bool find_constant(const char *text, uint32_t length, enum ir_type *type, struct ir_src *out)
 {
     static const struct {
@@ -189,9 +191,10 @@ static bool find_constant(const char *text, uint32_t length, enum ir_type *type,
     return false;
 }
 
-/* %tid.x: one name in two tokens. Reads it through a MOV unless `direct` (the instruction is that MOV). */
-static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_type type, bool direct,
-                       struct ir_src *out)
+/* %tid.x: one name in two tokens. Reads it through a MOV unless `direct` (the instruction is that
+ * MOV). */
+static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_type type,
+                       bool direct, struct ir_src *out)
 {
     char text[32];
     uint32_t length = t->length;
@@ -218,8 +221,8 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
         ptx_advance(p);
     bool low = have == IR_U32 && (type == IR_U16 || type == IR_B16); /* as PTX 1 had them */
     if (!low && !suits(have, type, false))
-        return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", (int)length, text, ir_types[have].text,
-                        ir_types[type].text);
+        return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", (int)length, text,
+                        ir_types[have].text, ir_types[type].text);
     if (out->kind == IR_SRC_IMM || reserved || (direct && !low))
         return !p->why.error;
     struct ir_instr mov;
@@ -228,7 +231,8 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     mov.type = (uint8_t)have;
     mov.dst_count = mov.src_count = 1;
     mov.src[0] = *out;
-    if (!ptx_intern(p, t, t->length, &name) || !ptx_new_register(p, t, have, name, IR_NONE, &mov.dst[0]))
+    if (!ptx_intern(p, t, t->length, &name) ||
+        !ptx_new_register(p, t, have, name, IR_NONE, &mov.dst[0]))
         return false;
     *out = ir_src_reg(mov.dst[0]);
     if (!ptx_append_instr(p, &mov) || !low)
@@ -245,16 +249,18 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
 }
 
 /* The address of a variable as a value. */
-static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t, const struct ptx_name *name,
-                         enum ir_type type, struct ir_src *out)
+static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t,
+                         const struct ptx_name *name, enum ir_type type, struct ir_src *out)
 {
     bool is_temp = name->kind == PTX_NAME_TEMP;
     if (is_temp && p->m->fns[p->fn].is_entry)
-        return ptx_fail(p, -ENOTSUP, t, "address of .param variable '%.*s' is not supported", PTX_TEXT(t));
+        return ptx_fail(p, -ENOTSUP, t, "address of .param variable '%.*s' is not supported",
+                        PTX_TEXT(t));
     bool placed = !is_temp && ir_symbol_is_placed(p->m, name->index);
     uint8_t size = ir_types[type].size;
     if (size < (placed ? 8 : 4) || ir_type_is_float(type))
-        return ptx_fail(p, -EINVAL, t, "the address of '%.*s' does not fit .%s", PTX_TEXT(t), ir_types[type].text);
+        return ptx_fail(p, -EINVAL, t, "the address of '%.*s' does not fit .%s", PTX_TEXT(t),
+                        ir_types[type].text);
     int64_t offset;
     if (!parse_displacement(p, &offset))
         return false;
@@ -329,7 +335,8 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
     enum ir_space space = IR_SPACE_PARAM;
     switch (name.kind) {
     case PTX_NAME_REG: {
-        bool short_space = i->space == IR_SPACE_SHARED || i->space == IR_SPACE_LOCAL || i->space == IR_SPACE_PARAM;
+        bool short_space =
+            i->space == IR_SPACE_SHARED || i->space == IR_SPACE_LOCAL || i->space == IR_SPACE_PARAM;
         enum ir_type have = p->raw->regs[name.index].type;
         bool is_short = ir_types[have].size == 4 && short_space;
         if (!check_register(p, &t, name.index, is_short ? IR_U32 : IR_U64, false))
@@ -358,16 +365,18 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
     return parse_displacement(p, &a->displacement) && ptx_expect(p, ']');
 }
 
-/* An access to a parameter by name stays inside of it: what cannot be checked later is checked here. */
-bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i, const struct ptx_token *at,
-                            unsigned width)
+/* An access to a parameter by name stays inside of it: what cannot be checked later is checked
+ * here. */
+bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
+                            const struct ptx_token *at, unsigned width)
 {
     uint32_t symbol = i->address.symbol;
     if (symbol == IR_NONE || i->space != IR_SPACE_PARAM)
         return true;
     if (i->op == IR_OP_ST && !(symbol & IR_TEMP))
         return ptx_fail(p, -EINVAL, at, "store to a kernel parameter");
-    uint64_t size = symbol & IR_TEMP ? p->raw->temps[symbol & ~IR_TEMP].size : p->m->symbols[symbol].size;
+    uint64_t size =
+        symbol & IR_TEMP ? p->raw->temps[symbol & ~IR_TEMP].size : p->m->symbols[symbol].size;
     int64_t first = i->address.displacement;
     uint64_t bytes = (uint64_t)ir_types[i->type].size * width;
     if (first < 0 || (uint64_t)first + bytes > size)

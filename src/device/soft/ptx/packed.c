@@ -1,6 +1,7 @@
 /*
- * Instructions that are done in pieces: arithmetic of packed 16-bit integers, comparisons of packed 16-bit floats,
- * approximations of 16-bit floats, lop3 with a predicate, accesses to vectors of atomics, barriers that reduce.
+ * Instructions that are done in pieces: arithmetic of packed 16-bit integers, comparisons of packed
+ * 16-bit floats, approximations of 16-bit floats, lop3 with a predicate, accesses to vectors of
+ * atomics, barriers that reduce.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -51,7 +52,8 @@ bool ptx_is_in_pieces(const struct ir_instr *i)
 /* The low or the high half, 16 bits. */
 static struct ir_src half(struct ptx_expand *x, struct ir_src v, bool high)
 {
-    return ptx_x_convert(x, IR_U16, IR_U32, high ? ptx_x_op2(x, IR_OP_SHR, IR_U32, v, ptx_x_imm(16)) : v);
+    return ptx_x_convert(x, IR_U16, IR_U32,
+                         high ? ptx_x_op2(x, IR_OP_SHR, IR_U32, v, ptx_x_imm(16)) : v);
 }
 
 static void pack(struct ptx_expand *x, uint32_t to, const struct ir_src parts[2])
@@ -117,7 +119,8 @@ static void approximate(struct ptx_expand *x, const struct ir_instr *whole)
     for (unsigned h = 0; h < (is_pair(whole->type) ? 2 : 1); h++) {
         struct ir_instr i = *whole;
         i.type = IR_F32;
-        i.src[0] = ptx_x_convert(x, IR_F32, type, is_pair(whole->type) ? half(x, whole->src[0], h) : whole->src[0]);
+        i.src[0] = ptx_x_convert(x, IR_F32, type,
+                                 is_pair(whole->type) ? half(x, whole->src[0], h) : whole->src[0]);
         i.dst[0] = ptx_x_register(x, IR_F32);
         ptx_x_append(x, &i);
         parts[h] = ptx_x_convert(x, type, IR_F32, ir_src_reg(i.dst[0]));
@@ -152,13 +155,15 @@ static void logic(struct ptx_expand *x, const struct ir_instr *whole)
         ptx_x_move(x, IR_B32, whole->dst[0], ir_src_reg(i.dst[0]));
 }
 
-/* bar.red: threads count themselves in a word of shared memory, of which more is reserved than a block may know of (spaces.h).
- * It is emptied before one barrier, read behind a second, and left alone before a third. */
+/* bar.red: threads count themselves in a word of shared memory, of which more is reserved than a
+ * block may know of (spaces.h). It is emptied before one barrier, read behind a second, and left
+ * alone before a third. */
 static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
 {
     struct ir_src which = whole->src[whole->src_count - 1];
     bool every = whole->mode == IR_BAR_RED_AND, swap = every != which.negated;
-    struct ir_instr bar = *whole, add = ptx_x_instr(x, IR_OP_RED, IR_U32), i = ptx_x_instr(x, IR_OP_SELP, IR_U32);
+    struct ir_instr bar = *whole, add = ptx_x_instr(x, IR_OP_RED, IR_U32),
+                    i = ptx_x_instr(x, IR_OP_SELP, IR_U32);
     uint32_t count = ptx_x_register(x, IR_B32);
     x->own = true;
     struct ir_src number = ptx_x_op2(x, IR_OP_AND, IR_B32, whole->src[0], ptx_x_imm(15));
@@ -203,7 +208,8 @@ static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
     ptx_x_append(x, &test);
 }
 
-bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, const struct ir_instr *i)
+bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode,
+                       const struct ir_instr *i)
 {
     struct ptx_expand x = {
         .p = p, .opcode = opcode, .guard = i->guard, .guard_not = (i->flags & IR_F_GUARD_NOT) != 0
@@ -221,7 +227,8 @@ bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, con
     return !p->why.error;
 }
 
-/* cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b, clamped, below what c has; without c (16 bits) side by side. */
+/* cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b, clamped, below what c has; without c (16 bits) side
+ * by side. */
 bool ptx_x_pack(struct ptx_expand *x)
 {
     static const char *const types[] = { "u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2" };
@@ -235,9 +242,9 @@ bool ptx_x_pack(struct ptx_expand *x)
     int64_t top = (INT64_C(1) << (bits - sign)) - 1;
     struct ir_src v[2], r = ptx_x_imm(0);
     uint32_t to;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_S32, 0, &v[0]) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_S32, 0, &v[1]) ||
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_S32, 0, &v[0]) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_S32, 0, &v[1]) ||
         (bits < 16 && (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &r))))
         return false;
     for (unsigned k = 0; k < 2; k++) {

@@ -72,7 +72,8 @@ bool ptx_expect(struct ptx_parser *p, char punct)
     const struct ptx_token *t = &p->token;
     if (t->kind == PTX_END)
         return ptx_fail(p, -EINVAL, t, "'%c' expected, not the end of the text", punct);
-    return ptx_fail(p, -EINVAL, t, "'%c' expected, not '%s%.*s'", punct, t->kind == PTX_DOT ? "." : "", PTX_TEXT(t));
+    return ptx_fail(p, -EINVAL, t, "'%c' expected, not '%s%.*s'", punct,
+                    t->kind == PTX_DOT ? "." : "", PTX_TEXT(t));
 }
 
 bool ptx_expect_ident(struct ptx_parser *p, struct ptx_token *name, const char *what)
@@ -140,8 +141,8 @@ static bool note_lack(struct ptx_parser *p, uint32_t fn)
     struct ptx_error place = { .line = why->line };
     char text[sizeof(why->text) + sizeof(place.unit) + 32];
     ptx_place_of(p, &place);
-    int n = snprintf(text, sizeof(text), "%s%s%u:%u: %s", place.unit, place.unit[0] ? ":" : "", place.line,
-                     why->column, why->text);
+    int n = snprintf(text, sizeof(text), "%s%s%u:%u: %s", place.unit, place.unit[0] ? ":" : "",
+                     place.line, why->column, why->text);
     struct ptx_token t = { .text = text };
     return ptx_intern(p, &t, (uint32_t)n, &p->m->fns[fn].lacks);
 }
@@ -159,7 +160,8 @@ static bool finish_module(struct ptx_parser *p)
         p->raw = raw;
         if (!fn->is_defined)
             ir_refuse(&raw->lacks, -ENOTSUP, fn->line, 1, "the kernel has no body");
-        if (!raw->lacks.error && (!ir_promote_temps(raw, &p->why) || !ir_finish_fn(p->m, f, raw, &p->why)) &&
+        if (!raw->lacks.error &&
+            (!ir_promote_temps(raw, &p->why) || !ir_finish_fn(p->m, f, raw, &p->why)) &&
             !ptx_set_aside(p))
             return false;
         if (raw->lacks.error && !note_lack(p, f))
@@ -183,7 +185,8 @@ static bool parse(struct ptx_parser *p, const char *text, size_t size)
         return false;
     ptx_lexer_init(&p->lexer, text, size);
     ptx_advance(p);
-    return ptx_parse_module(p) && ptx_unit_end(p) && ptx_add_runtime(p) && ptx_link(p) && finish_module(p);
+    return ptx_parse_module(p) && ptx_unit_end(p) && ptx_add_runtime(p) && ptx_link(p) &&
+           finish_module(p);
 }
 
 int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_error *err)
@@ -191,7 +194,8 @@ int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_
     return ptx_parse_within(text, size, IR_MAX_MODULE_INSTRS, out, err);
 }
 
-int ptx_parse_within(const char *text, size_t size, uint64_t instrs, struct ir_module **out, struct ptx_error *err)
+int ptx_parse_within(const char *text, size_t size, uint64_t instrs, struct ir_module **out,
+                     struct ptx_error *err)
 {
     struct ptx_parser *p = calloc(1, sizeof(*p));
     *out = NULL;

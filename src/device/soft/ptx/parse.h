@@ -1,14 +1,15 @@
 /*
  * The parser's own state and the functions its files call in each other:
- *   parse.c    driver, errors, small helpers       module.c   directives of module scope, functions' heads
+ *   parse.c    driver, errors, small helpers       module.c   directives, heads of functions
  *   names.c    scopes                              decl.c     variables, registers, initial values
  *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
  *   operand.c  operands                                lacking.c  what this device does not have
  *   runtime.c, heap.c  the device runtime
  *   forms.c    the forms of operand lists             link.c     what several units have in common
  *
- * Recursive descent over one token of look-ahead. Every function returns false once something is wrong; the first
- * problem is kept, and from then on the token is PTX_END, so that loops end by themselves.
+ * Recursive descent over one token of look-ahead. Every function returns false once something is
+ * wrong; the first problem is kept, and from then on the token is PTX_END, so that loops end by
+ * themselves.
  */
 #ifndef GMUX_SOFT_PTX_PARSE_H
 #define GMUX_SOFT_PTX_PARSE_H
@@ -127,7 +128,8 @@ struct ptx_mark {
 };
 
 /* parse.c */
-bool ptx_fail(struct ptx_parser *p, int error, const struct ptx_token *at, const char *fmt, ...) GM_PRINTF(4, 5);
+bool ptx_fail(struct ptx_parser *p, int error, const struct ptx_token *at, const char *fmt, ...)
+    GM_PRINTF(4, 5);
 bool ptx_out_of_memory(struct ptx_parser *p);
 void ptx_advance(struct ptx_parser *p);
 bool ptx_accept(struct ptx_parser *p, char punct);
@@ -148,12 +150,14 @@ void ptx_names_finish(struct ptx_names *n);
 struct ptx_name *ptx_names_find(const struct ptx_names *n, const char *text, uint32_t length);
 /* NULL: out of memory, or (*twice) already in this scope. */
 struct ptx_name *ptx_names_add(struct ptx_names *n, const struct ptx_token *name, uint32_t length,
-                               enum ptx_name_kind kind, uint32_t index, uint32_t depth, bool *twice);
+                               enum ptx_name_kind kind, uint32_t index, uint32_t depth,
+                               bool *twice);
 void ptx_names_drop(struct ptx_names *n, uint32_t keep);
 /* Adds to the current scope. */
-bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t length, enum ptx_name_kind kind,
-                 uint32_t index, uint32_t count);
-/* What a name in an operand is: a register (also of a range: index is the register), symbol .. NULL: nothing. */
+bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t length,
+                 enum ptx_name_kind kind, uint32_t index, uint32_t count);
+/* What a name in an operand is: a register (also of a range: index is the register), symbol ..
+ * NULL: nothing. */
 bool ptx_lookup(const struct ptx_parser *p, const struct ptx_token *name, struct ptx_name *out);
 bool ptx_scope_begin(struct ptx_parser *p);
 /* Resolves branches to labels of the scope that ends. */
@@ -166,7 +170,8 @@ bool ptx_lacks_type(const struct ptx_token *t);
 bool ptx_lacks_directive(const struct ptx_token *t);
 struct ptx_mark ptx_here(const struct ptx_parser *p);
 void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
-/* If what went wrong is that this device lacks something: noted for the function, if in one, and true: go on. */
+/* If what went wrong is that this device lacks something: noted for the function, if in one, and
+ * true: go on. */
 bool ptx_set_aside(struct ptx_parser *p);
 /* As above, and on behind the statement that began at `start`. */
 bool ptx_recover_statement(struct ptx_parser *p, const struct ptx_mark *start);
@@ -175,7 +180,8 @@ bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start);
 /* On behind the end of a body begun at depth `outer`. */
 bool ptx_skip_body(struct ptx_parser *p, uint32_t outer);
 /* Refuses the use of a PTX_NAME_LACKING. */
-bool ptx_refuse_lacking(struct ptx_parser *p, const struct ptx_token *t, const struct ptx_name *name);
+bool ptx_refuse_lacking(struct ptx_parser *p, const struct ptx_token *t,
+                        const struct ptx_name *name);
 
 /* decl.c */
 struct ptx_variable {
@@ -196,9 +202,10 @@ bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_va
 bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flags);
 /* After ".reg", with the semicolon. */
 bool ptx_parse_registers(struct ptx_parser *p);
-bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type, uint32_t name,
-                      uint32_t number, uint32_t *out);
-bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags, uint32_t *out);
+bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type,
+                      uint32_t name, uint32_t number, uint32_t *out);
+bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags,
+                    uint32_t *out);
 bool ptx_new_temp(struct ptx_parser *p, const struct ptx_variable *v, uint32_t *out);
 bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
 
@@ -206,7 +213,8 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
 bool ptx_parse_module(struct ptx_parser *p);
 /* What follows the header, to the end of the text. */
 bool ptx_parse_units(struct ptx_parser *p);
-/* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there was one. */
+/* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there
+ * was one. */
 bool ptx_skip_debug(struct ptx_parser *p, bool *was);
 
 /* link.c */
@@ -219,56 +227,64 @@ bool ptx_link(struct ptx_parser *p);
 void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
 
 /* runtime.c */
-/* Behind the text: units with the functions of the device runtime that it declares and does not define. */
+/* Behind the text: units with the functions of the device runtime that it declares and does not
+ * define. */
 bool ptx_add_runtime(struct ptx_parser *p);
 extern const char ptx_heap[]; /* heap.c: malloc, free */
 extern const size_t ptx_heap_size;
 /* A half of the workspace's address, 0 the lower one: the value of %envreg2, 1: of %envreg1. */
-bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half, struct ir_src *out);
+bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half,
+                         struct ir_src *out);
 
-/* Whether `text` is a register of the memory that is reserved for compilers in each block; it is *out then. */
-bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text, uint32_t length,
-                        struct ir_src *out);
+/* Whether `text` is a register of the memory that is reserved for compilers in each block; it is
+ * *out then. */
+bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text,
+                        uint32_t length, struct ir_src *out);
 
 /* body.c: from '{' to its '}' */
 bool ptx_parse_body(struct ptx_parser *p);
 
 /* instr.c: `opcode` is consumed already */
-bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard, bool guard_not);
+bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard,
+                     bool guard_not);
 bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i);
 bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i);
-bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index, bool in_targets);
+bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index,
+                   bool in_targets);
 
 /* expand.c: opcodes that become several instructions (expand.h) */
 struct ptx_expand;
 typedef bool ptx_expansion(struct ptx_expand *x);
 bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out);
-bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, ptx_expansion *run, uint32_t guard,
-                        bool guard_not);
+bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, ptx_expansion *run,
+                        uint32_t guard, bool guard_not);
 
 /* packed.c */
 /* Whether an instruction is to be appended as several. */
 bool ptx_is_in_pieces(const struct ir_instr *i);
-bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, const struct ir_instr *i);
+bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode,
+                       const struct ir_instr *i);
 
 /* forms.c */
 bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode);
 
 /* operand.c */
 enum {
-    PTX_O_WIDER = 1,  /* the register may be wider than the type */
-    PTX_O_SYMBOL = 2, /* an address of a variable is welcome, and a special register stays one (mov) */
-    PTX_O_NOT = 4,    /* !%p is welcome */
+    PTX_O_WIDER = 1, /* the register may be wider than the type */
+    PTX_O_SYMBOL =
+        2,         /* an address of a variable is welcome, and a special register stays one (mov) */
+    PTX_O_NOT = 4, /* !%p is welcome */
 };
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
 /* The next token as a register. */
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
 /* As above, or (`sink`) "_": IR_NONE. */
-bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink, uint32_t *reg);
+bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink,
+                           uint32_t *reg);
 /* [reg + 4], [variable + 4], [4]: i->address, and i->space where a variable tells it. */
 bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i);
 /* An access of `width` elements to a parameter by name stays inside of it. */
-bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i, const struct ptx_token *at,
-                            unsigned width);
+bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
+                            const struct ptx_token *at, unsigned width);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * PTX text to ir_module. The text comes from clients and is hostile until proven otherwise: every size is limited,
- * nothing recurses on the input's depth, time is linear in its length. An instruction, modifier or directive that
- * this device does not have leaves the entries that need it without code, with a text that names it and its place
- * (ir_fn.lacks); nothing is skipped silently except what cannot change a result (debug information, cache hints,
- * prefetches, pragmas).
+ * PTX text to ir_module. The text comes from clients and is hostile until proven otherwise: every
+ * size is limited, nothing recurses on the input's depth, time is linear in its length. An
+ * instruction, modifier or directive that this device does not have leaves the entries that need it
+ * without code, with a text that names it and its place (ir_fn.lacks); nothing is skipped silently
+ * except what cannot change a result (debug information, cache hints, prefetches, pragmas).
  */
 #ifndef GMUX_SOFT_PTX_PTX_H
 #define GMUX_SOFT_PTX_PTX_H
@@ -19,13 +19,16 @@ struct ptx_error {
 };
 
 /*
- * Parses `size` bytes at `text` (a NUL ends it early; need not be terminated). 0: *out is the caller's, to be freed
- * with ir_module_destroy(). -EINVAL: bad text, -EEXIST, -ENOENT: units that cannot be linked, -ENOTSUP: not for this device as a whole (32-bit addresses), -E2BIG: over a limit, -ENOMEM;
- * *err says where and why (always filled on failure). Any thread.
+ * Parses `size` bytes at `text` (a NUL ends it early; need not be terminated). 0: *out is the
+ * caller's, to be freed with ir_module_destroy(). -EINVAL: bad text, -EEXIST, -ENOENT: units that
+ * cannot be linked, -ENOTSUP: not for this device as a whole (32-bit addresses), -E2BIG: over a
+ * limit, -ENOMEM; *err says where and why (always filled on failure). Any thread.
  */
-GM_MUST_CHECK int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_error *err);
-/* The same where a module may have so many instructions, also after inlining: each takes some 300 bytes meanwhile. */
-GM_MUST_CHECK int ptx_parse_within(const char *text, size_t size, uint64_t instrs, struct ir_module **out,
-                                   struct ptx_error *err);
+GM_MUST_CHECK int ptx_parse(const char *text, size_t size, struct ir_module **out,
+                            struct ptx_error *err);
+/* The same where a module may have so many instructions, also after inlining: each takes some 300
+ * bytes meanwhile. */
+GM_MUST_CHECK int ptx_parse_within(const char *text, size_t size, uint64_t instrs,
+                                   struct ir_module **out, struct ptx_error *err);
 
 #endif

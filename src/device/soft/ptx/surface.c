@@ -1,8 +1,10 @@
 /*
- * Surfaces: an address computed from the descriptor, and an ordinary load, store or reduction there.
+ * Surfaces: an address computed from the descriptor, and an ordinary load, store or reduction
+ * there.
  *
- * The x coordinate counts bytes, in formatted stores (.p) elements. Beyond the edges: .trap accesses an address that nobody has,
- * .clamp the nearest element, .zero nothing, and loads give zeroes.
+ * The x coordinate counts bytes, in formatted stores (.p) elements. Beyond the edges: .trap
+ * accesses an address that nobody has, .clamp the nearest element, .zero nothing, and loads give
+ * zeroes.
  */
 #include <stddef.h>
 
@@ -25,8 +27,10 @@ static bool take_beyond(struct ptx_expand *x, int *out)
     return *out >= 0;
 }
 
-/* a <= b, all of u32, and `so_far` (a predicate, or an immediate 1). Computed whatever the instruction's guard is. */
-static struct ir_src within(struct ptx_expand *x, struct ir_src a, struct ir_src b, struct ir_src so_far)
+/* a <= b, all of u32, and `so_far` (a predicate, or an immediate 1). Computed whatever the
+ * instruction's guard is. */
+static struct ir_src within(struct ptx_expand *x, struct ir_src a, struct ir_src b,
+                            struct ir_src so_far)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, IR_U32);
     i.guard = IR_NONE;
@@ -53,13 +57,14 @@ static struct ir_src guard_of(const struct ptx_expand *x)
 }
 
 /* One coordinate, of which `last` is the greatest: checked, or brought inside. */
-static struct ir_src bound(struct ptx_expand *x, struct ir_src v, struct ir_src last, int beyond, bool layer,
-                           struct spot *s)
+static struct ir_src bound(struct ptx_expand *x, struct ir_src v, struct ir_src last, int beyond,
+                           bool layer, struct spot *s)
 {
     if (beyond == BEYOND_CLAMP && layer) /* which has no sign */
         return ptx_x_op2(x, IR_OP_MIN, IR_U32, v, last);
     if (beyond == BEYOND_CLAMP)
-        return ptx_x_op2(x, IR_OP_MIN, IR_S32, ptx_x_op2(x, IR_OP_MAX, IR_S32, v, ptx_x_imm(0)), last);
+        return ptx_x_op2(x, IR_OP_MIN, IR_S32, ptx_x_op2(x, IR_OP_MAX, IR_S32, v, ptx_x_imm(0)),
+                         last);
     s->inside = within(x, v, last, s->inside);
     return v;
 }
@@ -74,13 +79,16 @@ static struct ir_src wide(struct ptx_expand *x, struct ir_src v)
     return v.kind == IR_SRC_IMM ? ptx_x_imm((uint32_t)v.bits) : ptx_x_convert(x, IR_U64, IR_U32, v);
 }
 
-/* `size` bytes at coordinates c; v: they count elements, of which each has so many bytes (else an immediate 1). */
+/* `size` bytes at coordinates c; v: they count elements, of which each has so many bytes (else an
+ * immediate 1). */
 static struct spot find(struct ptx_expand *x, const struct ptx_geometry *g, struct ir_src handle,
-                        const struct ir_src c[4], struct ir_src size, struct ir_src scale, int beyond)
+                        const struct ir_src c[4], struct ir_src size, struct ir_src scale,
+                        int beyond)
 {
     struct spot s = { .inside = guard_of(x) };
     struct ir_src row = ptx_x_field32(x, handle, offsetof(struct dev_texture, row)), column = c[0];
-    struct ir_src last = ptx_x_op2(x, IR_OP_SUB, IR_U32, ptx_x_op2(x, IR_OP_MAX, IR_U32, row, size), size);
+    struct ir_src last =
+        ptx_x_op2(x, IR_OP_SUB, IR_U32, ptx_x_op2(x, IR_OP_MAX, IR_U32, row, size), size);
     if (scale.kind == IR_SRC_REG) { /* elements: those beyond must not come back by overflow */
         struct ir_src columns = last_of(x, handle, offsetof(struct dev_texture, width));
         column = bound(x, column, columns, beyond, false, &s);
@@ -88,17 +96,23 @@ static struct spot find(struct ptx_expand *x, const struct ptx_geometry *g, stru
                          ptx_x_field64(x, handle, offsetof(struct dev_texture, base)));
     } else {
         column = bound(x, column, last, beyond, false, &s);
-        s.at = ptx_x_op2(x, IR_OP_ADD, IR_U64, ptx_x_field64(x, handle, offsetof(struct dev_texture, base)),
+        s.at = ptx_x_op2(x, IR_OP_ADD, IR_U64,
+                         ptx_x_field64(x, handle, offsetof(struct dev_texture, base)),
                          wide(x, column));
     }
     if (g->dimensions >= 2) {
-        struct ir_src y = bound(x, c[1], last_of(x, handle, offsetof(struct dev_texture, height)), beyond, false, &s);
-        s.at = ptx_x_mad(x, IR_U64, wide(x, y), ptx_x_field64(x, handle, offsetof(struct dev_texture, pitch)), s.at);
+        struct ir_src y = bound(x, c[1], last_of(x, handle, offsetof(struct dev_texture, height)),
+                                beyond, false, &s);
+        s.at = ptx_x_mad(x, IR_U64, wide(x, y),
+                         ptx_x_field64(x, handle, offsetof(struct dev_texture, pitch)), s.at);
     }
     if (g->dimensions >= 3 || g->layered) {
-        size_t limit = g->layered ? offsetof(struct dev_texture, layers) : offsetof(struct dev_texture, depth);
-        struct ir_src z = bound(x, c[g->layered ? 3 : 2], last_of(x, handle, limit), beyond, g->layered, &s);
-        s.at = ptx_x_mad(x, IR_U64, wide(x, z), ptx_x_field64(x, handle, offsetof(struct dev_texture, slice)), s.at);
+        size_t limit =
+            g->layered ? offsetof(struct dev_texture, layers) : offsetof(struct dev_texture, depth);
+        struct ir_src z =
+            bound(x, c[g->layered ? 3 : 2], last_of(x, handle, limit), beyond, g->layered, &s);
+        s.at = ptx_x_mad(x, IR_U64, wide(x, z),
+                         ptx_x_field64(x, handle, offsetof(struct dev_texture, slice)), s.at);
     }
     if (beyond == BEYOND_TRAP) {
         s.at = ptx_x_op3(x, IR_OP_SELP, IR_B64, s.at, ptx_x_imm(NOWHERE), s.inside);
@@ -114,7 +128,8 @@ static void set_guard(struct ir_instr *i, struct ir_src p)
 }
 
 /* "[handle, {coordinates}]" */
-static struct ir_src parse_place(struct ptx_expand *x, const struct ptx_geometry *g, struct ir_src c[4])
+static struct ir_src parse_place(struct ptx_expand *x, const struct ptx_geometry *g,
+                                 struct ir_src c[4])
 {
     ptx_expect(x->p, '[');
     struct ir_src handle = ptx_x_handle(x);
@@ -161,7 +176,8 @@ bool ptx_x_suld(struct ptx_expand *x)
     const struct ptx_geometry *g = take_geometry(x);
     take_caching(x);
     unsigned count = take_vector(x);
-    if (!plain || !g || !take_bits(x, &type) || !take_beyond(x, &beyond) || count * ir_types[type].size > 16)
+    if (!plain || !g || !take_bits(x, &type) || !take_beyond(x, &beyond) ||
+        count * ir_types[type].size > 16)
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
@@ -175,10 +191,12 @@ bool ptx_x_suld(struct ptx_expand *x)
         ptx_expect(x->p, '}');
     ptx_expect(x->p, ',');
     struct ir_src handle = parse_place(x, g, c);
-    struct spot s = find(x, g, handle, c, ptx_x_imm(count * ir_types[type].size), ptx_x_imm(1), beyond);
+    struct spot s =
+        find(x, g, handle, c, ptx_x_imm(count * ir_types[type].size), ptx_x_imm(1), beyond);
     for (unsigned k = 0; k < count && beyond == BEYOND_ZERO && !x->p->why.error; k++)
         if (d[k] != IR_NONE)
-            ptx_x_move(x, ir_type_untyped((enum ir_type)x->p->raw->regs[d[k]].type), d[k], ptx_x_imm(0));
+            ptx_x_move(x, ir_type_untyped((enum ir_type)x->p->raw->regs[d[k]].type), d[k],
+                       ptx_x_imm(0));
     struct ir_instr i = ptx_x_instr(x, IR_OP_LD, type);
     set_guard(&i, s.inside);
     i.space = IR_SPACE_GLOBAL;
@@ -189,8 +207,8 @@ bool ptx_x_suld(struct ptx_expand *x)
     return true;
 }
 
-static void store(struct ptx_expand *x, const struct spot *s, struct ir_src inside, enum ir_type type,
-                  const struct ir_src *v, unsigned count)
+static void store(struct ptx_expand *x, const struct spot *s, struct ir_src inside,
+                  enum ir_type type, const struct ir_src *v, unsigned count)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_ST, type);
     set_guard(&i, inside);
@@ -203,13 +221,17 @@ static void store(struct ptx_expand *x, const struct spot *s, struct ir_src insi
 }
 
 /* sust.p: channels to an element of the surface's format, whose size is known when it runs. */
-static void store_formatted(struct ptx_expand *x, const struct ptx_geometry *g, struct ir_src handle,
-                            const struct ir_src c[4], const struct ir_src *v, unsigned count, int beyond)
+static void store_formatted(struct ptx_expand *x, const struct ptx_geometry *g,
+                            struct ir_src handle, const struct ir_src c[4], const struct ir_src *v,
+                            unsigned count, int beyond)
 {
     static const struct {
         uint8_t bytes, type, count;
-    } stores[] = { { 1, IR_B8, 1 }, { 2, IR_B16, 1 }, { 4, IR_B32, 1 }, { 8, IR_B32, 2 }, { 16, IR_B32, 4 } };
-    struct ir_src element = ptx_x_field32(x, handle, offsetof(struct dev_texture, element)), words[4];
+    } stores[] = {
+        { 1, IR_B8, 1 }, { 2, IR_B16, 1 }, { 4, IR_B32, 1 }, { 8, IR_B32, 2 }, { 16, IR_B32, 4 }
+    };
+    struct ir_src element = ptx_x_field32(x, handle, offsetof(struct dev_texture, element)),
+                  words[4];
     struct ir_instr pack = ptx_x_instr(x, IR_OP_TEX, IR_U32);
     pack.type2 = IR_S32;
     pack.mode = g->geometry;
@@ -246,7 +268,8 @@ bool ptx_x_sust(struct ptx_expand *x)
     take_caching(x);
     unsigned count = take_vector(x);
     bool typed = formatted ? ptx_x_take_one(x, formatted_types, 4) >= 0 : take_bits(x, &type);
-    if ((!plain && !formatted) || !g || !typed || !take_beyond(x, &beyond) || count * ir_types[type].size > 16)
+    if ((!plain && !formatted) || !g || !typed || !take_beyond(x, &beyond) ||
+        count * ir_types[type].size > 16)
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
@@ -264,7 +287,8 @@ bool ptx_x_sust(struct ptx_expand *x)
         store_formatted(x, g, handle, c, v, count, beyond);
         return true;
     }
-    struct spot s = find(x, g, handle, c, ptx_x_imm(count * ir_types[type].size), ptx_x_imm(1), beyond);
+    struct spot s =
+        find(x, g, handle, c, ptx_x_imm(count * ir_types[type].size), ptx_x_imm(1), beyond);
     store(x, &s, s.inside, type, v, count);
     return true;
 }
@@ -273,7 +297,8 @@ bool ptx_x_sust(struct ptx_expand *x)
 bool ptx_x_sured(struct ptx_expand *x)
 {
     static const char *const operations[] = { "add", "min", "max", "and", "or" };
-    static const uint8_t modes[] = { IR_ATOM_ADD, IR_ATOM_MIN, IR_ATOM_MAX, IR_ATOM_AND, IR_ATOM_OR };
+    static const uint8_t modes[] = { IR_ATOM_ADD, IR_ATOM_MIN, IR_ATOM_MAX, IR_ATOM_AND,
+                                     IR_ATOM_OR };
     static const char *const words[] = { "u32", "s32", "b32", "u64", "s64", "b64" };
     static const uint8_t types[] = { IR_U32, IR_S32, IR_B32, IR_U64, IR_S64, IR_B64 };
     struct ir_src c[4], v = { 0 };
@@ -287,11 +312,13 @@ bool ptx_x_sured(struct ptx_expand *x)
     if (!ptx_x_taken_all(x))
         return false;
     enum ir_type type = (enum ir_type)types[word];
-    struct ir_src handle = parse_place(x, g, c), scale = ptx_x_imm(1), size = ptx_x_imm(ir_types[type].size);
+    struct ir_src handle = parse_place(x, g, c), scale = ptx_x_imm(1),
+                  size = ptx_x_imm(ir_types[type].size);
     ptx_expect(x->p, ',');
     ptx_parse_source(x->p, type, 0, &v);
     bool bits = ir_types[type].class == 'B';
-    if (bits && operation < 3) { /* .b32: what the surface's format is; of signs only min and max know */
+    if (bits &&
+        operation < 3) { /* .b32: what the surface's format is; of signs only min and max know */
         type = ir_types[type].size == 8 ? IR_U64 : IR_U32;
     }
     if (elements)

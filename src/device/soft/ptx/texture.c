@@ -1,15 +1,17 @@
 /*
- * Instructions on textures and surfaces. Handles are addresses of descriptors (device/texture.h). What tex and tld4 mean is one
- * instruction of the ir, TEX; the rest becomes loads from the descriptor and what can be computed with them, so that
- * surfaces cost what other memory costs, and are checked as it is.
+ * Instructions on textures and surfaces. Handles are addresses of descriptors (device/texture.h).
+ * What tex and tld4 mean is one instruction of the ir, TEX; the rest becomes loads from the
+ * descriptor and what can be computed with them, so that surfaces cost what other memory costs, and
+ * are checked as it is.
  */
 #include "device/soft/ptx/texture.h"
 
 #include <stddef.h>
 
 static const struct ptx_geometry geometries[] = {
-    { "1d", IR_GEO_1D, 1, false },      { "2d", IR_GEO_2D, 2, false },  { "3d", IR_GEO_3D, 3, false },
-    { "a1d", IR_GEO_A1D, 1, true },     { "a2d", IR_GEO_A2D, 2, true }, { "cube", IR_GEO_CUBE, 3, false },
+    { "1d", IR_GEO_1D, 1, false },      { "2d", IR_GEO_2D, 2, false },
+    { "3d", IR_GEO_3D, 3, false },      { "a1d", IR_GEO_A1D, 1, true },
+    { "a2d", IR_GEO_A2D, 2, true },     { "cube", IR_GEO_CUBE, 3, false },
     { "acube", IR_GEO_ACUBE, 3, true },
 };
 
@@ -51,7 +53,8 @@ static struct ir_src coordinate(struct ptx_expand *x, enum ir_type type)
     return v;
 }
 
-void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum ir_type type, struct ir_src out[4])
+void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum ir_type type,
+                       struct ir_src out[4])
 {
     unsigned n = 0, wanted = g->dimensions + (g->layered ? 1u : 0u);
     bool braces = ptx_accept(x->p, '{');
@@ -83,15 +86,18 @@ static struct ir_src offsets(struct ptx_expand *x)
             continue;
         }
         struct ir_src byte = ptx_x_op2(x, IR_OP_AND, IR_B32, v[k], ptx_x_imm(255));
-        packed = ptx_x_op2(x, IR_OP_OR, IR_B32, packed, ptx_x_op2(x, IR_OP_SHL, IR_B32, byte, ptx_x_imm(8 * k)));
+        packed = ptx_x_op2(x, IR_OP_OR, IR_B32, packed,
+                           ptx_x_op2(x, IR_OP_SHL, IR_B32, byte, ptx_x_imm(8 * k)));
     }
     return packed;
 }
 
 /* --- tex, tld4 -------------------------------------------------------------------------------- */
 
-/* {d, d, d, d} or {d, d}; `_` where a channel is not wanted; then |p: whether there was memory behind it, which there is. */
-static void results(struct ptx_expand *x, enum ir_type type, unsigned count, uint32_t *out, uint32_t *present)
+/* {d, d, d, d} or {d, d}; `_` where a channel is not wanted; then |p: whether there was memory
+ * behind it, which there is. */
+static void results(struct ptx_expand *x, enum ir_type type, unsigned count, uint32_t *out,
+                    uint32_t *present)
 {
     bool braces = ptx_accept(x->p, '{');
     for (unsigned k = 0; k < count; k++) {
@@ -107,8 +113,9 @@ static void results(struct ptx_expand *x, enum ir_type type, unsigned count, uin
         ptx_parse_register(x->p, IR_PRED, false, present);
 }
 
-static struct ir_instr texture_instr(struct ptx_expand *x, unsigned what, const struct ptx_geometry *g,
-                                     enum ir_type type, enum ir_type coordinates)
+static struct ir_instr texture_instr(struct ptx_expand *x, unsigned what,
+                                     const struct ptx_geometry *g, enum ir_type type,
+                                     enum ir_type coordinates)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_TEX, type);
     i.type2 = (uint8_t)coordinates;
@@ -128,7 +135,8 @@ static struct ir_src level_of_gradient(struct ptx_expand *x, const struct ir_ins
     for (unsigned k = 0; k < 2; k++) {
         ptx_expect(x->p, ',');
         if (ptx_x_values(x, IR_F32, by[k], 4) < g->dimensions)
-            ptx_fail(x->p, -EINVAL, x->opcode, "'%.*s' with too few derivatives", PTX_TEXT(x->opcode));
+            ptx_fail(x->p, -EINVAL, x->opcode, "'%.*s' with too few derivatives",
+                     PTX_TEXT(x->opcode));
     }
     struct ir_instr i = texture_instr(x, IR_TEXTURE_LOD, g, IR_F32, IR_F32);
     i.src[0] = sample->src[0];
@@ -156,7 +164,8 @@ static bool result_type(const struct ptx_token *t, enum ir_type *type)
 }
 
 /* The instruction with its results where they are wanted: pairs of halves are put together here. */
-static void finish(struct ptx_expand *x, struct ir_instr *i, enum ir_type type, const uint32_t *d, uint32_t present)
+static void finish(struct ptx_expand *x, struct ir_instr *i, enum ir_type type, const uint32_t *d,
+                   uint32_t present)
 {
     bool halves = type == IR_F16 || type == IR_F16X2;
     i->dst_count = 4;
@@ -167,7 +176,8 @@ static void finish(struct ptx_expand *x, struct ir_instr *i, enum ir_type type, 
         if (d[k] != IR_NONE)
             ptx_x_move(x, IR_B16, d[k], ptx_x_convert(x, IR_U16, IR_U32, ir_src_reg(i->dst[k])));
     for (unsigned k = 0; k < 2 && type == IR_F16X2; k++) {
-        struct ir_src high = ptx_x_op2(x, IR_OP_SHL, IR_B32, ir_src_reg(i->dst[2 * k + 1]), ptx_x_imm(16));
+        struct ir_src high =
+            ptx_x_op2(x, IR_OP_SHL, IR_B32, ir_src_reg(i->dst[2 * k + 1]), ptx_x_imm(16));
         struct ir_src pair = ptx_x_op2(x, IR_OP_OR, IR_B32, ir_src_reg(i->dst[2 * k]), high);
         if (d[k] != IR_NONE)
             ptx_x_move(x, IR_B32, d[k], pair);
@@ -203,9 +213,9 @@ static void offsets_at_end(struct ptx_expand *x, struct ir_instr *i)
     ptx_advance(x->p);
     if (!ptx_token_is(&x->p->token, '{')) {
         struct ptx_name name;
-        bool real =
-            x->p->token.kind == PTX_F32 || (x->p->token.kind == PTX_IDENT && ptx_lookup(x->p, &x->p->token, &name) &&
-                                            name.kind == PTX_NAME_REG && x->p->raw->regs[name.index].type == IR_F32);
+        bool real = x->p->token.kind == PTX_F32 ||
+                    (x->p->token.kind == PTX_IDENT && ptx_lookup(x->p, &x->p->token, &name) &&
+                     name.kind == PTX_NAME_REG && x->p->raw->regs[name.index].type == IR_F32);
         if (real) {
             ptx_fail(x->p, -ENOTSUP, x->opcode, "comparison of depth by '%.*s' is not supported",
                      PTX_TEXT(x->opcode));
@@ -214,7 +224,8 @@ static void offsets_at_end(struct ptx_expand *x, struct ir_instr *i)
     }
     i->src[7] = offsets(x);
     if (ptx_token_is(&x->p->token, ','))
-        ptx_fail(x->p, -ENOTSUP, x->opcode, "comparison of depth by '%.*s' is not supported", PTX_TEXT(x->opcode));
+        ptx_fail(x->p, -ENOTSUP, x->opcode, "comparison of depth by '%.*s' is not supported",
+                 PTX_TEXT(x->opcode));
 }
 
 bool ptx_x_tex(struct ptx_expand *x)
@@ -225,7 +236,8 @@ bool ptx_x_tex(struct ptx_expand *x)
     ptx_x_take(x, "base");
     const struct ptx_geometry *g = ptx_x_take_geometry(x);
     bool two = !ptx_x_take(x, "v4") && ptx_x_take(x, "v2");
-    if (!g || !result_type(ptx_x_take_next(x), &type) || !result_type(ptx_x_take_next(x), &coordinates) ||
+    if (!g || !result_type(ptx_x_take_next(x), &type) ||
+        !result_type(ptx_x_take_next(x), &coordinates) ||
         (coordinates != IR_F32 && coordinates != IR_S32) || two != (type == IR_F16X2))
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
@@ -254,8 +266,9 @@ bool ptx_x_tld4(struct ptx_expand *x)
     enum ir_type type = IR_F32;
     int channel = ptx_x_take_one(x, channels, 4);
     const struct ptx_geometry *g = ptx_x_take_geometry(x);
-    if (channel < 0 || !g || g->dimensions == 1 || g->geometry == IR_GEO_3D || !ptx_x_take(x, "v4") ||
-        !result_type(ptx_x_take_next(x), &type) || type == IR_F16 || type == IR_F16X2 || !ptx_x_take(x, "f32"))
+    if (channel < 0 || !g || g->dimensions == 1 || g->geometry == IR_GEO_3D ||
+        !ptx_x_take(x, "v4") || !result_type(ptx_x_take_next(x), &type) || type == IR_F16 ||
+        type == IR_F16X2 || !ptx_x_take(x, "f32"))
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
@@ -270,7 +283,8 @@ bool ptx_x_tld4(struct ptx_expand *x)
 
 /* --- what there is ---------------------------------------------------------------------------- */
 
-static struct ir_src field(struct ptx_expand *x, struct ir_src handle, enum ir_type type, size_t offset)
+static struct ir_src field(struct ptx_expand *x, struct ir_src handle, enum ir_type type,
+                           size_t offset)
 {
     uint32_t reg = ptx_x_register(x, type);
     ptx_x_load(x, IR_SPACE_GLOBAL, type, reg, handle, (int64_t)offset);
@@ -335,7 +349,8 @@ bool ptx_x_query(struct ptx_expand *x)
     if (q)
         v = ptx_x_field32(x, handle, q->offset);
     if (q && q->bits)
-        v = ptx_x_op2(x, IR_OP_AND, IR_B32, ptx_x_op2(x, IR_OP_SHR, IR_U32, v, ptx_x_imm(q->shift)), ptx_x_imm(1));
+        v = ptx_x_op2(x, IR_OP_AND, IR_B32, ptx_x_op2(x, IR_OP_SHR, IR_U32, v, ptx_x_imm(q->shift)),
+                      ptx_x_imm(1));
     if (q && q->shrinks && level) {
         struct ir_src least = ptx_x_op2(x, IR_OP_MIN, IR_U32, v, ptx_x_imm(1));
         v = ptx_x_op2(x, IR_OP_MAX, IR_U32, ptx_x_op2(x, IR_OP_SHR, IR_U32, v, which), least);
@@ -344,8 +359,8 @@ bool ptx_x_query(struct ptx_expand *x)
     return true;
 }
 
-struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type, struct ir_src a,
-                            struct ir_src b)
+struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type,
+                            struct ir_src a, struct ir_src b)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, type);
     i.cmp = (uint8_t)cmp;

@@ -18,13 +18,15 @@ struct ptx_geometry {
 const struct ptx_geometry *ptx_x_take_geometry(struct ptx_expand *x);
 /* A handle: a register, a parameter, or a reference by its name. */
 struct ir_src ptx_x_handle(struct ptx_expand *x);
-/* {layer, x, y, z} as far as the geometry has them: x, y, z and the layer, 0 where there is none. */
-void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum ir_type type, struct ir_src out[4]);
+/* {layer, x, y, z} as far as the geometry has them: x, y, z and the layer, 0 where there is none.
+ */
+void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum ir_type type,
+                       struct ir_src out[4]);
 /* A field of a handle's descriptor. */
 struct ir_src ptx_x_field32(struct ptx_expand *x, struct ir_src handle, size_t offset);
 struct ir_src ptx_x_field64(struct ptx_expand *x, struct ir_src handle, size_t offset);
 /* A predicate: a cmp b. */
-struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type, struct ir_src a,
-                            struct ir_src b);
+struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type,
+                            struct ir_src a, struct ir_src b);
 
 #endif

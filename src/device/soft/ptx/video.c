@@ -1,7 +1,7 @@
 /*
- * The video instructions: arithmetic on bytes and halves chosen out of registers, one at a time or side by side. Values
- * are computed in 64 bits, where none of them overflows. What the hardware does beyond PTX's description was recorded
- * on an H200 (tests/expected).
+ * The video instructions: arithmetic on bytes and halves chosen out of registers, one at a time or
+ * side by side. Values are computed in 64 bits, where none of them overflows. What the hardware
+ * does beyond PTX's description was recorded on an H200 (tests/expected).
  */
 #include "device/soft/ptx/expand.h"
 
@@ -33,7 +33,8 @@ static bool parse_selector(struct ptx_expand *x, struct part *part)
     part->bits = 32;
     if (t.kind != PTX_DOT)
         return true;
-    unsigned bits = t.text[0] == 'b' ? 8 : 16, digit = t.length == 2 ? (unsigned)(t.text[1] - '0') : 4;
+    unsigned bits = t.text[0] == 'b' ? 8 : 16,
+             digit = t.length == 2 ? (unsigned)(t.text[1] - '0') : 4;
     if ((t.text[0] != 'b' && t.text[0] != 'h') || digit >= 32 / bits)
         return ptx_fail(x->p, -EINVAL, &t, "'.%.*s' selects nothing", PTX_TEXT(&t));
     part->from = digit * bits;
@@ -42,8 +43,8 @@ static bool parse_selector(struct ptx_expand *x, struct part *part)
     return true;
 }
 
-/* ".b7210", ".h32": an element of the pair of registers for each digit, the highest one first. The nibbles that prmt
- * takes for the same. */
+/* ".b7210", ".h32": an element of the pair of registers for each digit, the highest one first. The
+ * nibbles that prmt takes for the same. */
 static bool parse_choice(struct ptx_expand *x, unsigned count, uint32_t *nibbles)
 {
     const struct ptx_token t = x->p->token;
@@ -54,7 +55,8 @@ static bool parse_choice(struct ptx_expand *x, unsigned count, uint32_t *nibbles
     for (unsigned k = 1; good && k <= count; k++) {
         unsigned digit = (unsigned)(t.text[k] - '0');
         good = digit < 2 * count;
-        *nibbles = count == 4 ? *nibbles << 4 | digit : *nibbles << 8 | (2 * digit + 1) << 4 | 2 * digit;
+        *nibbles =
+            count == 4 ? *nibbles << 4 | digit : *nibbles << 8 | (2 * digit + 1) << 4 | 2 * digit;
     }
     if (!good)
         return ptx_fail(x->p, -EINVAL, &t, "'.%.*s' selects nothing", PTX_TEXT(&t));
@@ -93,7 +95,8 @@ static struct ir_src extend(struct ptx_expand *x, const struct part *part, bool 
 }
 
 /* `v` in the place of `part`, over what `base` has there. */
-static struct ir_src insert(struct ptx_expand *x, struct ir_src v, const struct part *part, struct ir_src base)
+static struct ir_src insert(struct ptx_expand *x, struct ir_src v, const struct part *part,
+                            struct ir_src base)
 {
     uint32_t mask = part->bits < 32 ? (1u << part->bits) - 1 : UINT32_MAX;
     v = ptx_x_op2(x, IR_OP_AND, IR_B32, v, ptx_x_imm(mask));
@@ -103,7 +106,8 @@ static struct ir_src insert(struct ptx_expand *x, struct ir_src v, const struct 
 
 /* --- one element ------------------------------------------------------------------------------ */
 
-static struct ir_src compare(struct ptx_expand *x, const struct video *v, struct ir_src a, struct ir_src b)
+static struct ir_src compare(struct ptx_expand *x, const struct video *v, struct ir_src a,
+                             struct ir_src b)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, IR_S64);
     i.cmp = v->cmp;
@@ -116,7 +120,8 @@ static struct ir_src compare(struct ptx_expand *x, const struct video *v, struct
     return ptx_x_op3(x, IR_OP_SELP, IR_S64, ptx_x_imm(1), ptx_x_imm(0), ir_src_reg(i.dst[0]));
 }
 
-static struct ir_src shift(struct ptx_expand *x, const struct video *v, struct ir_src a, struct ir_src b)
+static struct ir_src shift(struct ptx_expand *x, const struct video *v, struct ir_src a,
+                           struct ir_src b)
 {
     b = ptx_x_convert(x, IR_U32, IR_S64, b);
     b = v->wrap ? ptx_x_op2(x, IR_OP_AND, IR_B32, b, ptx_x_imm(31))
@@ -124,11 +129,13 @@ static struct ir_src shift(struct ptx_expand *x, const struct video *v, struct i
     if (v->op == SHR)
         return ptx_x_op2(x, IR_OP_SHR, IR_S64, a, b);
     /* The hardware has 34 bits, the highest of which is the sign. */
-    struct ir_src r = ptx_x_op2(x, IR_OP_SHL, IR_B64, ptx_x_op2(x, IR_OP_SHL, IR_B64, a, b), ptx_x_imm(30));
+    struct ir_src r =
+        ptx_x_op2(x, IR_OP_SHL, IR_B64, ptx_x_op2(x, IR_OP_SHL, IR_B64, a, b), ptx_x_imm(30));
     return ptx_x_op2(x, IR_OP_SHR, IR_S64, r, ptx_x_imm(30));
 }
 
-static struct ir_src compute(struct ptx_expand *x, const struct video *v, struct ir_src a, struct ir_src b)
+static struct ir_src compute(struct ptx_expand *x, const struct video *v, struct ir_src a,
+                             struct ir_src b)
 {
     struct ir_src r;
     switch (v->op) {
@@ -146,7 +153,8 @@ static struct ir_src compute(struct ptx_expand *x, const struct video *v, struct
     case AVERAGE: /* halves are rounded up, of a negative sum down */
         r = ptx_x_op2(x, IR_OP_ADD, IR_S64, a, b);
         r = ptx_x_op2(x, IR_OP_ADD, IR_S64, r, ptx_x_op2(x, IR_OP_SHR, IR_S64, r, ptx_x_imm(63)));
-        return ptx_x_op2(x, IR_OP_SHR, IR_S64, ptx_x_op2(x, IR_OP_ADD, IR_S64, r, ptx_x_imm(1)), ptx_x_imm(1));
+        return ptx_x_op2(x, IR_OP_SHR, IR_S64, ptx_x_op2(x, IR_OP_ADD, IR_S64, r, ptx_x_imm(1)),
+                         ptx_x_imm(1));
     case SET:
         return compare(x, v, a, b);
     default:
@@ -155,15 +163,16 @@ static struct ir_src compute(struct ptx_expand *x, const struct video *v, struct
 }
 
 /* op(a, b), clamped to `bits` bits if asked. */
-static struct ir_src element(struct ptx_expand *x, const struct video *v, struct ir_src a, struct ir_src b,
-                             unsigned bits)
+static struct ir_src element(struct ptx_expand *x, const struct video *v, struct ir_src a,
+                             struct ir_src b, unsigned bits)
 {
     struct ir_src r = compute(x, v, a, b);
     if (!v->saturate)
         return ptx_x_convert(x, IR_U32, IR_S64, r);
     int64_t top = (INT64_C(1) << (bits - v->sign_d)) - 1;
     if (bits < 32 && v->count == 1) /* inserted: what is negative counts as too large */
-        return ptx_x_convert(x, IR_U32, IR_S64, ptx_x_op2(x, IR_OP_MIN, IR_U64, r, ptx_x_imm((uint64_t)top)));
+        return ptx_x_convert(x, IR_U32, IR_S64,
+                             ptx_x_op2(x, IR_OP_MIN, IR_U64, r, ptx_x_imm((uint64_t)top)));
     if (bits < 32 || v->sign_d || v->op == SHL) /* of whole u32 the hardware keeps the low bits */
         r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm((uint64_t)top));
     r = ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm(v->sign_d ? (uint64_t)(-top - 1) : 0));
@@ -184,7 +193,9 @@ static bool take_sign(struct ptx_expand *x, bool *sign)
 static bool take_modifiers(struct ptx_expand *x, struct video *v)
 {
     static const char *const comparisons[] = { "eq", "ne", "lt", "le", "gt", "ge" };
-    static const uint8_t cmps[] = { IR_CMP_EQ, IR_CMP_NE, IR_CMP_LT, IR_CMP_LE, IR_CMP_GT, IR_CMP_GE };
+    static const uint8_t cmps[] = {
+        IR_CMP_EQ, IR_CMP_NE, IR_CMP_LT, IR_CMP_LE, IR_CMP_GT, IR_CMP_GE
+    };
     bool shifts = v->op == SHL || v->op == SHR, clamp = shifts && ptx_x_take(x, "clamp");
     v->wrap = shifts && ptx_x_take(x, "wrap");
     v->saturate = v->op != SET && ptx_x_take(x, "sat");
@@ -207,8 +218,9 @@ static bool one(struct ptx_expand *x, const struct video *v)
     struct part d, a, b;
     struct ir_src c = ptx_x_imm(0);
     uint32_t to;
-    if (!ptx_parse_register(x->p, IR_B32, false, &to) || !parse_selector(x, &d) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B32, 0, &a.v) || !parse_selector(x, &a) || !ptx_expect(x->p, ',') ||
+    if (!ptx_parse_register(x->p, IR_B32, false, &to) || !parse_selector(x, &d) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &a.v) ||
+        !parse_selector(x, &a) || !ptx_expect(x->p, ',') ||
         !ptx_parse_source(x->p, IR_B32, 0, &b.v) || !parse_selector(x, &b))
         return false;
     bool has_c = d.bits < 32 || v->second >= 0;
@@ -232,20 +244,26 @@ static bool several(struct ptx_expand *x, const struct video *v)
     uint32_t to, of_a = 0x3210, of_b = 0x7654;
     unsigned mask, bits = 32 / v->count;
     struct ir_src a, b, c;
-    if (!ptx_parse_register(x->p, IR_B32, false, &to) || !parse_mask(x, v->count, &mask) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B32, 0, &a) || !parse_choice(x, v->count, &of_a) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B32, 0, &b) || !parse_choice(x, v->count, &of_b) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B32, 0, &c))
+    if (!ptx_parse_register(x->p, IR_B32, false, &to) || !parse_mask(x, v->count, &mask) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &a) ||
+        !parse_choice(x, v->count, &of_a) || !ptx_expect(x->p, ',') ||
+        !ptx_parse_source(x->p, IR_B32, 0, &b) || !parse_choice(x, v->count, &of_b) ||
+        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &c))
         return false;
-    struct part pa = { .v = of_a == 0x3210 ? a : ptx_x_op3(x, IR_OP_PRMT, IR_B32, a, b, ptx_x_imm(of_a)) };
-    struct part pb = { .v = of_b == 0x7654 ? b : ptx_x_op3(x, IR_OP_PRMT, IR_B32, a, b, ptx_x_imm(of_b)) };
+    struct part pa = { .v = of_a == 0x3210
+                                ? a
+                                : ptx_x_op3(x, IR_OP_PRMT, IR_B32, a, b, ptx_x_imm(of_a)) };
+    struct part pb = { .v = of_b == 0x7654
+                                ? b
+                                : ptx_x_op3(x, IR_OP_PRMT, IR_B32, a, b, ptx_x_imm(of_b)) };
     struct ir_src r = c;
     pa.bits = pb.bits = bits;
     for (unsigned e = 0; e < v->count; e++) {
         if (!(mask >> e & 1))
             continue;
         pa.from = pb.from = e * bits;
-        struct ir_src one = element(x, v, extend(x, &pa, v->sign_a), extend(x, &pb, v->sign_b), bits);
+        struct ir_src one =
+            element(x, v, extend(x, &pa, v->sign_a), extend(x, &pb, v->sign_b), bits);
         r = v->second >= 0 ? ptx_x_op2(x, IR_OP_ADD, IR_U32, r, one) : insert(x, one, &pa, r);
     }
     ptx_x_move(x, IR_B32, to, r);
@@ -264,7 +282,8 @@ bool ptx_x_video(struct ptx_expand *x)
     char last = x->opcode->text[length - 1];
     v.count = last == '4' ? 4 : last == '2' ? 2 : 1;
     length -= v.count > 1;
-    while (k < GM_ARRAY_LEN(words) && (strlen(words[k]) != length || memcmp(words[k], x->opcode->text, length) != 0))
+    while (k < GM_ARRAY_LEN(words) &&
+           (strlen(words[k]) != length || memcmp(words[k], x->opcode->text, length) != 0))
         k++;
     v.op = (enum video_op)k;
     if (k == GM_ARRAY_LEN(words) || !take_modifiers(x, &v))
@@ -277,7 +296,8 @@ bool ptx_x_video(struct ptx_expand *x)
 static bool multiplicand(struct ptx_expand *x, struct part *part, bool *negated)
 {
     *negated = ptx_accept(x->p, '-');
-    return ptx_parse_source(x->p, IR_B32, 0, &part->v) && parse_selector(x, part) && ptx_expect(x->p, ',');
+    return ptx_parse_source(x->p, IR_B32, 0, &part->v) && parse_selector(x, part) &&
+           ptx_expect(x->p, ',');
 }
 
 static struct ir_src negated(struct ptx_expand *x, bool yes, struct ir_src v)
@@ -288,15 +308,16 @@ static struct ir_src negated(struct ptx_expand *x, bool yes, struct ir_src v)
 /* vmad.u32.u32.u32{.sat}{.shr7 .shr15} d, {-}a{.b0}, {-}b{.b0}, {-}c; with .po one more. */
 bool ptx_x_vmad(struct ptx_expand *x)
 {
-    bool sign_d, sign_a, sign_b, minus_a, minus_b, minus_c, po = ptx_x_take(x, "po"), saturate = ptx_x_take(x, "sat");
+    bool sign_d, sign_a, sign_b, minus_a, minus_b, minus_c, po = ptx_x_take(x, "po"),
+                                                            saturate = ptx_x_take(x, "sat");
     unsigned scale = ptx_x_take(x, "shr7") ? 7 : ptx_x_take(x, "shr15") ? 15 : 0;
     struct part a, b;
     struct ir_src c;
     uint32_t to;
     if (!take_sign(x, &sign_d) || !take_sign(x, &sign_a) || !take_sign(x, &sign_b))
         return ptx_x_refuse(x);
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) || !ptx_expect(x->p, ',') ||
-        !multiplicand(x, &a, &minus_a) || !multiplicand(x, &b, &minus_b))
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) ||
+        !ptx_expect(x->p, ',') || !multiplicand(x, &a, &minus_a) || !multiplicand(x, &b, &minus_b))
         return false;
     minus_c = ptx_accept(x->p, '-');
     if (!ptx_parse_source(x->p, IR_B32, 0, &c))
@@ -304,7 +325,8 @@ bool ptx_x_vmad(struct ptx_expand *x)
     bool sign = sign_a || sign_b || minus_a != minus_b || minus_c;
     /* The hardware takes whole registers for signed numbers, whatever their types say. */
     struct ir_src factor = extend(x, &a, sign_a || a.bits == 32);
-    struct ir_src r = ptx_x_mad(x, IR_U64, factor, extend(x, &b, sign_b || b.bits == 32), ptx_x_imm(po));
+    struct ir_src r =
+        ptx_x_mad(x, IR_U64, factor, extend(x, &b, sign_b || b.bits == 32), ptx_x_imm(po));
     r = negated(x, minus_a != minus_b, r);
     struct ir_src addend = ptx_x_convert(x, IR_S64, IR_S32, c);
     r = ptx_x_op2(x, IR_OP_ADD, IR_S64, r, negated(x, minus_c, addend));

@@ -1,11 +1,12 @@
 /*
- * wmma.load and wmma.store: fragments of matrices between memory and the lanes of a warp. Where the elements of a
- * fragment lie is ours to choose; it is as mma.c wants them.
+ * wmma.load and wmma.store: fragments of matrices between memory and the lanes of a warp. Where the
+ * elements of a fragment lie is ours to choose; it is as mma.c wants them.
  */
 #include "device/soft/ptx/mma.h"
 
-/* A matrix in memory, as the lanes see it. An element is found by u (the row of A, the column of B, the row of C) and
- * v (K; the column of C): u = g + ..., v = v_lane * t + ... Bytes between neighbours are 32-bit values. */
+/* A matrix in memory, as the lanes see it. An element is found by u (the row of A, the column of B,
+ * the row of C) and v (K; the column of C): u = g + ..., v = v_lane * t + ... Bytes between
+ * neighbours are 32-bit values. */
 struct memory {
     struct ptx_expand *x;
     enum ir_space space;
@@ -13,7 +14,8 @@ struct memory {
     struct ir_src at;  /* of this lane's first element */
     int64_t displacement;
     struct ir_src stride; /* bytes from row to row, or column to column, of type `type` */
-    bool v_runs;   /* neighbours in v are neighbours in memory, those in u are `stride` apart; or the reverse */
+    bool v_runs; /* neighbours in v are neighbours in memory, those in u are `stride` apart; or the
+                    reverse */
     unsigned bits; /* of an element */
 };
 
@@ -25,8 +27,8 @@ static struct ir_src locate(const struct memory *m, unsigned u, unsigned v, int6
     return far ? ptx_x_mad(m->x, m->type, m->stride, ptx_x_imm(far), m->at) : m->at;
 }
 
-/* Parses the stride, if there is one, and finds where each lane begins from m->at, where the matrix does. v_lane: the v
- * of lane t is v_lane * t. `most`: the stride where none is given. */
+/* Parses the stride, if there is one, and finds where each lane begins from m->at, where the matrix
+ * does. v_lane: the v of lane t is v_lane * t. `most`: the stride where none is given. */
 static bool find_lanes(struct memory *m, unsigned v_lane, unsigned most)
 {
     struct ptx_expand *x = m->x;
@@ -36,8 +38,9 @@ static bool find_lanes(struct memory *m, unsigned v_lane, unsigned most)
     if (stride.kind != IR_SRC_IMM && m->type == IR_U64)
         stride = ptx_x_convert(x, IR_U64, IR_U32, stride);
     struct ir_src size = ptx_x_imm(m->bits / 8);
-    m->stride = m->bits < 8 ? ptx_x_op2(x, IR_OP_SHR, m->type, stride, ptx_x_imm(m->bits == 4 ? 1 : 3))
-                            : ptx_x_mad(x, m->type, stride, size, ptx_x_imm(0));
+    m->stride = m->bits < 8
+                    ? ptx_x_op2(x, IR_OP_SHR, m->type, stride, ptx_x_imm(m->bits == 4 ? 1 : 3))
+                    : ptx_x_mad(x, m->type, stride, size, ptx_x_imm(0));
     struct ir_src lane = ptx_x_sreg(x, IR_SREG_LANEID);
     struct ir_src g = ptx_x_op2(x, IR_OP_SHR, IR_U32, lane, ptx_x_imm(2));
     struct ir_src t = ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(3));
@@ -60,7 +63,8 @@ static enum ir_type element_type(unsigned bits)
 }
 
 /* `count` elements from (u, v) on, along v, into one register. */
-static void load_register(const struct memory *m, unsigned u, unsigned v, unsigned count, uint32_t to)
+static void load_register(const struct memory *m, unsigned u, unsigned v, unsigned count,
+                          uint32_t to)
 {
     struct ptx_expand *x = m->x;
     int64_t displacement;
@@ -78,12 +82,14 @@ static void load_register(const struct memory *m, unsigned u, unsigned v, unsign
         uint32_t reg = ptx_x_register(x, IR_U32);
         struct ir_src at = locate(m, u, v + e, &displacement);
         ptx_x_load(x, m->space, element_type(m->bits), reg, at, displacement);
-        all = e == 0 ? ir_src_reg(reg) : ptx_x_mad(x, IR_U32, ir_src_reg(reg), ptx_x_imm(1ull << (e * m->bits)), all);
+        all = e == 0 ? ir_src_reg(reg)
+                     : ptx_x_mad(x, IR_U32, ir_src_reg(reg), ptx_x_imm(1ull << (e * m->bits)), all);
     }
     ptx_x_move(x, IR_B32, to, all);
 }
 
-static void store_register(const struct memory *m, unsigned u, unsigned v, unsigned count, struct ir_src from)
+static void store_register(const struct memory *m, unsigned u, unsigned v, unsigned count,
+                           struct ir_src from)
 {
     struct ptx_expand *x = m->x;
     int64_t displacement;
@@ -93,9 +99,11 @@ static void store_register(const struct memory *m, unsigned u, unsigned v, unsig
         return;
     }
     for (unsigned e = 0; e < count; e++) {
-        struct ir_src part = e ? ptx_x_op2(x, IR_OP_SHR, IR_U32, from, ptx_x_imm(e * m->bits)) : from;
+        struct ir_src part =
+            e ? ptx_x_op2(x, IR_OP_SHR, IR_U32, from, ptx_x_imm(e * m->bits)) : from;
         struct ir_src at = locate(m, u, v + e, &displacement);
-        ptx_x_store(x, m->space, element_type(m->bits), ptx_x_convert(x, IR_U16, IR_U32, part), at, displacement);
+        ptx_x_store(x, m->space, element_type(m->bits), ptx_x_convert(x, IR_U16, IR_U32, part), at,
+                    displacement);
     }
 }
 
@@ -106,8 +114,8 @@ enum role {
     ROLE_C,
 };
 
-static void place(enum role role, const struct ptx_tiling *t, unsigned steps, unsigned k, unsigned n, unsigned *u,
-                  unsigned *v)
+static void place(enum role role, const struct ptx_tiling *t, unsigned steps, unsigned k,
+                  unsigned n, unsigned *u, unsigned *v)
 {
     unsigned pair = t->half ? 1 : 2;
     switch (role) {
@@ -139,7 +147,8 @@ static bool take_space(struct ptx_expand *x, enum ir_space *space)
 static bool load(struct ptx_expand *x)
 {
     static const char *const names[] = { "a", "b", "c" };
-    static const struct ptx_mma_kind f32 = { "f32", IR_MMA_TF32, 32 }, s32 = { "s32", IR_MMA_S8, 32 };
+    static const struct ptx_mma_kind f32 = { "f32", IR_MMA_TF32, 32 },
+                                     s32 = { "s32", IR_MMA_S8, 32 };
     unsigned shape[3];
     struct memory m = { .x = x };
     int which = ptx_x_take_one(x, names, 3);
@@ -154,17 +163,21 @@ static bool load(struct ptx_expand *x)
     /* Which types A and B have does not matter for C, but its shape's depth tells. */
     unsigned plain[3] = { right ? shape[0] : 0, right ? shape[1] : 0, 16 };
     bool known = right && k &&
-                 (which < 2                        ? k != &f32 && k != &s32 && ptx_mma_find_tiling(shape, k, &t)
-                  : shape[0] == 8 && shape[1] == 8 ? (t = (struct ptx_tiling) { 1, 1, false, true }, k->bits >= 32)
-                                                   : ptx_mma_find_tiling(plain, &ptx_mma_f16, &t) && k->bits < 64);
-    if (!known || (which == 2 && k != &f32 && k != &s32 && k->mma != IR_MMA_F16 && k->mma != IR_MMA_F64))
+                 (which < 2 ? k != &f32 && k != &s32 && ptx_mma_find_tiling(shape, k, &t)
+                  : shape[0] == 8 && shape[1] == 8
+                      ? (t = (struct ptx_tiling) { 1, 1, false, true }, k->bits >= 32)
+                      : ptx_mma_find_tiling(plain, &ptx_mma_f16, &t) && k->bits < 64);
+    if (!known ||
+        (which == 2 && k != &f32 && k != &s32 && k->mma != IR_MMA_F16 && k->mma != IR_MMA_F64))
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
 
     uint32_t regs[8];
     enum role role = which == 2 ? ROLE_C : (which == 0) != t.transposed ? ROLE_A : ROLE_B;
-    unsigned elements = role == ROLE_C ? (k->mma == IR_MMA_F16 ? 2u : 1u) : k->bits == 64 ? 1u : 32u / k->bits;
+    unsigned elements = role == ROLE_C  ? (k->mma == IR_MMA_F16 ? 2u : 1u)
+                        : k->bits == 64 ? 1u
+                                        : 32u / k->bits;
     unsigned steps = role == ROLE_C ? 1 : shape[2] / (4 * elements), depth = 4 * elements;
     unsigned used = role == ROLE_A   ? steps * t.rows * (t.half ? 1 : 2)
                     : role == ROLE_B ? steps * t.columns
@@ -201,8 +214,8 @@ static bool store(struct ptx_expand *x)
 {
     unsigned shape[3];
     struct memory m = { .x = x };
-    bool right =
-        ptx_x_take(x, "d") && ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_mma_take_shape(x, shape);
+    bool right = ptx_x_take(x, "d") && ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") &&
+                 ptx_mma_take_shape(x, shape);
     bool row = ptx_x_take(x, "row");
     right = right && (row || ptx_x_take(x, "col")) && take_space(x, &m.space);
     const struct ptx_token *name = ptx_x_take_next(x);

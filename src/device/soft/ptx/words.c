@@ -1,6 +1,6 @@
 /*
- * The vocabulary as tables, and a small hash over them. A word with several meanings (.and is a boolean operation of
- * setp, an operation of atom, a reduction of bar) has several rows.
+ * The vocabulary as tables, and a small hash over them. A word with several meanings (.and is a
+ * boolean operation of setp, an operation of atom, a reduction of bar) has several rows.
  */
 #include "device/soft/ptx/words.h"
 
@@ -45,9 +45,11 @@ enum {
 
 /* Modifier sets: the column `modifiers`. */
 #define PTX_M_0 0
-#define PTX_M_MEMORY                                                                                                 \
-    (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(CACHE) | PTX_K(HINT) | PTX_K(NC) | PTX_K(VECTOR))
-#define PTX_M_CVT        (PTX_K(ROUND) | PTX_K(ROUNDINT) | PTX_K(FTZ) | PTX_K(SAT) | PTX_K(RELU) | PTX_K(SATFINITE))
+#define PTX_M_MEMORY                                                                               \
+    (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(CACHE) | PTX_K(HINT) | PTX_K(NC) |         \
+     PTX_K(VECTOR))
+#define PTX_M_CVT                                                                                  \
+    (PTX_K(ROUND) | PTX_K(ROUNDINT) | PTX_K(FTZ) | PTX_K(SAT) | PTX_K(RELU) | PTX_K(SATFINITE))
 #define PTX_M_CVTA       (PTX_K(SPACE) | PTX_K(TO))
 #define PTX_M_SPACE      PTX_K(SPACE)
 #define PTX_M_PREFETCH   (PTX_K(SPACE) | PTX_K(CACHE))
@@ -78,8 +80,9 @@ enum {
 
 #define PTX_M_BAR   (PTX_K(BARRIER) | PTX_K(BARRED) | PTX_K(WARP) | PTX_K(ALIGNED) | PTX_K(WORD))
 #define PTX_M_FENCE (PTX_K(ORDER) | PTX_K(SCOPE))
-#define PTX_M_ATOM                                                                                                   \
-    (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(ATOMIC) | PTX_K(NOFTZ) | PTX_K(CACHE) | PTX_K(HINT))
+#define PTX_M_ATOM                                                                                 \
+    (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(ATOMIC) | PTX_K(NOFTZ) | PTX_K(CACHE) |    \
+     PTX_K(HINT))
 #define PTX_M_SHFL  (PTX_K(SYNC) | PTX_K(SHUFFLE))
 #define PTX_M_VOTE  (PTX_K(SYNC) | PTX_K(VOTE))
 #define PTX_M_MATCH (PTX_K(SYNC) | PTX_K(VOTE))
@@ -87,20 +90,21 @@ enum {
 #define PTX_M_SYNC  PTX_K(SYNC)
 
 const struct ptx_grammar ptx_grammar[IR_OP_COUNT] = {
-#define IR_OP(name, text, form, sources, types, modifiers, properties)                                               \
+#define IR_OP(name, text, form, sources, types, modifiers, properties)                             \
     { PTX_FORM_##form, PTX_T_##types, PTX_M_##modifiers },
 #include "device/soft/ir/ops.h"
 };
 
 static const struct ptx_word vocabulary[] = {
-#define IR_OP(name, text, form, ...) { text, PTX_WORD_OPCODE, PTX_FORM_##form, IR_OP_##name, sizeof(text) - 1 },
-#define IR_TYPE(name, text, ...)     { text, PTX_WORD_TYPE, 0, IR_##name, sizeof(text) - 1 },
-#define IR_SREG(name, text, ...)     { text, PTX_WORD_SREG, 0, IR_SREG_##name, sizeof(text) - 1 },
+#define IR_OP(name, text, form, ...)                                                               \
+    { text, PTX_WORD_OPCODE, PTX_FORM_##form, IR_OP_##name, sizeof(text) - 1 },
+#define IR_TYPE(name, text, ...) { text, PTX_WORD_TYPE, 0, IR_##name, sizeof(text) - 1 },
+#define IR_SREG(name, text, ...) { text, PTX_WORD_SREG, 0, IR_SREG_##name, sizeof(text) - 1 },
 #include "device/soft/ir/ops.h"
 
-#define M(text, kind, value)                                                                                         \
-    {                                                                                                                \
-        text, PTX_WORD_MODIFIER, PTX_K_##kind, value, sizeof(text) - 1                                               \
+#define M(text, kind, value)                                                                       \
+    {                                                                                              \
+        text, PTX_WORD_MODIFIER, PTX_K_##kind, value, sizeof(text) - 1                             \
     }
     M("ftz", FTZ, 0),
     M("noftz", NOFTZ, 0),
@@ -255,7 +259,8 @@ static uint32_t hash(const char *text, uint32_t length)
     return h ^ h >> 15;
 }
 
-_Static_assert(sizeof(vocabulary) / sizeof(vocabulary[0]) < PTX_WORD_SLOTS / 2, "the table stays sparse");
+_Static_assert(sizeof(vocabulary) / sizeof(vocabulary[0]) < PTX_WORD_SLOTS / 2,
+               "the table stays sparse");
 
 void ptx_words_init(struct ptx_words *w)
 {
@@ -263,7 +268,8 @@ void ptx_words_init(struct ptx_words *w)
     for (size_t i = 0; i < GM_ARRAY_LEN(vocabulary); i++) {
         const struct ptx_word *word = &vocabulary[i];
         /* Operations that no text names (INTERNAL) share the text of those that it does. */
-        if (word->length == 0 || (word->kind == PTX_WORD_OPCODE && word->group == PTX_FORM_INTERNAL))
+        if (word->length == 0 ||
+            (word->kind == PTX_WORD_OPCODE && word->group == PTX_FORM_INTERNAL))
             continue;
         uint32_t slot = hash(word->text, word->length) % PTX_WORD_SLOTS;
         while (w->slots[slot])
@@ -277,8 +283,8 @@ static bool equal(const struct ptx_word *word, const char *text, uint32_t length
     return word->length == length && memcmp(word->text, text, length) == 0;
 }
 
-const struct ptx_word *ptx_words_find(const struct ptx_words *w, enum ptx_word_kind kind, const char *text,
-                                      uint32_t length)
+const struct ptx_word *ptx_words_find(const struct ptx_words *w, enum ptx_word_kind kind,
+                                      const char *text, uint32_t length)
 {
     uint32_t slot = hash(text, length) % PTX_WORD_SLOTS;
     for (const struct ptx_word *word; (word = w->slots[slot]); slot = (slot + 1) % PTX_WORD_SLOTS)
@@ -287,8 +293,8 @@ const struct ptx_word *ptx_words_find(const struct ptx_words *w, enum ptx_word_k
     return NULL;
 }
 
-const struct ptx_word *ptx_words_find_modifier(const struct ptx_words *w, const char *text, uint32_t length,
-                                               uint64_t accepted, bool *known)
+const struct ptx_word *ptx_words_find_modifier(const struct ptx_words *w, const char *text,
+                                               uint32_t length, uint64_t accepted, bool *known)
 {
     uint32_t slot = hash(text, length) % PTX_WORD_SLOTS;
     *known = false;

@@ -1,6 +1,6 @@
 /*
- * The vocabulary of PTX: opcodes, types, modifiers and special registers, found by their text; and the grammar
- * columns of ops.h (operand form, type set, modifier set per opcode).
+ * The vocabulary of PTX: opcodes, types, modifiers and special registers, found by their text; and
+ * the grammar columns of ops.h (operand form, type set, modifier set per opcode).
  */
 #ifndef GMUX_SOFT_PTX_WORDS_H
 #define GMUX_SOFT_PTX_WORDS_H
@@ -42,7 +42,8 @@ enum ptx_form {
     PTX_FORM_ELECT, /* d|p, mask */
 };
 
-/* Kinds of modifiers. Each word belongs to one or more; the opcode's set tells which meaning it has. */
+/* Kinds of modifiers. Each word belongs to one or more; the opcode's set tells which meaning it
+ * has. */
 enum ptx_kind {
     PTX_K_FTZ,
     PTX_K_SAT,
@@ -123,7 +124,8 @@ extern const struct ptx_grammar ptx_grammar[IR_OP_COUNT];
 
 #define PTX_WORD_SLOTS 1024
 
-/* Open addressing; filled once per parse, which is cheaper than it sounds (some 2 us) and needs no global state. */
+/* Open addressing; filled once per parse, which is cheaper than it sounds (some 2 us) and needs no
+ * global state. */
 struct ptx_words {
     const struct ptx_word *slots[PTX_WORD_SLOTS];
 };
@@ -131,12 +133,12 @@ struct ptx_words {
 void ptx_words_init(struct ptx_words *w);
 
 /* The opcode or special register (`kind`) of that text, or NULL. */
-const struct ptx_word *ptx_words_find(const struct ptx_words *w, enum ptx_word_kind kind, const char *text,
-                                      uint32_t length);
+const struct ptx_word *ptx_words_find(const struct ptx_words *w, enum ptx_word_kind kind,
+                                      const char *text, uint32_t length);
 
-/* What `.text` means after an opcode that accepts the modifiers in `accepted`: a type or a modifier, or NULL. If
- * NULL, *known tells whether it is a word at all. */
-const struct ptx_word *ptx_words_find_modifier(const struct ptx_words *w, const char *text, uint32_t length,
-                                               uint64_t accepted, bool *known);
+/* What `.text` means after an opcode that accepts the modifiers in `accepted`: a type or a
+ * modifier, or NULL. If NULL, *known tells whether it is a word at all. */
+const struct ptx_word *ptx_words_find_modifier(const struct ptx_words *w, const char *text,
+                                               uint32_t length, uint64_t accepted, bool *known);
 
 #endif

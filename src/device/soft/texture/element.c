@@ -40,7 +40,8 @@ uint32_t soft_texture_half(float v)
 /* Of two channels the second one stands for opacity, as the fourth one does, and is no colour. */
 static bool is_srgb(const struct soft_sampler *s, unsigned channel)
 {
-    return (s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8 && channel < (s->t.channels == 2 ? 1u : 3u);
+    return (s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8 &&
+           channel < (s->t.channels == 2 ? 1u : 3u);
 }
 
 /* v with so many significant bits; half is rounded away from zero. */
@@ -80,7 +81,8 @@ static uint32_t channel_whole(uint32_t format, uint32_t bits)
     }
 }
 
-/* As filters add them up: normalized integers as 16 bits, where they are unsigned, or as they are. */
+/* As filters add them up: normalized integers as 16 bits, where they are unsigned, or as they are.
+ */
 static float channel_real(uint32_t format, uint32_t bits)
 {
     float v;
@@ -171,8 +173,8 @@ static void border(const struct soft_sampler *s, union soft_texel *out)
     }
 }
 
-void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x, int64_t y, int64_t z,
-                          uint32_t layer, union soft_texel *out)
+void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x,
+                          int64_t y, int64_t z, uint32_t layer, union soft_texel *out)
 {
     const struct dev_texture *t = &s->t;
     uint32_t size = channel_size(t->format), element = size * t->channels;
@@ -182,8 +184,8 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
             border(s, out);
         return;
     }
-    uint64_t at =
-        level->base + ((uint64_t)z + layer) * level->slice + (uint64_t)y * level->pitch + (uint64_t)x * element;
+    uint64_t at = level->base + ((uint64_t)z + layer) * level->slice + (uint64_t)y * level->pitch +
+                  (uint64_t)x * element;
     if (at - s->block->window_base > s->block->window_mask - (element - 1)) {
         s->fault = at;
         s->faulty = true;

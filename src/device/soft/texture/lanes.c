@@ -20,7 +20,8 @@ static float as_float(uint32_t bits)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* A copy of what a handle stands for; false: that is not of this kind, or no memory of the client's. */
+/* A copy of what a handle stands for; false: that is not of this kind, or no memory of the
+ * client's. */
 static bool read_descriptor(const struct soft_block *b, uint64_t handle, struct dev_texture *out)
 {
     if (handle - b->window_base > b->window_mask - (sizeof(*out) - 1))
@@ -33,9 +34,9 @@ static bool read_descriptor(const struct soft_block *b, uint64_t handle, struct 
 static bool is_sound(const struct dev_texture *t)
 {
     return (t->kind == DEV_TEXTURE || t->kind == DEV_SURFACE) && t->format <= DEV_FORMAT_F32 &&
-           (t->channels == 1 || t->channels == 2 || t->channels == 4) && t->width && t->height && t->depth &&
-           t->layers && t->levels && t->levels <= LEVELS_MAX && !(t->address[0] >> 2) && !(t->address[1] >> 2) &&
-           !(t->address[2] >> 2);
+           (t->channels == 1 || t->channels == 2 || t->channels == 4) && t->width && t->height &&
+           t->depth && t->layers && t->levels && t->levels <= LEVELS_MAX && !(t->address[0] >> 2) &&
+           !(t->address[1] >> 2) && !(t->address[2] >> 2);
 }
 
 static bool set_up(struct soft_sampler *s, uint64_t texture, uint64_t sampler)
@@ -45,7 +46,8 @@ static bool set_up(struct soft_sampler *s, uint64_t texture, uint64_t sampler)
     if (!read_descriptor(s->block, texture, &s->t) || !is_sound(&s->t))
         return false;
     if (sampler != texture) {
-        if (!read_descriptor(s->block, sampler, &other) || (other.kind != DEV_SAMPLER && other.kind != DEV_TEXTURE))
+        if (!read_descriptor(s->block, sampler, &other) ||
+            (other.kind != DEV_SAMPLER && other.kind != DEV_TEXTURE))
             return false;
         from = &other;
     }
@@ -80,13 +82,14 @@ static void find_level(const struct dev_texture *t, uint32_t number, struct soft
 
 /* --- one lane --------------------------------------------------------------------------------- */
 
-/* The weights of up to eight elements, which come to `all` of 256: bit 0 of a number is x, bit 1 y, bit 2 z. Hardware splits by z,
- * then by x, then by y, and rounds to 8 bits each time. */
+/* The weights of up to eight elements, which come to `all` of 256: bit 0 of a number is x, bit 1 y,
+ * bit 2 z. Hardware splits by z, then by x, then by y, and rounds to 8 bits each time. */
 static void weigh(const struct soft_place *p, uint32_t all, uint32_t out[8])
 {
     uint32_t behind = (p->z.share * all + 128) >> 8;
     for (unsigned k = 0; k < 8; k += 4) {
-        uint32_t part = k ? behind : all - behind, right = (p->x.share * part + 128) >> 8, left = part - right;
+        uint32_t part = k ? behind : all - behind, right = (p->x.share * part + 128) >> 8,
+                 left = part - right;
         out[k + 3] = (p->y.share * right + 128) >> 8;
         out[k + 1] = right - out[k + 3];
         out[k + 2] = (p->y.share * left + 127) >> 8;
@@ -108,7 +111,8 @@ static void add_level(struct soft_sampler *s, uint32_t number, uint32_t all, con
     for (unsigned k = 0; k < 8; k++) {
         if (!weights[k])
             continue;
-        soft_texture_element(s, &level, p.x.at[k & 1], p.y.at[k >> 1 & 1], p.z.at[k >> 2], p.layer, &one);
+        soft_texture_element(s, &level, p.x.at[k & 1], p.y.at[k >> 1 & 1], p.z.at[k >> 2], p.layer,
+                             &one);
         for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS; c++)
             sum[c] += weights[k] * (double)one.f[c];
     }
@@ -123,7 +127,8 @@ static union soft_texel nearest(struct soft_sampler *s, uint32_t number, const u
     find_level(&s->t, number, &level);
     soft_texture_place(s, &level, in, &p);
     soft_texture_element(s, &level, p.x.at[0], p.y.at[0], p.z.at[0], p.layer, &one);
-    for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS && !s->integer && s->t.format < DEV_FORMAT_F16; c++)
+    for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS && !s->integer && s->t.format < DEV_FORMAT_F16;
+         c++)
         one.f[c] = soft_texture_value(s, c, (double)one.f[c], false);
     return one;
 }
@@ -173,7 +178,8 @@ static union soft_texel gather(struct soft_sampler *s, const uint32_t in[6])
     find_level(&s->t, 0, &level);
     soft_texture_place(s, &level, in, &p);
     for (unsigned k = 0; k < 4; k++) {
-        soft_texture_element(s, &level, p.x.at[order[k] & 1], p.y.at[order[k] >> 1], 0, p.layer, &one);
+        soft_texture_element(s, &level, p.x.at[order[k] & 1], p.y.at[order[k] >> 1], 0, p.layer,
+                             &one);
         all.u[k] = one.u[channel];
         if (!s->integer && s->t.format < DEV_FORMAT_F16)
             all.f[k] = soft_texture_value(s, channel, (double)one.f[channel], false);
@@ -181,8 +187,8 @@ static union soft_texel gather(struct soft_sampler *s, const uint32_t in[6])
     return all;
 }
 
-/* The level at which a step of one element on the screen is about one element of it: the derivatives make a circle there an ellipse
- * here, whose longer half axis counts. */
+/* The level at which a step of one element on the screen is about one element of it: the
+ * derivatives make a circle there an ellipse here, whose longer half axis counts. */
 static union soft_texel find_lod(const struct soft_sampler *s, const uint32_t in[6])
 {
     const uint32_t size[] = { s->t.width, s->t.height, s->t.depth };
@@ -257,8 +263,8 @@ static bool run_lane(struct soft_sampler *s, struct soft_texture_lanes *l, unsig
     return !s->faulty;
 }
 
-static enum soft_outcome run(struct soft_block *b, struct soft_sampler *s, uint32_t first, uint32_t active,
-                             struct soft_texture_lanes *l)
+static enum soft_outcome run(struct soft_block *b, struct soft_sampler *s, uint32_t first,
+                             uint32_t active, struct soft_texture_lanes *l)
 {
     uint64_t texture = 0, sampler = 0;
     bool known = false;
@@ -279,8 +285,8 @@ static enum soft_outcome run(struct soft_block *b, struct soft_sampler *s, uint3
     return SOFT_DONE;
 }
 
-enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
-                                   struct soft_texture_lanes *l)
+enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t first,
+                                   uint32_t active, struct soft_texture_lanes *l)
 {
     struct soft_sampler s = { .block = b,
                               .geometry = form & 255,

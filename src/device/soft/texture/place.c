@@ -1,6 +1,6 @@
 /*
- * Coordinates to elements. A coordinate becomes a fixed-point number with 8 bits of fraction where elements are filtered;
- * the address mode then says which element stands for one beyond the edge.
+ * Coordinates to elements. A coordinate becomes a fixed-point number with 8 bits of fraction where
+ * elements are filtered; the address mode then says which element stands for one beyond the edge.
  */
 #include "device/soft/texture/texture.h"
 
@@ -47,8 +47,8 @@ static int64_t down(double v, unsigned bits)
     return (int64_t)fmin(fmax(v, -limit), limit);
 }
 
-/* A normalized coordinate in elements, with 8 bits of fraction if `rounded`, else whole. Hardware keeps so many bits of it. Where
- * the mode repeats, whole repetitions are taken off first. */
+/* A normalized coordinate in elements, with 8 bits of fraction if `rounded`, else whole. Hardware
+ * keeps so many bits of it. Where the mode repeats, whole repetitions are taken off first. */
 static int64_t scaled(uint32_t mode, double v, uint32_t n, bool rounded)
 {
     unsigned bits = n <= 8192 ? 21 : n <= 16384 ? 22 : 23;
@@ -56,12 +56,13 @@ static int64_t scaled(uint32_t mode, double v, uint32_t n, bool rounded)
         v = isinf(v) ? 0 : mode == DEV_ADDRESS_WRAP ? v - floor(v) : v - 2 * floor(v / 2);
     __extension__ typedef __int128 wide;
     wide elements = (wide)down(v, bits) * n;
-    return (int64_t)(rounded ? (elements + ((wide)1 << (bits - 9))) >> (bits - 8) : elements >> bits);
+    return (int64_t)(rounded ? (elements + ((wide)1 << (bits - 9))) >> (bits - 8)
+                             : elements >> bits);
 }
 
 /* One dimension of a sample. */
-static void place_real(const struct soft_sampler *s, uint32_t mode, float coordinate, uint32_t n, int offset,
-                       struct soft_pair *out)
+static void place_real(const struct soft_sampler *s, uint32_t mode, float coordinate, uint32_t n,
+                       int offset, struct soft_pair *out)
 {
     double v = isnan(coordinate) ? 0 : (double)coordinate;
     bool normalized = s->flags & DEV_SAMPLER_NORMALIZED;
@@ -71,22 +72,24 @@ static void place_real(const struct soft_sampler *s, uint32_t mode, float coordi
         out->share = 0;
         return;
     }
-    int64_t fixed = (normalized ? scaled(mode, v, n, true) : down(v + 0x1p-9, 8)) - 128 + 256 * offset;
+    int64_t fixed =
+        (normalized ? scaled(mode, v, n, true) : down(v + 0x1p-9, 8)) - 128 + 256 * offset;
     bool beyond = mode == DEV_ADDRESS_CLAMP && (fixed < 0 || fixed > 256 * ((int64_t)n - 1));
     out->at[0] = resolve(mode, fixed >> 8, n);
     out->at[1] = resolve(mode, (fixed >> 8) + 1, n);
     out->share = beyond ? 0 : (uint32_t)fixed & 255;
 }
 
-static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits, uint32_t n, uint32_t offsets,
-                      struct soft_pair *out)
+static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits, uint32_t n,
+                      uint32_t offsets, struct soft_pair *out)
 {
     int offset = (int8_t)(offsets >> 8 * dimension);
     if (s->coordinate == IR_F32) {
         place_real(s, s->address[dimension], as_float(bits), n, offset, out);
         return;
     }
-    int64_t i = (int64_t)(int32_t)bits + offset; /* beyond the edges there is nothing, whatever the mode */
+    int64_t i =
+        (int64_t)(int32_t)bits + offset; /* beyond the edges there is nothing, whatever the mode */
     out->at[0] = out->at[1] = i < 0 || i >= n ? SOFT_TEXTURE_NOTHING : i;
     out->share = 0;
 }
@@ -118,23 +121,26 @@ unsigned soft_texture_face(const float d[3], float at[2])
 
 static const struct soft_pair only_one = { { 0, 0 }, 0 };
 
-static void place_cube(const struct soft_sampler *s, const struct soft_level *level, const uint32_t in[6],
-                       struct soft_place *out)
+static void place_cube(const struct soft_sampler *s, const struct soft_level *level,
+                       const uint32_t in[6], struct soft_place *out)
 {
     float direction[3] = { as_float(in[0]), as_float(in[1]), as_float(in[2]) }, at[2];
     uint32_t face = soft_texture_face(direction, at);
     bool seamless = s->flags & DEV_SAMPLER_SEAMLESS;
     struct soft_sampler of_face = *s;
     of_face.flags |= DEV_SAMPLER_NORMALIZED;
-    place_real(&of_face, seamless ? DEV_ADDRESS_CLAMP : s->address[0], at[0], level->width, 0, &out->x);
-    place_real(&of_face, seamless ? DEV_ADDRESS_CLAMP : s->address[1], at[1], level->height, 0, &out->y);
+    place_real(&of_face, seamless ? DEV_ADDRESS_CLAMP : s->address[0], at[0], level->width, 0,
+               &out->x);
+    place_real(&of_face, seamless ? DEV_ADDRESS_CLAMP : s->address[1], at[1], level->height, 0,
+               &out->y);
     out->z = only_one;
-    uint32_t cubes = GM_MAX(s->t.layers / 6, 1u), cube = s->geometry == IR_GEO_ACUBE ? GM_MIN(in[3], cubes - 1) : 0;
+    uint32_t cubes = GM_MAX(s->t.layers / 6, 1u),
+             cube = s->geometry == IR_GEO_ACUBE ? GM_MIN(in[3], cubes - 1) : 0;
     out->layer = s->t.first_layer + 6 * cube + face;
 }
 
-void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level, const uint32_t in[6],
-                        struct soft_place *out)
+void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level,
+                        const uint32_t in[6], struct soft_place *out)
 {
     bool layered = s->geometry == IR_GEO_A1D || s->geometry == IR_GEO_A2D;
     if (s->geometry == IR_GEO_CUBE || s->geometry == IR_GEO_ACUBE) {

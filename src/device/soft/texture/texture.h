@@ -1,13 +1,15 @@
 /*
- * What instructions on textures mean (IR_OP_TEX): the one place where it is computed, for interpreter and compiled code.
+ * What instructions on textures mean (IR_OP_TEX): the one place where it is computed, for
+ * interpreter and compiled code.
  *
  *   lanes.c     a warp's lanes, one after the other; which levels, mixed how
  *   place.c     coordinates to elements and weights: address modes, faces of cubes
  *   element.c   an element's bytes to channels
  *
- * Handles are addresses of descriptors in the client's memory (device/texture.h), which any of its threads may change at any
- * time. A descriptor is copied, checked, and used from the copy; each element is read by an address that is checked against
- * the window, so that whatever stands in a descriptor, a kernel reads its own client's memory or faults.
+ * Handles are addresses of descriptors in the client's memory (device/texture.h), which any of its
+ * threads may change at any time. A descriptor is copied, checked, and used from the copy; each
+ * element is read by an address that is checked against the window, so that whatever stands in a
+ * descriptor, a kernel reads its own client's memory or faults.
  *
  * Helpers' rules hold (exec/helpers.h).
  */
@@ -34,9 +36,10 @@ static inline uint32_t soft_texture_form(const struct ir_instr *i)
     return i->mode | (uint32_t)i->mode2 << 8 | (uint32_t)i->type << 16 | (uint32_t)i->type2 << 24;
 }
 
-/* For the lanes in `active`; `first`: the thread of lane 0. SOFT_DONE, or a fault, which is described in the block. */
-enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
-                                   struct soft_texture_lanes *l);
+/* For the lanes in `active`; `first`: the thread of lane 0. SOFT_DONE, or a fault, which is
+ * described in the block. */
+enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t first,
+                                   uint32_t active, struct soft_texture_lanes *l);
 
 /* --- between the files ------------------------------------------------------------------------ */
 
@@ -78,17 +81,18 @@ struct soft_place {
 };
 
 /* place.c */
-void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level, const uint32_t in[6],
-                        struct soft_place *out);
+void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level,
+                        const uint32_t in[6], struct soft_place *out);
 /* The face of a cube that a direction hits, and where: coordinates 0 .. 1. */
 unsigned soft_texture_face(const float direction[3], float at[2]);
 
 /* element.c */
-/* Channels that are not there are zero. Normalized integers are whole numbers until soft_texture_value() makes fractions of
- * their sum, which has been divided by that of the weights. */
+/* Channels that are not there are zero. Normalized integers are whole numbers until
+ * soft_texture_value() makes fractions of their sum, which has been divided by that of the weights.
+ */
 float soft_texture_value(const struct soft_sampler *s, unsigned channel, double sum, bool filtered);
-void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x, int64_t y, int64_t z,
-                          uint32_t layer, union soft_texel *out);
+void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x,
+                          int64_t y, int64_t z, uint32_t layer, union soft_texel *out);
 uint32_t soft_texture_half(float v);
 
 #endif
