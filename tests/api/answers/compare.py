@@ -23,7 +23,8 @@ def run(program, case):
     try:
         done = subprocess.run([program, case], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SECONDS,
                               check=False)
-        lines = done.stdout.decode(errors="replace").splitlines()
+        # A call's text is its source, which may begin a new line after a parenthesis.
+        lines = done.stdout.decode(errors="replace").replace("( ", "(").splitlines()
         return lines + ([f"exit status {done.returncode}"] if done.returncode else [])
     except subprocess.TimeoutExpired as e:
         return (e.stdout or b"").decode(errors="replace").splitlines() + [f"not done after {SECONDS} seconds"]

@@ -203,12 +203,16 @@ Test(fallback, not_with_arrays, .init = begin, .fini = end)
     two->arrays_count = 0;
 }
 
+/* The watch may be at its rounds just then: until it has, or the test's time is up. */
 static void come_back(void)
 {
     fake_hold(runs_on->stream, false);
     wait_until_over(one, runs_on);
-    two->away_until = 0;
-    (void)cuda_backlog(two);
+    while (cuda_home(two, 0)->is_fallback) {
+        two->away_until = 0;
+        (void)cuda_backlog(two);
+        sched_yield();
+    }
 }
 
 /* Which does not hold there; it is a part of the primary context. */
@@ -288,6 +292,9 @@ Test(fallback, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
     come_back();
     cr_assert_eq(own->gpu, &d->gpus[0]);
     fake_launch(own, ++seq, 4);
+    wait_until_over(two, own);
+    while (!cuda_is_quiet(d, 1)) /* until the watch has seen it, too */
+        sched_yield();
     launch_unknown(own);
     wait_until_over(two, own);
     cr_assert_eq(own->gpu, &d->gpus[0]);
