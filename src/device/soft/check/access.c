@@ -38,7 +38,7 @@ void soft_check_found(struct soft_block *b, const struct soft_check_finding *f)
             there = key;
         }
         if (there == key) {
-            __atomic_fetch_add(&to->times, 1, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&to->times, 1, __ATOMIC_RELEASE); /* it is whole */
             return;
         }
     }

@@ -105,8 +105,8 @@ bool soft_check_note(struct soft_check *c, uint32_t note, uint64_t address, uint
 void soft_check_moved(struct soft_check *c, const struct dev_op *op);
 
 struct soft_check_log *soft_check_log_create(void);
-/* Tells what is new in the log, and counts. */
-void soft_check_report(struct soft_check *c, const struct soft_check_log *log,
+/* Tells what is new in the log, and counts. Blocks of the launch may still be running. */
+void soft_check_report(struct soft_check *c, struct soft_check_log *log,
                        const struct soft_check_launch *l, struct tp_output *out);
 
 /* source.c. The place in the source that a line of a PTX text belongs to, as "file:line"; false:

@@ -220,12 +220,12 @@ static uint64_t source_key(const struct soft_check_finding *f, const struct soft
     return hash_text(text[!turned], h);
 }
 
-static void report_one(struct soft_check *c, const struct soft_check_finding *f,
+static void report_one(struct soft_check *c, const struct soft_check_finding *f, uint64_t times,
                        const struct soft_check_launch *l, struct tp_output *out)
 {
     struct text t;
     t.size = 0;
-    c->times += f->times;
+    c->times += times;
     if (!place_enter(c, hash_text(l->kernel, f->key)) || !place_enter(c, source_key(f, l)) ||
         ++c->errors > SOFT_CHECK_SHOWN)
         return;
@@ -235,8 +235,8 @@ static void report_one(struct soft_check *c, const struct soft_check_finding *f,
         put_race(&t, f, l);
     else
         put_barrier(&t, f, l);
-    if (f->times > 1)
-        put(&t, P "    %llu times in this launch\n", (unsigned long long)f->times);
+    if (times > 1)
+        put(&t, P "    %llu times in this launch\n", (unsigned long long)times);
     put(&t, P "\n");
     if (c->errors == SOFT_CHECK_SHOWN)
         put(&t, P "Further errors are counted, and not shown\n");
@@ -249,20 +249,23 @@ static int by_line(const void *a, const void *b)
     return (*x)->line < (*y)->line ? -1 : (*x)->line > (*y)->line;
 }
 
-void soft_check_report(struct soft_check *c, const struct soft_check_log *log,
+void soft_check_report(struct soft_check *c, struct soft_check_log *log,
                        const struct soft_check_launch *l, struct tp_output *out)
 {
-    const struct soft_check_finding *found[SOFT_CHECK_FINDINGS];
+    struct soft_check_finding *found[SOFT_CHECK_FINDINGS];
     size_t n = 0;
     for (size_t i = 0; i < SOFT_CHECK_FINDINGS; i++)
-        if (log->findings[i].key)
+        if (__atomic_load_n(&log->findings[i].times, __ATOMIC_ACQUIRE))
             found[n++] = &log->findings[i];
     if (n == 0)
         return;
     qsort(found, n, sizeof(*found), by_line);
     pthread_mutex_lock(&c->lock);
-    for (size_t i = 0; i < n; i++)
-        report_one(c, found[i], l, out);
-    c->times += log->overflow;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t times = __atomic_exchange_n(&found[i]->times, 0, __ATOMIC_ACQUIRE);
+        if (times)
+            report_one(c, found[i], times, l, out);
+    }
+    c->times += __atomic_exchange_n(&log->overflow, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&c->lock);
 }

@@ -211,7 +211,7 @@ static void print_take(void *arg, int fd, const char *text, uint32_t size)
 }
 
 /* What the client's kernels have printed so far goes on its way: before anybody can see that they
- * have ended. */
+ * have ended, or failed. What the checker found likewise. */
 static void print_drain(const struct launch *l)
 {
     struct dev_client *c = l->kernel->module->client;
@@ -220,6 +220,19 @@ static void print_drain(const struct launch *l)
     pthread_mutex_lock(&c->print_lock);
     tp_output_lose(&c->output, soft_print_drain(c->helpers.print, print_take, c));
     pthread_mutex_unlock(&c->print_lock);
+}
+
+static void check_report(const struct launch *l)
+{
+    const struct dev_module *m = l->kernel->module;
+    if (GM_LIKELY(l->checked == NULL))
+        return;
+    struct soft_check_launch about = { .kernel = l->kernel->name,
+                                       .text = m->text,
+                                       .text_size = m->text_size };
+    memcpy(about.grid, l->grid, sizeof(about.grid));
+    memcpy(about.block, l->block, sizeof(about.block));
+    soft_check_report(m->client->check, l->checked, &about, &m->client->output);
 }
 
 static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count)
@@ -241,6 +254,7 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
     if (GM_LIKELY(signal == 0 && loop.outcome == SOFT_DONE))
         return true;
     print_drain(l);
+    check_report(l);
     if (signal != DEV_GUARD_INTERRUPT ||
         !atomic_load_explicit(&t->account->stopping, memory_order_relaxed))
         launch_fault(l, w, signal, loop.outcome);
@@ -280,24 +294,12 @@ static void workspace_return(struct launch *l)
     l->workspace = 0;
 }
 
-static void check_report(const struct launch *l)
-{
-    const struct dev_module *m = l->kernel->module;
-    struct soft_check_launch about = { .kernel = l->kernel->name,
-                                       .text = m->text,
-                                       .text_size = m->text_size };
-    memcpy(about.grid, l->grid, sizeof(about.grid));
-    memcpy(about.block, l->block, sizeof(about.block));
-    soft_check_report(m->client->check, l->checked, &about, &m->client->output);
-}
-
 static void launch_done(struct soft_task *t)
 {
     struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
     workspace_return(l);
     print_drain(l);
-    if (GM_UNLIKELY(l->checked != NULL))
-        check_report(l);
+    check_report(l);
     atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(t), memory_order_relaxed);
     dev_work_finish(l->op.queue->work, &l->op);
 }
