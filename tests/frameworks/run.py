@@ -156,6 +156,36 @@ def have_gpu(way):
     return "True" in r.stdout
 
 
+def print_verdicts(suite, names, logs):
+    """How many failed."""
+    print(f"1..{len(names)}")
+    failed = 0
+    came = sum(t.count("NEW CLIENT") for t in logs.values())
+    if came < len(names):  # they ran, but on the driver itself
+        print(f"Bail out! {came} programs came to gmux, of {len(names)}")
+        failed = 1
+    for i, name in enumerate(names, 1):
+        word, why = suite.verdict(name)
+        failed += word == "not ok"
+        n, g = (suite.results[w][name].get("seconds") for w in ("native", "gmux"))
+        if word == "skip":
+            print(f"ok {i} - {name} # SKIP {why}")
+        else:
+            print(f"{word} {i} - {name}")
+            if n and g:
+                print(f"# native {n:.1f} s, gmux {g:.1f} s")
+            if why:
+                print(f"# {why}")
+        asked = refused(suite.results["gmux"][name]["stderr"])
+        if asked:
+            print(f"# asked for {', '.join(asked)}")
+        if word == "not ok":
+            for line in suite.results["gmux"][name]["stderr"][-12:]:
+                print(f"#   {line[:200]}")
+    sys.stdout.flush()
+    return failed
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("build")
@@ -183,34 +213,11 @@ def main():
         found["gmux"].start(folder)
         try:
             suite.compare(names)
+            failed = print_verdicts(suite, names, found["gmux"].logs())
             runs = {} if args.no_timed else suite.timed()
             logs = found["gmux"].logs()
         finally:
             found["gmux"].stop()
-    print(f"1..{len(names)}")
-    failed = 0
-    came = sum(t.count("NEW CLIENT") for t in logs.values())
-    if came < len(names):  # they ran, but on the driver itself
-        print(f"Bail out! {came} programs came to gmux, of {len(names)}")
-        failed = 1
-    for i, name in enumerate(names, 1):
-        word, why = suite.verdict(name)
-        failed += word == "not ok"
-        n, g = (suite.results[w][name].get("seconds") for w in ("native", "gmux"))
-        if word == "skip":
-            print(f"ok {i} - {name} # SKIP {why}")
-        else:
-            print(f"{word} {i} - {name}")
-            if n and g:
-                print(f"# native {n:.1f} s, gmux {g:.1f} s")
-            if why:
-                print(f"# {why}")
-        asked = refused(suite.results["gmux"][name]["stderr"])
-        if asked:
-            print(f"# asked for {', '.join(asked)}")
-        if word == "not ok":
-            for line in suite.results["gmux"][name]["stderr"][-12:]:
-                print(f"#   {line[:200]}")
     print_timed(runs)
     if args.out:
         pathlib.Path(args.out).write_text(json.dumps({"results": suite.results, "timed": runs, "logs": {
