@@ -156,6 +156,8 @@ left_out() { # TEST: what it passes directly and neither passes under gmux nor m
 api_directly() {
     local t
     for t in $(api_tests); do
+        : >"$DIR/api-$t.direct"
+        [ "$t" != wrong ] || continue # NVIDIA's driver follows pointers that are none
         direct "api-$t" "$build/tests/api/api-$t"
         cp "$DIR/out" "$DIR/api-$t.direct"
         { echo "# api-$t" && cat "$DIR/out"; } >>"$DIR/direct.tap"

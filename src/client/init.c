@@ -55,6 +55,7 @@ const struct rt_hooks rt_hooks = {
     .fork_parent = rt_memory_fork_parent,
     .fork_child = after_fork_in_child,
     .context_ends = context_ends,
+    .heap_resized = rt_heap_resize,
     .primary_retained = rt_library_context_begins,
     .synchronized = rt_pools_synchronized,
     .check_begin = rt_check_begin,

@@ -210,11 +210,13 @@ static bool place_heap(struct soft_bench *s)
             strcmp(ir_name(s->module, s->module->symbols[k].name), "__gmux$heap") != 0)
             continue;
         uint8_t *heap = soft_bench_alloc(s, HEAP_BYTES);
-        if (!heap)
+        uint64_t *place = (uint64_t *)(void *)soft_bench_alloc(s, 16);
+        if (!heap || !place)
             return false;
         memset(heap, 0, HEAP_BYTES);
-        const uint64_t value[2] = { (uint64_t)(uintptr_t)heap, HEAP_BYTES };
-        memcpy((uint8_t *)(uintptr_t)s->globals[k], value, sizeof(value));
+        place[0] = (uint64_t)(uintptr_t)heap;
+        place[1] = HEAP_BYTES;
+        memcpy((uint8_t *)(uintptr_t)s->globals[k], &place, sizeof(place));
     }
     return true;
 }

@@ -29,6 +29,8 @@ struct rt_hooks {
     /* A context ends, its streams and events have. What else it owns is given back; nothing of it
      * runs any more. */
     void (*context_ends)(struct rt_context *c);
+    /* CU_LIMIT_MALLOC_HEAP_SIZE changes, to so many bytes. CUresult. */
+    int (*heap_resized)(struct rt_context *c, uint64_t size);
     /* The program has a primary context, again perhaps. */
     void (*primary_retained)(struct rt_context *c);
     /* The program has waited for a stream, an event or a context. */

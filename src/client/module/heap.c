@@ -1,8 +1,9 @@
 /*
  * The heap that kernels' malloc takes memory from, on devices whose memory is the host's:
  * device/soft/ptx/heap.c has the functions and the heap's form. It is the context's: made, and
- * charged, when the first module that calls malloc is loaded there; CU_LIMIT_MALLOC_HEAP_SIZE
- * counts until then. It is no memory of the program's: calls of the host refuse its addresses.
+ * charged, when the first module that calls malloc is loaded there. CU_LIMIT_MALLOC_HEAP_SIZE
+ * counts until a kernel has called malloc. It is no memory of the program's: calls of the host
+ * refuse its addresses.
  */
 #include <string.h>
 
@@ -14,6 +15,11 @@
 
 static const char variable[] = "__gmux$heap";
 
+/* Where modules look the heap up. */
+struct place {
+    _Atomic uint64_t address, size;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before that of requests */
 
 static uint64_t size_of(const struct rt_context *c)
@@ -23,42 +29,82 @@ static uint64_t size_of(const struct rt_context *c)
                   HEAP_MOST);
 }
 
-static int make(struct rt_context *c)
+static int take(const struct rt_context *c, uint64_t size, uint64_t *address)
 {
-    uint64_t size = size_of(c), address;
-    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, c->device, &address);
+    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, c->device, address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, c->device, &address);
+        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, c->device, address);
+    if (r == CUDA_SUCCESS)
+        rt_check_lent(*address, size);
+    return r;
+}
+
+/* lock is held. Another heap, all zeros, in the place of the one that there is. */
+static int make(struct rt_context *c, uint64_t size)
+{
+    struct place *at = (struct place *)(uintptr_t)c->heap_place; /* NOLINT: the host's, too */
+    uint64_t heap, before = c->heap;
+    int r = take(c, size, &heap);
     if (r)
-        return r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_SHARED_OBJECT_INIT_FAILED : r;
-    rt_check_lent(address, size);
-    c->heap_size = size;
-    atomic_store(&c->heap, address);
+        return r;
+    atomic_store(&at->address, heap);
+    atomic_store(&at->size, size);
+    c->heap = heap;
+    if (before)
+        (void)rt_request_free(rt_session, before);
     return CUDA_SUCCESS;
+}
+
+/* lock is held. */
+static int begin(struct rt_context *c)
+{
+    int r = c->heap_place ? CUDA_SUCCESS : take(c, sizeof(struct place), &c->heap_place);
+    r = r || c->heap ? r : make(c, size_of(c));
+    return r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_SHARED_OBJECT_INIT_FAILED : r;
+}
+
+/* lock is held. Some kernel has called malloc: its first word says how often. */
+static bool is_used(const struct rt_context *c)
+{
+    return atomic_load((const _Atomic uint64_t *)(uintptr_t)c->heap) != 0; /* NOLINT: see above */
 }
 
 int rt_heap_enter(struct rt_module *m)
 {
     struct rt_context *c = m->context;
     const struct rt_variable *v;
-    if (m->by_name || rt_module_find_variable(m, variable, &v) || v->size != 2 * sizeof(uint64_t))
+    if (m->by_name || rt_module_find_variable(m, variable, &v) || v->size != sizeof(uint64_t))
         return CUDA_SUCCESS;
     int r = c ? CUDA_SUCCESS : rt_context_primary(m->device, &c);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
-    r = atomic_load(&c->heap) ? CUDA_SUCCESS : make(c);
-    const uint64_t value[2] = { atomic_load(&c->heap), c->heap_size };
-    if (r == CUDA_SUCCESS)
-        memcpy((void *)(uintptr_t)v->address, value,
-               sizeof(value)); /* NOLINT: the host's address too */
+    r = begin(c);
+    if (r == CUDA_SUCCESS) /* NOLINTNEXTLINE: see above */
+        memcpy((void *)(uintptr_t)v->address, &c->heap_place, sizeof(c->heap_place));
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int rt_heap_resize(struct rt_context *c, uint64_t size)
+{
+    int r = CUDA_SUCCESS;
+    if (size > HEAP_MOST)
+        size = HEAP_MOST;
+    pthread_mutex_lock(&lock);
+    if (c->heap) {
+        r = rt_context_wait(c); /* for kernels that are about to call malloc */
+        r = r ? r : is_used(c) ? CUDA_ERROR_INVALID_VALUE : make(c, size);
+    }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
 void rt_heap_end(struct rt_context *c)
 {
-    uint64_t address = atomic_exchange(&c->heap, 0);
-    if (address)
-        (void)rt_request_free(rt_session, address);
+    const uint64_t both[] = { c->heap, c->heap_place };
+    c->heap = c->heap_place = 0;
+    for (size_t i = 0; i < GM_ARRAY_LEN(both); i++)
+        if (both[i])
+            (void)rt_request_free(rt_session, both[i]);
 }

@@ -146,6 +146,8 @@ void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char 
 /* heap.c. If the module's kernels call malloc: its context has a heap now, and the module knows
  * where. CUresult. */
 int rt_heap_enter(struct rt_module *m);
+/* The limit changes. CUDA_ERROR_INVALID_VALUE once a kernel has called malloc. CUresult. */
+int rt_heap_resize(struct rt_context *c, uint64_t size);
 /* With the context: nothing runs in it. */
 void rt_heap_end(struct rt_context *c);
 

@@ -50,8 +50,7 @@ struct rt_context {
     _Atomic(struct rt_local *) locals;  /* export_table.c: what libraries keep with it */
     CUfunc_cache cache_config;
     uint64_t limits[RT_LIMITS];
-    _Atomic uint64_t heap; /* of kernels (module/heap.c); 0: none yet. Its lock to make it */
-    uint64_t heap_size;
+    uint64_t heap, heap_place;  /* of kernels; 0: none yet (module/heap.c, its lock) */
     CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at
                                    first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at

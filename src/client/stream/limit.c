@@ -2,6 +2,7 @@
  * Limits of contexts. Each context has its own, as far as it can tell; the device's own are at
  * least as large as those of all clients (device/cuda/limit.c).
  */
+#include "client/entry/hooks.h"
 #include "client/gen/api.h"
 #include "client/stream/call.h"
 #include "client/stream/context.h"
@@ -74,9 +75,6 @@ static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
         *value = multiple(GM_MAX(*value, (size_t)512 << 10), 256);
         return CUDA_SUCCESS;
     case CU_LIMIT_MALLOC_HEAP_SIZE:
-        if (atomic_load(&c->heap)) /* as the CUDA C++ Programming Guide has it: before a module that
-                                      calls malloc is loaded */
-            return CUDA_ERROR_INVALID_VALUE;
         *value = GM_MAX(*value, (size_t)4 << 20);
         return CUDA_SUCCESS;
     case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
@@ -108,6 +106,8 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
     r = take_value(c, limit, &value);
     r = r ? r : raise_limit(c, limit, value);
+    if (r == CUDA_SUCCESS && limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        r = rt_hooks.heap_resized(c, value);
     if (r == CUDA_SUCCESS)
         c->limits[limit] = value;
     return r;

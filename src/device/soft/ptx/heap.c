@@ -5,8 +5,8 @@
  * modules and executors.
  *
  * The program's library gives a context a heap when it loads the first module that has the variable
- * __gmux$heap, and writes address and size there (client/module/heap.c). A heap is all zeros at
- * first:
+ * __gmux$heap, and writes there where its address and size lie (client/module/heap.c). A heap is
+ * all zeros at first:
  *
  *     0       what there is: bits 0 .. 24 units that blocks have taken so far, 25 .. 49 blocks in
  *             use and threads that look for one, 50 .. 63 how often that has changed
@@ -31,13 +31,14 @@
 #define AGAIN "0x4000000000000"
 
 #define GEOMETRY                                                                                   \
-    " ld.global.v2.u64 {%d2, %d3}, [__gmux$heap]; bfind.u64 %r0, %d3; sub.u32 %r0, %r0, 24; "      \
+    " ld.global.u64 %d2, [__gmux$heap]; ld.global.v2.u64 {%d2, %d3}, [%d2];\n"                     \
+    " bfind.u64 %r0, %d3; sub.u32 %r0, %r0, 24; "                                                  \
     "max.s32 %r0, %r0, 4;\n"
 
 const char ptx_heap[] =
     "\n.pragma \"gmux unit own device heap\";\n"
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .global .align 16 .b8 __gmux$heap[16];\n"
+    ".visible .global .align 8 .b8 __gmux$heap[8];\n"
     /* %r0: a unit's size as a power, %r1: how many, with the head, %r2: the class. */
     ".visible .func (.param .b64 result) malloc(.param .b64 size)\n{\n"
     " .reg .b32 %r<12>; .reg .b64 %d<17>; .reg .pred %p<9>;\n"
