@@ -1,9 +1,14 @@
 /* Allocation of device, pinned, managed and registered memory. */
 #include "tap.h"
 
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static void alloc_and_free(void)
 {
@@ -251,6 +256,51 @@ static void registered_parts_of_pages(void)
     free(h);
 }
 
+static volatile uint32_t *neighbours; /* words in the same page, which another thread counts up */
+static atomic_bool over;
+
+static void *counts(void *arg)
+{
+    for (uint32_t *n = arg; !atomic_load(&over); ++*n)
+        for (int i = 0; i < 8; i++)
+            ++neighbours[i];
+    return NULL;
+}
+
+/* Beside another thread, which writes to the same pages: it gets on, and no store is lost. */
+static void registered_while_others_write(void)
+{
+    int fd = (int)syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY);
+    if (fd < 0)
+        tap_skip("no userfaultfd");
+    close(fd);
+    uint8_t *h = aligned_alloc(4096, 16384), *at = h + 5000;
+    uint32_t count = 0;
+    CUdeviceptr seen;
+    pthread_t thread;
+    TRUE(h != NULL);
+    memset(h, 1, 16384);
+    neighbours = (uint32_t *)(void *)(h + 4096);
+    memset(h + 4096, 0, 32);
+    atomic_store(&over, false);
+    EQ(pthread_create(&thread, NULL, counts, &count), 0);
+    for (int round = 0; round < 200; round++) {
+        OK(cuMemHostRegister(at, 6000, CU_MEMHOSTREGISTER_DEVICEMAP));
+        OK(cuMemHostGetDevicePointer(&seen, at, 0));
+        OK(cuMemsetD8(seen, (unsigned char)round, 6000));
+        EQ(at[0], (unsigned char)round);
+        EQ(at[5999], (unsigned char)round);
+        OK(cuMemHostUnregister(at));
+    }
+    atomic_store(&over, true);
+    EQ(pthread_join(thread, NULL), 0);
+    for (unsigned i = 0; i < 8; i++)
+        EQ(neighbours[i], count);
+    EQ(h[4999], 1);
+    EQ(h[11000], 1);
+    free(h);
+}
+
 /* One page, beside an allocation that takes a part of one. */
 static void registered_beside_small(void)
 {
@@ -330,6 +380,7 @@ int main(void)
         TEST(registered),
         TEST(registered_and_unmapped),
         TEST(registered_parts_of_pages),
+        TEST(registered_while_others_write),
         TEST(registered_beside_small),
         TEST(registered_shared),
         TEST(stream_ordered),

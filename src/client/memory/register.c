@@ -2,25 +2,26 @@
  * cuMemHostRegister: makes pages that the program already has accessible to the device. The device
  * sees only what lies in the window's host area, so the program's pages are exchanged, in place,
  * for pages of that area with the same contents: all pages that the memory touches, also where it
- * begins or ends within one. What else is in those pages is the program's all the same, and other
- * threads may be writing it, which an exchange would lose: so parts of pages are exchanged only
- * while there is one thread. Shared mappings, the main thread's stack and pages that another
- * registration has stay as they are: such memory counts as registered, its copies are made as those
- * of pageable memory, and it has no address for the device. Who says that he wants one gets
- * CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver on some systems, the device's address of the
- * memory is not the host's.
- *
- * A store by another thread into registered memory while that is being exchanged may be lost; such
- * a store is a race in the program, too.
+ * begins or ends within one. Other threads that write to these pages meanwhile wait until they are
+ * exchanged (userfaultfd). Where the kernel does not offer that, such a store may be lost: then
+ * parts of pages, in which there is something else as well, are exchanged only while there is one
+ * thread. Shared mappings, the main thread's stack and pages that another registration has stay as
+ * they are: such memory counts as registered, its copies are made as those of pageable memory, and
+ * it has no address for the device. Who says that he wants one gets CUDA_ERROR_NOT_SUPPORTED. As
+ * with NVIDIA's driver on some systems, the device's address of the memory is not the host's.
  */
 #include "client/memory/memory.h"
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -89,23 +90,58 @@ static bool only_thread(void)
     return threads == 1;
 }
 
+/* All pages are there, and this process's own, with what they have. */
+static void touch(char *pages, uint64_t size)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (uint64_t at = 0; at < size; at += page)
+        (void)__atomic_fetch_or(pages + at, 0, __ATOMIC_RELAXED);
+}
+
+/* Writers of these pages wait from now on until the pages are others and the descriptor is closed.
+ * -1: this cannot be had. */
+static int hold_writers(const struct span *s)
+{
+    /* System calls that write there wait, too, or fail where the kernel lets only the privileged
+     * hold them. */
+    int all = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    GM_AUTO_FD int fd =
+        all >= 0 ? all : (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    struct uffdio_api api = { .api = UFFD_API };
+    struct uffdio_register r = { .range = { s->start, s->size }, .mode = UFFDIO_REGISTER_MODE_WP };
+    struct uffdio_writeprotect w = { .range = { s->start, s->size },
+                                     .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &r) != 0)
+        return -1;
+    touch((char *)(uintptr_t)s->start, s->size); /* a page that is not there is not protected */
+    return ioctl(fd, UFFDIO_WRITEPROTECT, &w) == 0 ? gm_take_fd(&fd) : -1;
+}
+
 static off_t offset_of(const struct span *s)
 {
     return (off_t)(s->window - (rt_session->window_base + rt_session->window_half));
 }
 
-/* Puts pages of the host area in the place of the program's. */
-static int exchange(const struct span *s, bool writable)
+/* Puts pages of the host area in the place of the program's. CUDA_ERROR_NOT_SUPPORTED: what other
+ * threads write there could be lost. */
+static int exchange(const struct span *s, bool whole, bool writable)
 {
-    void *pages = (void *)(uintptr_t)s->start;
+    void *pages = (void *)(uintptr_t)s->start, *p = MAP_FAILED;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* a handler may write there, too */
-    memcpy((void *)(uintptr_t)s->window, pages, s->size);
-    void *p = mmap(pages, s->size, PROT_READ | (writable ? PROT_WRITE : 0),
-                   MAP_SHARED | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd, offset_of(s));
+    int held = writable ? hold_writers(s) : -1;
+    bool safe = whole || held >= 0 || only_thread();
+    if (safe) {
+        memcpy((void *)(uintptr_t)s->window, pages, s->size);
+        p = mmap(pages, s->size, PROT_READ | (writable ? PROT_WRITE : 0),
+                 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd, offset_of(s));
+    }
+    gm_close(held);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    return p != MAP_FAILED ? CUDA_SUCCESS
+           : safe          ? CUDA_ERROR_OUT_OF_MEMORY
+                           : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* True if the host area's pages are still where a registration put them: a program may unmap memory
@@ -136,13 +172,11 @@ static bool still_there(const struct rt_range *r)
 static bool make_private(const struct rt_range *r)
 {
     const struct span s = pages_of(r);
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     char *pages = (char *)(uintptr_t)s.start;
     if (mmap(pages, s.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, rt_session->host_fd,
              offset_of(&s)) == MAP_FAILED)
         return false;
-    for (uint64_t at = 0; at < s.size; at += page)
-        (void)__atomic_fetch_or(pages + at, 0, __ATOMIC_RELAXED);
+    touch(pages, s.size);
     return !(r->flags & CU_MEMHOSTREGISTER_READ_ONLY) || mprotect(pages, s.size, PROT_READ) == 0;
 }
 
@@ -263,7 +297,7 @@ void rt_memory_fork_child(void)
 
 /* --- registration ----------------------------------------------------------------------------- */
 
-/* The pages become the host area's. CUresult. */
+/* The pages become the host area's. CUresult; CUDA_ERROR_NOT_SUPPORTED: they cannot. */
 static int register_pages(struct rt_range *range, bool writable)
 {
     struct span s = pages_of(range);
@@ -273,7 +307,7 @@ static int register_pages(struct rt_range *range, bool writable)
     if (r)
         return r;
     range->window = s.window + (range->base - s.start);
-    r = exchange(&s, writable);
+    r = exchange(&s, s.start == range->base && s.size == range->size, writable);
     if (r == CUDA_SUCCESS && (r = rt_memory_insert(range)) != CUDA_SUCCESS) {
         (void)rt_register_undo(range);
         return r;
@@ -315,9 +349,8 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
                               .context = rt_context_owner(c),
                               .device = c->device };
     bool ours = pages != PAGES_OTHER && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
-    bool whole = pages_of(&range).start == address && pages_of(&range).size == bytesize;
-    return ours && (whole || only_thread()) ? register_pages(&range, pages == PAGES_PRIVATE)
-                                            : register_as_is(&range);
+    r = ours ? register_pages(&range, pages == PAGES_PRIVATE) : CUDA_ERROR_NOT_SUPPORTED;
+    return r == CUDA_ERROR_NOT_SUPPORTED ? register_as_is(&range) : r;
 }
 
 CUresult rt_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
