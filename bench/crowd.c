@@ -38,20 +38,21 @@ static pid_t start(int gate, int report)
     _exit(byte != 'y');
 }
 
-static int together(int count)
+static int together(unsigned count)
 {
-    int gate[2], report[2], good = 0, told = 0;
+    int gate[2], report[2];
+    unsigned good = 0, told = 0;
     char bytes[4096];
     if (pipe(gate) < 0 || pipe(report) < 0)
         return 1;
-    for (int i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         children[i] = start(gate[0], report[1]);
         if (children[i] < 0)
             return 1;
     }
     memset(bytes, 0, sizeof(bytes));
     double begin = ex_seconds();
-    if (write(gate[1], bytes, (size_t)count) != count)
+    if (write(gate[1], bytes, count) != (ssize_t)count)
         return 1;
     while (told < count) {
         ssize_t n = read(report[0], bytes, sizeof(bytes));
@@ -59,13 +60,13 @@ static int together(int count)
             break;
         for (ssize_t i = 0; i < n; i++)
             good += bytes[i] == 'y';
-        told += (int)n;
+        told += (unsigned)n;
     }
-    printf("%.1f %d\n", 1e3 * (ex_seconds() - begin), good);
+    printf("%.1f %u\n", 1e3 * (ex_seconds() - begin), good);
     fflush(stdout);
     while (getchar() != EOF)
         ;
-    for (int i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++)
         kill(children[i], SIGKILL);
     while (wait(NULL) > 0)
         ;
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
 {
     int count = argc > 2 ? atoi(argv[2]) : 0;
     if (argc == 3 && strcmp(argv[1], "together") == 0 && count > 0 && count <= 4096)
-        return together(count);
+        return together((unsigned)count);
     if (argc == 4 && strcmp(argv[1], "cycles") == 0 && count > 0 && atoi(argv[3]) > 0)
         return cycles(count, atoi(argv[3]));
     fprintf(stderr, "usage: %s together COUNT | cycles COUNT ABREAST\n", argv[0]);

@@ -309,11 +309,11 @@ static bool right_access(const struct form *f, uint32_t threads)
         if (!(params.mask >> i & 1))
             continue;
         const uint64_t a = address_of(f, i);
+        const uint64_t at = a - WINDOW;
         if (!may_touch(a, f->bytes, f->verb == LOAD))
             right = false;
         else if (f->verb != LOAD)
-            memcpy((a - WINDOW < ROOM ? first : last - (WINDOW_SIZE - ROOM)) + (a - WINDOW),
-                   room(a), f->bytes);
+            memcpy(at < ROOM ? first + at : last + (at - (WINDOW_SIZE - ROOM)), room(a), f->bytes);
     }
     return right;
 }
