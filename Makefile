@@ -1,4 +1,4 @@
-# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), CORPUS and COUNT (nightly), DEVICE, BUILD.
+# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), USERS (soak), CORPUS and COUNT (nightly), DEVICE, BUILD.
 
 BUILD   ?= build
 CLIENTS ?= 3
@@ -38,8 +38,8 @@ fuzz: ## run every fuzzer for T seconds (clang)
 endure: build ## 10,000 clients come and go, 100 daemons are killed: nothing may grow
 	@bench/operate.py $(BUILD)
 
-soak: build ## programs that check their data for T seconds while all around them is killed, stopped and used up; SEED
-	@tests/soak/soak.py $(BUILD) --seconds $(T) $(if $(SEED),--seed $(SEED))
+soak: build ## programs that check their data for T seconds while all around them is killed, stopped and used up; SEED; USERS=5: of so many users under -M (root)
+	@tests/soak/soak.py $(BUILD) --seconds $(T) $(if $(SEED),--seed $(SEED)) $(if $(USERS),--users $(USERS))
 
 docs: build ## man pages, what of the API and of MPS is there, in $(BUILD)/docs
 	@ninja -C $(BUILD) --quiet docs

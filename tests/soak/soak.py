@@ -3,7 +3,7 @@
 removed and used up at random. Afterwards not a word was wrong, nobody has lost anything that was not in flight, and
 nothing has grown.
 
-    soak.py BUILD [--seconds T] [--seed N] [--clients N]
+    soak.py BUILD [--seconds T] [--seed N] [--clients N] [--users N]
 
 Rounds of some seconds follow each other. In a *steady* one only programs die and are stopped, so that the same daemon,
 server and executor are there afterwards: what they hold is compared. In a *wild* one it is the turn of all. A round ends
@@ -13,6 +13,8 @@ Who may lose what: a program whose work was in flight when its executor was kill
 had noticed, all programs of a server that was
 killed, and one that was about to connect to somebody who was killed or stopped. Nobody else, and nobody when something
 was only stopped.
+
+With --users the programs are those of so many users, who share one server (gmux-control -M). Needs root.
 """
 import argparse
 import ctypes
@@ -32,6 +34,7 @@ import time
 ROUND_S = 5.0
 BOUND_S = 60.0  # for everything that is waited for
 SLOT = 64
+FIRST_USER = 61000
 FIELDS = ("stop", "started", "attached", "began", "failed", "result", "words", "pad")
 LOG_BYTES = 1 << 20  # of the file system that the logs are on
 GROWTH = {"gmux-control": 256 << 10, "gmux-server": 1 << 20, "gmux-executor": 8 << 20}  # caches, arenas of threads
@@ -88,6 +91,7 @@ class Soak:
         self.build = os.path.abspath(args.build)
         self.random = random.Random(args.seed)
         self.clients = args.clients
+        self.users = args.users
         self.directory = tempfile.mkdtemp(prefix="gmux-soak-")
         os.chmod(self.directory, 0o755)
         self.pipe, self.log = self.directory + "/pipe", self.directory + "/log"
@@ -107,6 +111,7 @@ class Soak:
         with open(self.directory + "/slots", "w+b") as f:
             f.truncate(SLOT * (self.clients + 2))
             self.slots = mmap.mmap(f.fileno(), 0)
+            os.fchmod(f.fileno(), 0o666)  # for all users
         self.processes = {}  # slot: Popen
         self.stopped = {}  # pid: when it goes on
         self.events = Events()
@@ -125,10 +130,12 @@ class Soak:
     def start_client(self, i, *more):
         self.slots[SLOT * i : SLOT * (i + 1)] = bytes(SLOT)
         self.set(i, "started", time.monotonic_ns())
+        user = FIRST_USER + i % self.users if self.users else None
         out = open(f"{self.directory}/out.{i}", "wb")
         self.processes[i] = subprocess.Popen(
             [f"{self.build}/tests/soak/keeper", self.directory + "/slots", str(i), str(self.random.getrandbits(40)), *more],
-            env=self.env, stdout=out, stderr=subprocess.STDOUT)
+            env=self.env, stdout=out, stderr=subprocess.STDOUT, user=user, group=user,
+            extra_groups=[] if self.users else None)
         out.close()
 
     def may_lose(self, s):
@@ -178,7 +185,8 @@ class Soak:
         return [pid for pid, n in sorted(self.ours().items()) if n == name]
 
     def start_daemon(self):
-        self.daemon = subprocess.Popen([f"{self.build}/src/control/gmux-control", "-f"], env=self.env,
+        options = ["-f", "-M"] if self.users else ["-f"]
+        self.daemon = subprocess.Popen([f"{self.build}/src/control/gmux-control", *options], env=self.env,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until("the daemon listens", lambda: os.path.exists(self.pipe + "/control"))
 
@@ -424,7 +432,7 @@ class Soak:
         for pid in self.ours():
             self.signal(pid, signal.SIGKILL)
         if self.small_disk:
-            subprocess.run(["umount", self.log], check=False)
+            subprocess.run(["umount", "-l", self.log], check=False)  # who was killed may not be gone yet
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -448,9 +456,13 @@ def main():
     p.add_argument("--seconds", type=float, default=3600)
     p.add_argument("--seed", type=int, default=None)
     p.add_argument("--clients", type=int, default=20)
+    p.add_argument("--users", type=int, default=0)
     args = p.parse_args()
     args.seed = random.SystemRandom().getrandbits(32) if args.seed is None else args.seed
     print(f"seed {args.seed}", flush=True)
+    if args.users and os.geteuid() != 0:
+        print("skipped: several users are only root's to be")
+        return 77
     own_mounts()
     soak = Soak(args)
     try:
