@@ -31,6 +31,7 @@
 #include "control/spawn.h"
 #include "control/state.h"
 #include "control/users.h"
+#include "transport/foreign.h"
 
 /* Log lines that strangers may cause: at once, and in the long run. */
 #define STRANGER_BURST 1000
@@ -360,6 +361,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     ctl_ration_init(&d->strangers, STRANGER_BURST, STRANGER_RATE);
     ctl_ration_init(&d->trusted, TRUSTED_BURST, TRUSTED_RATE);
     signal(SIGPIPE, SIG_IGN);
+    tp_foreign_init(SIGURG);
 
     if (ctl_place_open(d) < 0)
         return 1; /* it has said why */

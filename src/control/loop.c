@@ -89,7 +89,7 @@ static void flush(struct ctl_channel *c)
 void ctl_channel_drain(struct ctl_channel *c)
 {
     for (int i = 0; i < CHANNEL_BURST && !c->closed; i++) {
-        int r = tp_recv(c->fd, &packet);
+        int r = tp_recv_plain(c->fd, &packet);
         if (r == -EAGAIN)
             return;
         if (r <= 0) {

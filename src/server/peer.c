@@ -149,6 +149,8 @@ static void receive(struct srv_peer *p)
             drop(p, true, r == -EBADMSG ? "a malformed packet" : strerror(-r));
             return;
         }
+        if (bare)
+            tp_recv_skip(p->fd);
         if (!deliver(p, &packet_in, bare))
             return;
     }

@@ -194,6 +194,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     uv_timer_init(&s->loop, &s->relink);
     uv_unref((uv_handle_t *)&s->relink);
     signal(SIGPIPE, SIG_IGN);
+    tp_foreign_init(SIGURG);
     srv_executor_init(&s->executor, s);
     return 0;
 }

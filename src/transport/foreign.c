@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -19,11 +20,10 @@
 /* What is looked at of a connection that is closed. */
 #define PACKETS_MAX 16u
 
-/* So many may hang before the others wait. */
 #define CLOSERS_MAX   64u
 #define CLOSERS_STACK (64u << 10)
-/* With more than that open who closes another one gives way: closers are not to fall behind where
- * descriptors come fast. */
+/* With more than that open closers that hang are woken, and who closes another one gives way: they
+ * are not to fall behind where descriptors come fast. */
 #define CLOSING_MAX  64u
 #define GIVES_WAY_NS 5000000l
 
@@ -35,7 +35,25 @@ struct closing {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t closed = PTHREAD_COND_INITIALIZER;
 static struct closing *closings;
-static unsigned closers, closing;
+static unsigned closing;
+static struct closer {
+    bool runs;
+    pthread_t thread;
+} closers[CLOSERS_MAX];
+static int wakes;  /* a signal; 0: none */
+static bool stuck; /* nothing has been closed since somebody gave way in vain */
+
+static void nothing(int signal GM_UNUSED)
+{
+}
+
+void tp_foreign_init(int signal)
+{
+    struct sigaction sa = { .sa_handler = nothing };
+    sigemptyset(&sa.sa_mask);
+    if (sigaction(signal, &sa, NULL) == 0)
+        wakes = signal;
+}
 
 bool tp_is_memory(int fd)
 {
@@ -49,51 +67,68 @@ static bool is_quick(int fd)
 }
 
 /* The next one, after so many. */
-static struct closing *next(unsigned done)
+static struct closing *next(struct closer *self, unsigned done)
 {
     pthread_mutex_lock(&lock);
     closing -= done;
-    pthread_cond_broadcast(&closed);
+    if (done) {
+        stuck = false;
+        pthread_cond_broadcast(&closed);
+    }
     struct closing *c = closings;
     if (c)
         closings = c->next;
     else
-        closers--;
+        self->runs = false;
     pthread_mutex_unlock(&lock);
     return c;
 }
 
-static void *closer(void *unused)
+static void *closer(void *self)
 {
     unsigned done = 0;
-    for (struct closing *c; (c = next(done)); done = 1) {
+    for (struct closing *c; (c = next(self, done)); done = 1) {
         close(c->fd);
         free(c);
     }
-    return unused;
+    return NULL;
 }
 
-static bool start_closer(void)
+/* Under the lock, as what follows. */
+static void start_closer(void)
 {
+    struct closer *c = closers;
     pthread_attr_t attr;
-    pthread_t thread;
+    while (c < closers + CLOSERS_MAX && c->runs)
+        c++;
+    if (c == closers + CLOSERS_MAX)
+        return;
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, CLOSERS_STACK);
-    int r = pthread_create(&thread, &attr, closer, NULL);
+    c->runs = pthread_create(&c->thread, &attr, closer, c) == 0;
     pthread_attr_destroy(&attr);
-    return r == 0;
 }
 
-/* Under the lock. */
+/* A connection that lingers does so until its thread gets a signal. */
+static void wake_closers(void)
+{
+    for (struct closer *c = closers; wakes && c < closers + CLOSERS_MAX; c++)
+        if (c->runs)
+            pthread_kill(c->thread, wakes);
+}
+
 static void give_way(void)
 {
     struct timespec until;
+    wake_closers();
+    if (stuck)
+        return;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += GIVES_WAY_NS;
     until.tv_sec += until.tv_nsec / 1000000000l;
     until.tv_nsec %= 1000000000l;
-    pthread_cond_timedwait(&closed, &lock, &until);
+    stuck = pthread_cond_timedwait(&closed, &lock, &until) != 0;
 }
 
 static void close_later(struct closing *c)
@@ -102,9 +137,7 @@ static void close_later(struct closing *c)
     c->next = closings;
     closings = c;
     closing++;
-    /* Without a thread it stays until there is one: better than to wait here. */
-    if (closers < CLOSERS_MAX && start_closer())
-        closers++;
+    start_closer(); /* without one it stays until there is one: better than to wait here */
     if (closing > CLOSING_MAX)
         give_way();
     pthread_mutex_unlock(&lock);

@@ -11,6 +11,9 @@
 
 #include "transport/sock.h"
 
+/* What hangs may be woken by this signal, which the process uses for nothing else: for programs of
+ * ours. Before the first thread. */
+void tp_foreign_init(int signal);
 /* A file that lives in memory, ours or somebody else's: nothing done to it waits for anybody. */
 bool tp_is_memory(int fd);
 /* Closes it without waiting, some time from now; what is known not to wait, at once. Returns -1.

@@ -10,8 +10,7 @@
 #include "base/cleanup.h"
 #include "transport/foreign.h"
 
-#define CONNECT_S   10
-#define SCM_FDS_MAX 253 /* the kernel's SCM_MAX_FD */
+#define CONNECT_S 10
 
 static int make_address(const char *path, struct sockaddr_un *a)
 {
@@ -120,52 +119,75 @@ int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count
     }
 }
 
-int tp_recv(int fd, struct tp_packet *p)
+/* Takes the next packet out of the socket. The kernel closes what it brings, which ends nothing if
+ * that is open here, too. */
+static void take_out(int fd)
 {
-    /* Room for all that a packet can bring: the kernel would close the others, which is not to be
-     * waited for. */
+    struct msghdr nothing = { 0 };
+    while (recvmsg(fd, &nothing, MSG_DONTWAIT) < 0 && errno == EINTR)
+        ;
+}
+
+static void take_fds(struct tp_packet *p, struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count && p->fds_count < TP_FDS_MAX; i++)
+            memcpy(&p->fds[p->fds_count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+    }
+}
+
+/* A packet is looked at before it is taken out. With too many descriptors it stays where it is: the
+ * kernel would close those that are not opened, in this thread, for as long as their maker likes.
+ */
+static int receive(int fd, struct tp_packet *p, unsigned fds_max)
+{
     union {
         struct cmsghdr align;
-        char space[CMSG_SPACE(sizeof(int) * SCM_FDS_MAX)];
+        char space[CMSG_SPACE(sizeof(int) * TP_FDS_MAX)];
     } control;
     struct iovec iov = { .iov_base = p->data, .iov_len = sizeof(p->data) };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
-                        .msg_control = control.space,
-                        .msg_controllen = sizeof(control.space) };
+                        .msg_control = fds_max ? control.space : NULL,
+                        .msg_controllen = fds_max ? sizeof(control.space) : 0 };
     ssize_t n;
-    bool bad = false;
 
     p->fds_count = 0;
     do
-        n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        n = recvmsg(fd, &m, MSG_PEEK | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int received;
-            memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-            if (p->fds_count < TP_FDS_MAX) {
-                p->fds[p->fds_count++] = received;
-            } else {
-                tp_close_foreign(received);
-                bad = true;
-            }
-        }
-    }
-    if (n == 0 && p->fds_count == 0)
+    take_fds(p, &m);
+    const bool more = m.msg_flags & MSG_CTRUNC, too_many = more && p->fds_count == fds_max;
+    if (n == 0 && p->fds_count == 0 && !more)
         return 0;
     p->size = (size_t)n;
     p->header = wire_dec_begin(&p->body, p->data, p->size);
-    bad |= p->body.fatal || (m.msg_flags & MSG_TRUNC);
-    bool is_short = m.msg_flags & MSG_CTRUNC; /* there is room for all: no more could be opened */
-    if (bad || is_short)
+    const bool bad = p->body.fatal || (m.msg_flags & MSG_TRUNC) || too_many;
+    if (!more)
+        take_out(fd);
+    if (bad || more)
         tp_packet_discard(p);
-    return bad ? -EBADMSG : is_short ? -EMFILE : 1;
+    return bad ? -EBADMSG : more ? -EMFILE : 1;
+}
+
+int tp_recv(int fd, struct tp_packet *p)
+{
+    return receive(fd, p, TP_FDS_MAX);
+}
+
+int tp_recv_plain(int fd, struct tp_packet *p)
+{
+    return receive(fd, p, 0);
+}
+
+void tp_recv_skip(int fd)
+{
+    take_out(fd);
 }
 
 int tp_packet_take_fd(struct tp_packet *p, unsigned i)

@@ -55,10 +55,14 @@ GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
 GM_MUST_CHECK int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count);
 
 /* Receives one packet. 1: got one; 0: peer closed; -EAGAIN on an empty non-blocking socket;
- * -EBADMSG: the packet or its header is malformed, or it had more descriptors than fit (they are
- * closed); -EMFILE: it is well-formed, and here without its descriptors, since this process has as
- * many as it may; other -errno. */
+ * -EBADMSG: the packet or its header is malformed, or it has more descriptors than fit, and then
+ * the connection is of no more use; -EMFILE: it is well-formed, and here without its descriptors,
+ * since this process has as many as it may: it comes again, unless it is skipped; other -errno. */
 GM_MUST_CHECK int tp_recv(int fd, struct tp_packet *p);
+/* As above, from somebody who has no descriptors to send: none is opened. */
+GM_MUST_CHECK int tp_recv_plain(int fd, struct tp_packet *p);
+/* Leaves out the packet that comes next. */
+void tp_recv_skip(int fd);
 
 /* Takes descriptor `i` out of the packet; -1 if there is none. */
 int tp_packet_take_fd(struct tp_packet *p, unsigned i);

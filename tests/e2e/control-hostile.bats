@@ -99,6 +99,15 @@ still_serves() {
     still_serves
 }
 
+@test "descriptors that nobody asked for, which take ten minutes to close" {
+    few_descriptors() { [ "$(ls "/proc/$daemon/fd" | wc -l)" -le "$before" ]; }
+    before=$(ls "/proc/$daemon/fd" | wc -l)
+    run -0 "$client" abuse linger "$daemon"
+    [ "$output" = dropped ]
+    until_true 100 few_descriptors
+    still_serves
+}
+
 @test "a UI that does not read is cut after 10 s" {
     run -0 "$client" abuse unread-for-long
     [ "$output" = dropped ]

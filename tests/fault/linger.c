@@ -15,19 +15,22 @@
 #include "raw.h"
 
 #define LINGER_S 600
+#define MANY     200u /* more than hang at once */
 
 static struct raw_server server;
 static struct raw_client neighbour;
 static uint64_t neighbours_memory;
 static int listener;
+static const int little = 4096;
 
 static void listen_somewhere(struct sockaddr_in *a)
 {
     socklen_t size = sizeof(*a);
     *a = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    RAW_CHECK(listener >= 0 && bind(listener, (const struct sockaddr *)a, size) == 0 &&
-              listen(listener, 100) == 0);
+    RAW_CHECK(listener >= 0 &&
+              setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)) == 0);
+    RAW_CHECK(bind(listener, (const struct sockaddr *)a, size) == 0 && listen(listener, 1000) == 0);
     RAW_CHECK(getsockname(listener, (struct sockaddr *)a, &size) == 0);
 }
 
@@ -42,6 +45,7 @@ static int lingering(void)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     RAW_CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
     RAW_CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) == 0);
+    RAW_CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)) == 0);
     while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
         ;
     return fd;
@@ -58,6 +62,33 @@ static void pass(int to, const struct wire_enc *e, unsigned count)
         RAW_CHECK(tp_send(to, e, &fd, 1) == 0);
         close(fd);
     }
+    RAW_CHECK(kill(server.pid, SIGCONT) == 0);
+}
+
+/* Many in one packet, which tp_send() would not do. */
+static void pass_together(int to, const struct wire_enc *e)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * MANY)];
+    } control = { 0 };
+    struct iovec iov = { .iov_base = e->data, .iov_len = e->size };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.space,
+                        .msg_controllen = sizeof(control.space) };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    *c = (struct cmsghdr) { .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS,
+                            .cmsg_len = CMSG_LEN(sizeof(int) * MANY) };
+    int fds[MANY];
+    for (unsigned i = 0; i < MANY; i++)
+        fds[i] = lingering();
+    memcpy(CMSG_DATA(c), fds, sizeof(fds));
+    RAW_CHECK(kill(server.pid, SIGSTOP) == 0 && waitpid(server.pid, NULL, WUNTRACED) == server.pid);
+    RAW_CHECK(sendmsg(to, &m, 0) == (ssize_t)e->size);
+    for (unsigned i = 0; i < MANY; i++)
+        close(fds[i]);
     RAW_CHECK(kill(server.pid, SIGCONT) == 0);
 }
 
@@ -104,15 +135,37 @@ static void surplus(void)
     raw_client_close(&c);
 }
 
+/* More than can be waited for at once: the server does not run out of descriptors over them. */
+static void many(void)
+{
+    static struct raw_client c;
+    uint8_t buffer[64];
+    const unsigned before = raw_descriptors(server.pid);
+    raw_client_open(&c, raw_server_connect(&server, 103));
+    struct wire_enc e = import(buffer, sizeof(buffer), ++c.serial);
+    for (unsigned i = 0; i < MANY; i += MANY / 4) {
+        pass(c.fd, &e, MANY / 4);
+        for (unsigned n = 0; n < MANY / 4; n++)
+            RAW_CHECK(raw_client_receive(&c) && c.packet->header.type == WIRE_OBJECT_MADE);
+    }
+    check_neighbour();
+    pass_together(c.fd, &e);
+    RAW_CHECK(raw_server_says(&server, "malformed packet"));
+    check_neighbour();
+    raw_client_close(&c);
+    raw_expect_descriptors(server.pid, before);
+}
+
 int main(void)
 {
-    alarm(30);
+    alarm(55);
     signal(SIGPIPE, SIG_IGN);
     raw_server_start(&server, "null");
     raw_client_open(&neighbour, raw_server_connect(&server, 100));
     neighbours_memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
     imported();
     surplus();
+    many();
     raw_client_close(&neighbour);
     raw_server_drain(&server);
     raw_server_stop(&server);
