@@ -8,6 +8,7 @@ INTRO = """\
 /*
  * The CUDA driver API. A name such as cuMemAlloc stands for its newest variant (cuMemAlloc_v2), and with
  * CUDA_API_PER_THREAD_DEFAULT_STREAM defined for the one whose default stream is the calling thread's own.
+ * Where CUDA_VERSION is defined before, names mean what they did in that version's header.
  * With GMUX_CUDA_SYMBOLS defined names mean themselves: for code that implements or forwards every symbol.
  */
 """
@@ -64,10 +65,23 @@ def names(spec):
     return out
 
 
+def older(spec, per_thread):
+    """What names meant in earlier versions, for a program that defines such a CUDA_VERSION."""
+    symbols = {f.symbol: f for f in spec.functions}
+    out = []
+    for name, (version, symbol) in spec.before.items():
+        twins = symbols[symbol].twins
+        meant = f"{symbol}_{next(iter(twins))}" if per_thread and twins else symbol
+        out += [f"#if CUDA_VERSION < {version}", f"#undef {name}"]
+        out += [f"#define {name} {meant}"] if meant != name else []
+        out += ["#endif"]
+    return out
+
+
 def header(spec):
     o = [BANNER + INTRO, "#ifndef __cuda_cuda_h__ /* the toolkit's guard: whichever header comes first counts */",
          "#define __cuda_cuda_h__", "", "#include <stddef.h>", "#include <stdint.h>", "",
-         f"#define CUDA_VERSION {spec.version}", "", "#define CUDAAPI", "#define CUDA_CB", "",
+         "#ifndef CUDA_VERSION", f"#define CUDA_VERSION {spec.version}", "#endif", "", "#define CUDAAPI", "#define CUDA_CB", "",
          "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     previous = None
     for t in (t for t in spec.types if not t.elsewhere):
@@ -90,7 +104,7 @@ def header(spec):
               "        flags |= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;",
               "    return cuGetProcAddress_v2(symbol, pfn, version, flags, status);", "}",
               "#define cuGetProcAddress_v2 cuGetProcAddress_v2_ptsz"]
-    o += ["#else"]
-    o += [f"#define {name} {symbol}" for name, symbol, _ in chosen if symbol != name]
+    o += older(spec, True) + ["#else"]
+    o += [f"#define {name} {symbol}" for name, symbol, _ in chosen if symbol != name] + older(spec, False)
     o += ["#endif", "#endif", "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
     return "\n".join(o)

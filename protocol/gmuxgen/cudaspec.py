@@ -79,6 +79,7 @@ class Spec:
     functions: list
     header: dict  # base -> symbol that the name means in C source
     exports: list  # symbols of our own
+    before: dict  # base -> a version, and the symbol that the name means where CUDA_VERSION is below it
 
     def of(self, kind):
         return [t for t in self.types if t.kind == kind]
@@ -105,6 +106,7 @@ class Parser:
         self.names = {}    # types, constants and enum values: name -> line
         self.symbols = {}  # functions and their twins: symbol -> line
         self.variants = {}
+        self.before = {}
         self.header_lines = {}
         self.elsewhere = False
 
@@ -214,6 +216,11 @@ class Parser:
                 self.fail(n, "header needs NAME SYMBOL")
             self.header[words[1]] = words[2]
             self.header_lines[words[1]] = n
+        elif head == "before":
+            if len(words) != 4:
+                self.fail(n, "before needs VERSION NAME SYMBOL")
+            self.before[words[2]] = self.since(n, words[1]), words[3]
+            self.header_lines[words[2]] = n
         elif head == "export":
             if len(words) != 2 or words[1] in self.symbols:
                 self.fail(n, "export needs a new NAME")
@@ -309,7 +316,7 @@ class Parser:
         bases = {}
         for f in self.functions:
             bases.setdefault(f.base, []).append(f)
-        for base, symbol in self.header.items():
+        for base, symbol in [*self.header.items(), *((b, s) for b, (_, s) in self.before.items())]:
             if base not in bases:
                 self.fail(self.header_lines[base], f"there is no function {base}")
             if symbol not in self.symbols:
@@ -317,7 +324,7 @@ class Parser:
         for f in self.functions:
             if f.since > self.version or any(v > self.version for v in f.twins.values()):
                 self.fail(f.line, f"{f.symbol} is newer than version {self.version}")
-        return Spec(self.version, self.types, self.functions, self.header, self.exports)
+        return Spec(self.version, self.types, self.functions, self.header, self.exports, self.before)
 
 
 def parse(path, text):

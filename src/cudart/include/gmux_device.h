@@ -5,10 +5,10 @@
 #ifndef GMUX_DEVICE_H
 #define GMUX_DEVICE_H
 
-/* clang's headers choose by it; the driver's header has a version of its own, later. */
+/* clang's headers choose by it, and libraries know by it which toolkit they are compiled with;
+ * cuda.h is then of that version, too. */
 #ifndef CUDA_VERSION
-#define GMUX_OWN_CUDA_VERSION
-#define CUDA_VERSION 12080
+#define CUDA_VERSION CUDART_VERSION
 #endif
 #ifndef __CUDA_ARCH__
 #define GMUX_OWN_CUDA_ARCH
@@ -309,14 +309,15 @@ GMUX_STORE(__stwt)
 #undef __CUDA_ARCH__
 #undef GMUX_OWN_CUDA_ARCH
 #endif
-#ifdef GMUX_OWN_CUDA_VERSION
-#undef CUDA_VERSION
-#undef GMUX_OWN_CUDA_VERSION
-#endif
 
-#define __CUDACC__           1
+#define __CUDACC__ 1
+#if CUDART_VERSION >= 13000
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#else
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 8
+#endif
 #define __CUDACC_VER_BUILD__ 0
 
 #endif
