@@ -156,6 +156,8 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-Wno-unknown-cuda-version");
     cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere, as is the next */
     cc_add(l, "-Wno-register");
+    cc_add(l, "-Xclang"); /* nvcc's front end has declarations of them, too, which are never called */
+    cc_add(l, "-fcuda-allow-variadic-functions");
     cc_add(l, "-isystem");
     cc_add(l, cc_format("%s/include/cuda_wrappers",
                         place.resources)); /* of libstdc++'s headers, by clang */
@@ -186,6 +188,7 @@ static void compile_ptx(const struct cc_options *o, const char *source, unsigned
     cc_add(&l, "-Xclang");
     cc_add(&l, place.bitcode);
     cc_add(&l, "-O3");
+    cc_add(&l, "-Wno-pass-failed"); /* `#pragma unroll` of what cannot be: nvcc is silent, too */
     /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which
      * counts on each rounding */
     cc_add(&l, "-ffp-contract=fast-honor-pragmas");

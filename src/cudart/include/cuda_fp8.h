@@ -1,6 +1,6 @@
 /*
- * Numbers of 8 bits, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most)
- * and e5m2 (the upper half of a half-precision number). They are stored so; to compute, a program
+ * Numbers of 8 bits, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most),
+ * e5m2 (the upper half of a half-precision number) and e8m0 (an exponent alone). They are stored so; to compute, a program
  * converts them.
  */
 #ifndef GMUX_CUDA_FP8_H
@@ -158,6 +158,72 @@ GMUX_HD __half2_raw __nv_cvt_fp8x2_to_halfraw2(const __nv_fp8x2_storage_t x,
 GMUX_FP8(__nv_fp8_e4m3, __nv_fp8x2_e4m3, __nv_fp8x4_e4m3, __NV_E4M3)
 GMUX_FP8(__nv_fp8_e5m2, __nv_fp8x2_e5m2, __nv_fp8x4_e5m2, __NV_E5M2)
 #undef GMUX_FP8
+
+/* e8m0: a power of two, 2^-127 to 2^127, and NaN; for factors of scale. The sign is lost. `mode` is
+ * cudaRoundZero or cudaRoundPosInf. */
+GMUX_HD __nv_fp8_storage_t __nv_cvt_double_to_e8m0(const double d, const __nv_saturation_t saturate,
+                                                   const enum cudaRoundMode mode)
+{
+    unsigned long long b = __builtin_bit_cast(unsigned long long, d) & ~(1ull << 63);
+    int e = (int)(b >> 52) - 1023 + 127;
+    if (d != d)
+        return 0xff;
+    if (e < 0)
+        return 0;
+    if (mode == cudaRoundPosInf && b << 12)
+        e++;
+    if (b >> 52 == 0x7ff || (e > 254 && mode == cudaRoundPosInf))
+        return saturate == __NV_SATFINITE ? 0xfe : 0xff;
+    return (__nv_fp8_storage_t)(e > 254 ? 254 : e);
+}
+
+GMUX_HD __nv_fp8_storage_t __nv_cvt_float_to_e8m0(const float f, const __nv_saturation_t saturate,
+                                                  const enum cudaRoundMode mode)
+{
+    return __nv_cvt_double_to_e8m0((double)f, saturate, mode);
+}
+
+GMUX_HD __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_e8m0(const __nv_bfloat16_raw h,
+                                                        const __nv_saturation_t saturate,
+                                                        const enum cudaRoundMode mode)
+{
+    return __nv_cvt_float_to_e8m0(gmux_bfloat16_to_float(h.x), saturate, mode);
+}
+
+GMUX_HD __nv_bfloat16_raw __nv_cvt_e8m0_to_bf16raw(const __nv_fp8_storage_t x)
+{
+    return __nv_bfloat16_raw { (unsigned short)(x == 255 ? 0x7fff : x ? x << 7 : 0x40) };
+}
+
+struct __nv_fp8_e8m0 {
+    __nv_fp8_storage_t __x;
+    __nv_fp8_e8m0() = default;
+    GMUX_M explicit __nv_fp8_e8m0(double d)
+        : __x(__nv_cvt_double_to_e8m0(d, __NV_SATFINITE, cudaRoundPosInf))
+    {
+    }
+    GMUX_M explicit __nv_fp8_e8m0(float f) : __nv_fp8_e8m0((double)f)
+    {
+    }
+    GMUX_M explicit __nv_fp8_e8m0(__half h) : __nv_fp8_e8m0((double)(float)h)
+    {
+    }
+    GMUX_M explicit __nv_fp8_e8m0(__nv_bfloat16 h) : __nv_fp8_e8m0((double)(float)h)
+    {
+    }
+    GMUX_M explicit operator float() const
+    {
+        return gmux_bfloat16_to_float(__nv_cvt_e8m0_to_bf16raw(__x).x);
+    }
+    GMUX_M explicit operator double() const
+    {
+        return (double)(float)*this;
+    }
+    GMUX_M explicit operator __nv_bfloat16() const
+    {
+        return __nv_bfloat16(__nv_cvt_e8m0_to_bf16raw(__x));
+    }
+};
 #undef GMUX_M
 #undef GMUX_HD
 

@@ -97,18 +97,19 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 }
 #undef GMUX_HD
 
+/* The member's name is one that libraries know. */
 #define GMUX_M __host__ __device__ __inline__
 #define GMUX_SMALL_FLOAT(T, RAW, TO, FROM)                                                         \
     struct T {                                                                                     \
-        unsigned short bits;                                                                       \
+        unsigned short __x;                                                                        \
         T() = default;                                                                             \
-        GMUX_M T(RAW r) : bits(r.x)                                                                \
+        GMUX_M T(RAW r) : __x(r.x)                                                                 \
         {                                                                                          \
         }                                                                                          \
-        GMUX_M T(float f) : bits(FROM(f))                                                          \
+        GMUX_M T(float f) : __x(FROM(f))                                                           \
         {                                                                                          \
         }                                                                                          \
-        GMUX_M T(double f) : bits(FROM(gmux_double_to_odd_float(f)))                               \
+        GMUX_M T(double f) : __x(FROM(gmux_double_to_odd_float(f)))                                \
         {                                                                                          \
         }                                                                                          \
         GMUX_M T(int f) : T(gmux_from_integer<T>(f))                                               \
@@ -131,11 +132,11 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
         }                                                                                          \
         GMUX_M operator float() const                                                              \
         {                                                                                          \
-            return TO(bits);                                                                       \
+            return TO(__x);                                                                        \
         }                                                                                          \
         GMUX_M operator RAW() const                                                                \
         {                                                                                          \
-            return RAW { bits };                                                                   \
+            return RAW { __x };                                                                    \
         }                                                                                          \
         GMUX_M T &operator+=(T o)                                                                  \
         {                                                                                          \
@@ -334,11 +335,11 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     }                                                                                              \
     GMUX_HD unsigned short __##N##_as_ushort(T h)                                                  \
     {                                                                                              \
-        return h.bits;                                                                             \
+        return h.__x;                                                                              \
     }                                                                                              \
     GMUX_HD short __##N##_as_short(T h)                                                            \
     {                                                                                              \
-        return (short)h.bits;                                                                      \
+        return (short)h.__x;                                                                       \
     }                                                                                              \
     GMUX_HD T __ushort_as_##N(unsigned short x)                                                    \
     {                                                                                              \
@@ -538,10 +539,10 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
         T was;                                                                                     \
         do {                                                                                       \
             seen = old;                                                                            \
-            was.bits = (unsigned short)(seen >> shift);                                            \
+            was.__x = (unsigned short)(seen >> shift);                                             \
             T sum = was + v;                                                                       \
             old =                                                                                  \
-                atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned)sum.bits << shift); \
+                atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned)sum.__x << shift);  \
         } while (old != seen);                                                                     \
         return was;                                                                                \
     }                                                                                              \
@@ -558,7 +559,7 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     __device__ static __inline__ T name(unsigned mask, T v, ARG lane, int width = warpSize)        \
     {                                                                                              \
         T r;                                                                                       \
-        r.bits = (unsigned short)name(mask, (int)v.bits, lane, width);                             \
+        r.__x = (unsigned short)name(mask, (int)v.__x, lane, width);                               \
         return r;                                                                                  \
     }
 
