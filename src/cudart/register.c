@@ -257,13 +257,17 @@ static cudaError_t load(struct image *image)
     return image->result = crt_of(r);
 }
 
+/* Without a handle: all images that have managed variables. */
 char __cudaInitModule(void **handle)
 {
     if (crt_enter())
         return 0;
     (void)pthread_mutex_lock(&table.lock);
     struct image *image = image_of(handle);
-    bool ok = image && !load(image);
+    bool ok = image ? !load(image) : !handle;
+    for (image = table.images; image && !handle; image = image->next)
+        if (image->managed && load(image))
+            ok = false;
     (void)pthread_mutex_unlock(&table.lock);
     return ok;
 }
@@ -313,11 +317,23 @@ cudaError_t crt_function(const void *host, CUfunction *out)
     return r ? r : crt_of(cuKernelGetFunction(out, kernel));
 }
 
+/* A managed variable is registered by the pointer to it; a program names it by its address. */
+static struct symbol *find_managed(const void *host)
+{
+    for (struct image *i = table.images; i && host; i = i->next)
+        for (struct managed *m = i->managed; m; m = m->next)
+            if (*m->address == host)
+                return find(m->address);
+    return NULL;
+}
+
 cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size)
 {
     cudaError_t r = cudaErrorInvalidSymbol;
     (void)pthread_mutex_lock(&table.lock);
     struct symbol *s = find(host);
+    if (!s)
+        s = find_managed(host);
     if (s && s->image && s->kind == VARIABLE) {
         r = load(s->image);
         if (!r)
@@ -356,6 +372,8 @@ void crt_forget_images(void)
             (void)cuLibraryUnload(i->library);
         i->library = NULL;
         i->tried = false;
+        for (struct managed *m = i->managed; m; m = m->next)
+            *m->address = NULL; /* the host's next use of it loads the image again */
     }
     atomic_fetch_add_explicit(&table.generation, 1, memory_order_release);
     (void)pthread_mutex_unlock(&table.lock);

@@ -42,6 +42,10 @@ struct cc_options {
     unsigned depth; /* of options files within each other */
 };
 
+/* True if one of the files that the dependencies in `path` name, as make reads them, has `word` in
+ * it. */
+bool cc_any_mentions(const char *path, const char *word);
+
 void cc_parse(struct cc_options *o, char **argv);
 
 #endif

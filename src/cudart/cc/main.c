@@ -33,7 +33,7 @@ static const char usage[] =
 
 /* Where things lie: installed, or in a build tree. */
 static struct {
-    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver;
+    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver, *managed;
     char scratch[64];
 } place;
 
@@ -87,10 +87,12 @@ static void find_places(unsigned cudart)
         place.bitcode = cc_format("%s/gmux-device.bc", here);
         place.libraries = cc_format("%s/v%u", here, cudart);
         place.driver = cc_format("%s/../client", here);
+        place.managed = cc_format("%s/gmux-cc-managed", here);
     } else if (exists(cc_format("%s/gmux-device.bc", installed))) {
         place.include = place.include_cuda = cc_format("%s/../include/gmux", here);
         place.bitcode = cc_format("%s/gmux-device.bc", installed);
         place.libraries = place.driver = installed;
+        place.managed = GMUX_LIBEXECDIR "/gmux-cc-managed";
     } else
         cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here,
                 installed);
@@ -171,8 +173,54 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add_all(l, &o->both);
 }
 
-static void compile_ptx(const struct cc_options *o, const char *source, unsigned sm,
-                        const char *output)
+/* A CUDA source on its way. */
+struct unit {
+    const char *source;
+    unsigned number; /* of it on the command line, for names */
+    bool checked;    /* whether it has managed variables */
+    bool managed;    /* it may have */
+};
+
+/* What clang has to say again where it goes on from its intermediate code. */
+static void add_of_code(struct cc_list *l, const struct cc_list *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        if (from->at[i][0] == '-' && strchr("Ofmg", from->at[i][1]))
+            cc_add(l, from->at[i]);
+}
+
+/* Intermediate code with managed variables of ours to such as clang has not. */
+static void transform_managed(const struct cc_options *o, const char *in, const char *out)
+{
+    static struct cc_list l;
+    l.count = 0;
+    if (access(place.managed, X_OK) != 0)
+        cc_fail("__managed__ variables need %s, which this build lacks: built without llvm-19-dev?",
+                place.managed);
+    cc_add(&l, place.managed);
+    cc_add(&l, in);
+    cc_add(&l, out);
+    run(o, &l);
+}
+
+static void device_target(struct cc_list *l, const struct cc_options *o)
+{
+    cc_add(l, "-Xclang");
+    cc_add(l, "-target-feature");
+    cc_add(l, "-Xclang");
+    cc_add(l, cc_format("+ptx%d%d", PTX_MAJOR, PTX_MINOR));
+    cc_add(l, "-O3");
+    cc_add(l, "-Wno-pass-failed"); /* `#pragma unroll` of what cannot be: nvcc is silent, too */
+    /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which
+     * counts on each rounding */
+    cc_add(l, "-ffp-contract=fast-honor-pragmas");
+    cc_add_all(l, &o->device);
+}
+
+/* The kernels in PTX; or, for managed variables, in intermediate code. With the names of the files
+ * that it reads, but the system's, if `dependencies`. */
+static void compile_kernels(const struct cc_options *o, const struct unit *u, unsigned sm,
+                            const char *output, const char *dependencies)
 {
     static struct cc_list l;
     l.count = 0;
@@ -180,21 +228,57 @@ static void compile_ptx(const struct cc_options *o, const char *source, unsigned
     cc_add(&l, "--cuda-device-only");
     cc_add(&l, cc_format("--cuda-gpu-arch=sm_%u", sm));
     cc_add(&l, "-Xclang");
-    cc_add(&l, "-target-feature");
-    cc_add(&l, "-Xclang");
-    cc_add(&l, cc_format("+ptx%d%d", PTX_MAJOR, PTX_MINOR));
-    cc_add(&l, "-Xclang");
     cc_add(&l, "-mlink-builtin-bitcode");
     cc_add(&l, "-Xclang");
     cc_add(&l, place.bitcode);
-    cc_add(&l, "-O3");
-    cc_add(&l, "-Wno-pass-failed"); /* `#pragma unroll` of what cannot be: nvcc is silent, too */
-    /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which
-     * counts on each rounding */
-    cc_add(&l, "-ffp-contract=fast-honor-pragmas");
-    cc_add_all(&l, &o->device);
+    device_target(&l, o);
+    if (dependencies) {
+        cc_add(&l, "-MMD");
+        cc_add(&l, "-MF");
+        cc_add(&l, dependencies);
+    }
+    if (u->managed) {
+        cc_add(&l, "-Xclang");
+        cc_add(&l, "-disable-llvm-passes");
+        cc_add(&l, "-emit-llvm");
+        cc_add(&l, "-c");
+    } else
+        cc_add(&l, "-S");
+    cc_add(&l, u->source);
+    cc_add(&l, "-o");
+    cc_add(&l, output);
+    run(o, &l);
+}
+
+static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
+{
+    static struct cc_list l;
+    if (!u->checked) {
+        const char *files = scratch(cc_format("%u.d", u->number));
+        compile_kernels(o, u, sm, output, files);
+        u->checked = true;
+        u->managed = !o->dry && cc_any_mentions(files, "__managed__");
+        if (!u->managed)
+            return;
+    }
+    const char *before = scratch(cc_format("%u.device.bc", u->number));
+    const char *after = scratch(cc_format("%u.managed.bc", u->number));
+    compile_kernels(o, u, sm, u->managed ? before : output, NULL);
+    if (!u->managed)
+        return;
+    transform_managed(o, before, after);
+    l.count = 0;
+    cc_add(&l, place.clang);
+    cc_add(&l, "--target=nvptx64-nvidia-cuda");
+    cc_add(&l, cc_format("-march=sm_%u", sm));
+    cc_add(&l, "-nocudalib");
+    device_target(&l, o);
+    add_of_code(&l, &o->both);
+    cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-S");
-    cc_add(&l, source);
+    cc_add(&l, "-x");
+    cc_add(&l, "ir");
+    cc_add(&l, after);
     cc_add(&l, "-o");
     cc_add(&l, output);
     run(o, &l);
@@ -214,18 +298,18 @@ static void read_file(const char *path, struct fb_ptx *out)
     out->size = (size_t)st.st_size;
 }
 
-static const char *make_fatbin(const struct cc_options *o, const char *source, unsigned number)
+static const char *make_fatbin(const struct cc_options *o, struct unit *u)
 {
     struct fb_ptx ptx[sizeof(o->archs) / sizeof(o->archs[0])];
     for (size_t i = 0; i < o->archs_count; i++) {
-        const char *path = scratch(cc_format("%u.%u.ptx", number, o->archs[i]));
-        compile_ptx(o, source, o->archs[i], path);
+        const char *path = scratch(cc_format("%u.%u.ptx", u->number, o->archs[i]));
+        compile_ptx(o, u, o->archs[i], path);
         ptx[i] =
             (struct fb_ptx) { .isa_major = PTX_MAJOR, .isa_minor = PTX_MINOR, .sm = o->archs[i] };
         if (!o->dry)
             read_file(path, &ptx[i]);
     }
-    const char *path = scratch(cc_format("%u.fatbin", number));
+    const char *path = scratch(cc_format("%u.fatbin", u->number));
     if (o->dry)
         return path;
     void *data;
@@ -261,6 +345,27 @@ static enum kind kind_of(const struct cc_options *o, const char *path)
     return OTHER;
 }
 
+/* The host's code with managed variables, from intermediate code to an object. */
+static void compile_managed_host(const struct cc_options *o, const char *before, const char *output,
+                                 unsigned number)
+{
+    static struct cc_list l;
+    const char *after = scratch(cc_format("%u.host.managed.bc", number));
+    transform_managed(o, before, after);
+    l.count = 0;
+    cc_add(&l, place.clang);
+    add_of_code(&l, &o->both);
+    add_of_code(&l, &o->host);
+    cc_add(&l, "-Wno-unused-command-line-argument");
+    cc_add(&l, "-c");
+    cc_add(&l, "-x");
+    cc_add(&l, "ir");
+    cc_add(&l, after);
+    cc_add(&l, "-o");
+    cc_add(&l, output);
+    run(o, &l);
+}
+
 /* A source to an object, or to standard output where that is what is asked for. */
 static void compile(const struct cc_options *o, const char *source, const char *output,
                     unsigned number)
@@ -268,8 +373,9 @@ static void compile(const struct cc_options *o, const char *source, const char *
     static struct cc_list l;
     l.count = 0;
     bool is_cuda = kind_of(o, source) == CUDA;
-    const char *fatbin =
-        is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, source, number) : NULL;
+    struct unit u = { .source = source, .number = number };
+    const char *fatbin = is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, &u) : NULL;
+    const char *before = NULL;
     if (is_cuda) {
         cuda_arguments(&l, o);
         cc_add(&l, "--cuda-host-only");
@@ -294,11 +400,19 @@ static void compile(const struct cc_options *o, const char *source, const char *
     cc_add_all(&l, &o->host);
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, source);
+    if (u.managed) {
+        before = scratch(cc_format("%u.host.bc", number));
+        cc_add(&l, "-Xclang");
+        cc_add(&l, "-disable-llvm-passes");
+        cc_add(&l, "-emit-llvm");
+    }
     if (output) {
         cc_add(&l, "-o");
-        cc_add(&l, output);
+        cc_add(&l, before ? before : output);
     }
     run(o, &l);
+    if (before)
+        compile_managed_host(o, before, output, number);
 }
 
 static void link_program(struct cc_options *o, const struct cc_list *objects)
@@ -342,7 +456,8 @@ static void run_all(struct cc_options *o)
             compile(o, in, object, number);
             cc_add(&objects, object);
         } else if (o->stage == CC_PTX)
-            compile_ptx(o, in, o->archs[0], o->output ? o->output : object_name(in, ".ptx"));
+            compile_ptx(o, &(struct unit) { .source = in, .number = number }, o->archs[0],
+                        o->output ? o->output : object_name(in, ".ptx"));
         else if (o->stage == CC_PREPROCESS)
             compile(o, in, o->output, number);
         else

@@ -13,10 +13,8 @@
 #define __constant__           __attribute__((constant))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __grid_constant__      __attribute__((grid_constant))
-/* Clang has no such variables for CUDA. */
-#define __managed__                                                                                \
-    _Pragma("GCC error \"gmux-cc does not serve __managed__ variables: use memory of "             \
-            "cudaMallocManaged()\"")
+/* Clang has no such variables for CUDA: gmux-cc knows them by the section (cc/managed.c). */
+#define __managed__ __attribute__((device, section("gmux_managed")))
 #else
 #define __host__
 #define __device__
