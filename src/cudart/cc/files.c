@@ -9,7 +9,8 @@
 
 #include "cudart/cc/cc.h"
 
-/* The whole file, with a zero behind it, in memory that the caller frees; NULL if it cannot be read.
+/* The whole file, with a zero behind it, in memory that the caller frees; NULL if it cannot be
+ * read.
  */
 static char *read_text(const char *path)
 {

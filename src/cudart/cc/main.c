@@ -158,7 +158,8 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-Wno-unknown-cuda-version");
     cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere, as is the next */
     cc_add(l, "-Wno-register");
-    cc_add(l, "-Xclang"); /* nvcc's front end has declarations of them, too, which are never called */
+    cc_add(l,
+           "-Xclang"); /* nvcc's front end has declarations of them, too, which are never called */
     cc_add(l, "-fcuda-allow-variadic-functions");
     cc_add(l, "-isystem");
     cc_add(l, cc_format("%s/include/cuda_wrappers",

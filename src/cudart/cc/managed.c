@@ -1,6 +1,6 @@
 /*
- * gmux-cc-managed IN.bc OUT.bc: clang 19 has no __managed__ variables in CUDA, so gmux-cc calls them
- * variables of the device in a section of their own, stops both of its compilations at LLVM's
+ * gmux-cc-managed IN.bc OUT.bc: clang 19 has no __managed__ variables in CUDA, so gmux-cc calls
+ * them variables of the device in a section of their own, stops both of its compilations at LLVM's
  * intermediate code, and this program does the rest.
  *
  * For kernels such a variable is marked as the back end wants it (.attribute(.managed)); the driver
@@ -225,8 +225,7 @@ static void rewrite_instruction(LLVMBuilderRef b, LLVMValueRef i)
             continue;
         /* What a phi takes is computed at the end of the block that it comes from. */
         if (LLVMIsAPHINode(i))
-            LLVMPositionBuilderBefore(b,
-                                      LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(i, k)));
+            LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(i, k)));
         else
             LLVMPositionBuilderBefore(b, i);
         LLVMSetOperand(i, k, compute(b, operand));

@@ -9,6 +9,8 @@
 
 namespace cooperative_groups
 {
+namespace __v1 /* in which other libraries declare these classes */
+{
 
 #define GMUX_CG __device__ __inline__
 
@@ -300,6 +302,8 @@ GMUX_CG T reduce(const thread_block_tile<Size, Parent> &tile, T v, Op op)
 }
 #undef GMUX_CG
 
+} // namespace __v1
+using namespace __v1;
 } // namespace cooperative_groups
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Numbers of 8 bits, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most),
- * e5m2 (the upper half of a half-precision number) and e8m0 (an exponent alone). They are stored so; to compute, a program
- * converts them.
+ * e5m2 (the upper half of a half-precision number) and e8m0 (an exponent alone). They are stored
+ * so; to compute, a program converts them.
  */
 #ifndef GMUX_CUDA_FP8_H
 #define GMUX_CUDA_FP8_H
