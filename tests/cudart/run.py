@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Programs in CUDA C++ with gmux's own runtime library, on the software device: run.py BUILD [NAME...]
+"""Programs in CUDA C++ with gmux's own runtime library, on the software device: run.py [--cccl] BUILD [NAME...]
 
 Each is compiled by gmux-cc, with headers and libraries of the build tree and nothing of NVIDIA's, and checks itself: it
 passes when it exits with 0 and its last line is `passed`, or what LAST says. Prints TAP. Without gmux-cc in the build all is skipped.
+
+--cccl: those with Thrust and CUB, whose sources are no part of this project: CCCL_ROOT is a checkout of NVIDIA/cccl, or a
+folder with thrust, cub and cuda in it. Without it they are skipped.
 """
 
 import os
@@ -22,6 +25,8 @@ PROGRAMS = {
     "basics-threads": ("basics.cu", ["--default-stream=per-thread", "-gencode", "arch=compute_90,code=sm_90"], []),
     "kinds": ("kinds.cu", [], []),
     "kinds-13": ("kinds.cu", ["-cudart", "13"], []),
+    "managed": ("managed.cu", ["-O2", "-std=c++17"], []),
+    "managed-13": ("managed.cu", ["-cudart", "13", "-O0", "-g", "-lineinfo"], []),
     "maths": ("maths.cu", [], []),
     "vecadd": ("../../examples/vecadd/vecadd.cu", [], []),
     "numbers": ("numbers.cu", ["-std=c++17"], []),
@@ -29,12 +34,26 @@ PROGRAMS = {
     "hostile-13": ("hostile.c", ["-cudart", "13", "-DCUDART_VERSION=13000"], []),
 }
 
+CCCL = {
+    "thrust": ("cccl/thrust.cu", ["-std=c++17", "-cudart", "13", "-Wno-deprecated-declarations"], []),
+    "cub": ("cccl/cub.cu", ["-std=c++17", "-cudart", "13"], []),
+}
+
 # name: what does not compile, and what is said then
 REFUSED = {
-    "managed": ("__device__ __managed__ int x;\n", "gmux-cc does not serve __managed__ variables"),
+    "managed-initial": ("__managed__ int x;\nint *p = &x;\n", "no initial value for a static variable: p"),
 }
 
 LAST = {"vecadd": "vecadd: 1000000 elements, all correct"}
+
+
+def cccl_includes():
+    """Options that name CCCL's headers, or None."""
+    root = pathlib.Path(os.environ.get("CCCL_ROOT") or "none")
+    for folders in ([root], [root / name for name in ("thrust", "cub", "libcudacxx/include")]):
+        if all(any((f / h).exists() for f in folders) for h in ("thrust/version.h", "cub/cub.cuh", "cuda/std/array")):
+            return [word for f in folders for word in ("-isystem", f)]
+    return None
 
 
 def make_project(compiler, folder, env):
@@ -58,7 +77,7 @@ def refused(compiler, name, folder, env):
     return None if made.returncode and reason in made.stderr else f"status {made.returncode}\n{made.stderr}"
 
 
-def run_one(compiler, name, folder):
+def run_one(compiler, name, folder, includes=()):
     """What went wrong, or None."""
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH" and not k.startswith("CUDA")}
     env |= {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "none"), "GMUX_DEVICE": "soft", "GMUX_CACHE_DIR": str(folder)}
@@ -68,10 +87,10 @@ def run_one(compiler, name, folder):
         arguments = []
         made, program = make_project(compiler, folder, env)
     else:
-        source, flags, arguments = PROGRAMS[name]
+        source, flags, arguments = (PROGRAMS | CCCL)[name]
         program = folder / name
-        made = subprocess.run([compiler, *flags, "-o", program, HERE / source], capture_output=True, text=True, env=env,
-                              timeout=120, check=False)
+        made = subprocess.run([compiler, *flags, *includes, "-o", program, HERE / source], capture_output=True, text=True, env=env,
+                              timeout=600 if includes else 120, check=False)
     if made.returncode:
         return made.stdout + made.stderr
     ran = subprocess.run([program, *arguments], capture_output=True, text=True, env=env, timeout=120, check=False)
@@ -81,11 +100,17 @@ def run_one(compiler, name, folder):
 
 
 def main():
-    build = pathlib.Path(sys.argv[1])
-    names = sys.argv[2:] or [*PROGRAMS, *REFUSED, "cmake"]
+    words = sys.argv[1:]
+    cccl = "--cccl" in words and words.remove("--cccl") is None
+    build = pathlib.Path(words[0])
+    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, "cmake"])
+    includes = cccl_includes() if cccl else []
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():
         print("1..0 # SKIP no gmux-cc in this build: it wants clang-19, llvm-19 and libclc-19")
+        return 0
+    if includes is None:
+        print("1..0 # SKIP no Thrust and CUB: -Dcccl= or CCCL_ROOT is to name a checkout of NVIDIA/cccl")
         return 0
     print(f"1..{len(names)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +119,7 @@ def main():
             if name == "cmake" and not shutil.which("cmake"):
                 print(f"ok {n} {name} # SKIP no cmake")
                 continue
-            why = run_one(compiler, name, pathlib.Path(folder))
+            why = run_one(compiler, name, pathlib.Path(folder), includes)
             failed += why is not None
             print(f"{'not ok' if why else 'ok'} {n} {name}", flush=True)
             for line in (why or "").rstrip().split("\n")[:30]:

@@ -92,7 +92,7 @@ static void find_places(unsigned cudart)
         place.include = place.include_cuda = cc_format("%s/../include/gmux", here);
         place.bitcode = cc_format("%s/gmux-device.bc", installed);
         place.libraries = place.driver = installed;
-        place.managed = GMUX_LIBEXECDIR "/gmux-cc-managed";
+        place.managed = cc_format("%s/../%s/gmux-cc-managed", here, CC_LIBEXEC);
     } else
         cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here,
                 installed);

@@ -300,6 +300,20 @@ GMUX_STORE(__stwt)
 #undef GMUX_LOAD
 #undef GMUX_STORE
 
+/* A grid that may begin while the one before it still runs waits for it here. */
+GMUX_DEV void cudaGridDependencySynchronize(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ != 9999
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+GMUX_DEV void cudaTriggerProgrammaticLaunchCompletion(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ != 9999
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 #include "gmux_atomics.h"
 #include "gmux_dpx.h"
 #include "gmux_host_math.h"

@@ -4,6 +4,8 @@
 #ifndef GMUX_HOST_MATH_H
 #define GMUX_HOST_MATH_H
 
+#include <math.h> /* for C++ that leaves out std:: */
+
 #define GMUX_HOST __host__ static __inline__ __attribute__((unused))
 GMUX_HOST float rsqrtf(float x)
 {

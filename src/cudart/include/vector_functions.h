@@ -45,6 +45,24 @@ GMUX_MAKE_VECTORS(ulonglong, unsigned long long int)
 GMUX_MAKE_VECTORS(float, float)
 GMUX_MAKE_VECTORS(double, double)
 #undef GMUX_MAKE_VECTORS
+
+#define GMUX_MAKE_4(name, type)                                                                    \
+    GMUX_MAKE name make_##name(type x, type y, type z, type w)                                     \
+    {                                                                                              \
+        name v = { x, y, z, w };                                                                   \
+        return v;                                                                                  \
+    }
+#define GMUX_MAKES_4(name, type)                                                                   \
+    GMUX_MAKE_4(name##4_16a, type)                                                                 \
+    GMUX_MAKE_4(name##4_32a, type)
+
+GMUX_MAKES_4(long, long int)
+GMUX_MAKES_4(ulong, unsigned long int)
+GMUX_MAKES_4(longlong, long long int)
+GMUX_MAKES_4(ulonglong, unsigned long long int)
+GMUX_MAKES_4(double, double)
+#undef GMUX_MAKES_4
+#undef GMUX_MAKE_4
 #undef GMUX_MAKE
 
 #endif

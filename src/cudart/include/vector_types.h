@@ -42,6 +42,25 @@ GMUX_VECTOR_TYPES(float, float, 8, 16)
 GMUX_VECTOR_TYPES(double, double, 16, 16)
 #undef GMUX_VECTOR_TYPES
 
+/* Of version 13: four of the largest, aligned as named. */
+#define GMUX_VECTOR_4(name, type, align)                                                           \
+    typedef struct __attribute__((aligned(align))) name                                            \
+    {                                                                                              \
+        type x, y, z, w;                                                                           \
+    }                                                                                              \
+    name;
+#define GMUX_VECTORS_4(name, type)                                                                 \
+    GMUX_VECTOR_4(name##4_16a, type, 16)                                                           \
+    GMUX_VECTOR_4(name##4_32a, type, 32)
+
+GMUX_VECTORS_4(long, long int)
+GMUX_VECTORS_4(ulong, unsigned long int)
+GMUX_VECTORS_4(longlong, long long int)
+GMUX_VECTORS_4(ulonglong, unsigned long long int)
+GMUX_VECTORS_4(double, double)
+#undef GMUX_VECTORS_4
+#undef GMUX_VECTOR_4
+
 typedef struct dim3 {
     unsigned int x, y, z;
 #ifdef __cplusplus
