@@ -422,7 +422,7 @@ void cc_parse(struct cc_options *o, char **argv)
         const char *argument = NULL;
         const struct option *p = find(*a + (one_dash ? 1 : 2), one_dash, &argument);
         if (!p) {
-            /* The rest is clang's and gcc's: -fPIC, -W.., -m.., -pthread; but -Wl,.. the linker's. */
+            /* The rest is clang's and gcc's: -fPIC, -W.., -m.., -pthread; -Wl,.. the linker's. */
             if (one_dash && strchr("fWmp", (*a)[1])) {
                 bool warning = (*a)[1] == 'W' && (*a)[2] && (*a)[3] != ',';
                 cc_add(warning ? &o->both : &o->host, *a);

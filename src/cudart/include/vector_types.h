@@ -44,11 +44,9 @@ GMUX_VECTOR_TYPES(double, double, 16, 16)
 
 /* Of version 13: four of the largest, aligned as named. */
 #define GMUX_VECTOR_4(name, type, align)                                                           \
-    typedef struct __attribute__((aligned(align))) name                                            \
-    {                                                                                              \
+    typedef struct __attribute__((aligned(align))) name {                                          \
         type x, y, z, w;                                                                           \
-    }                                                                                              \
-    name;
+    } name;
 #define GMUX_VECTORS_4(name, type)                                                                 \
     GMUX_VECTOR_4(name##4_16a, type, 16)                                                           \
     GMUX_VECTOR_4(name##4_32a, type, 32)
