@@ -214,8 +214,8 @@ static void charged(void)
 static void no_room(void)
 {
     need_kernels();
-    if (tap_gpu())
-        tap_skip("takes a GPU's whole memory");
+    if (tap_gpu() || !tap_alone())
+        tap_skip("takes the device's whole memory");
     CUcontext c;
     CUmodule m;
     size_t free_bytes, total;
