@@ -28,6 +28,7 @@ PROGRAMS = {
     "managed": ("managed.cu", ["-O2", "-std=c++17"], []),
     "managed-13": ("managed.cu", ["-cudart", "13", "-O0", "-g", "-lineinfo"], []),
     "maths": ("maths.cu", [], []),
+    "warp": ("warp.cu", ["-arch=sm_80"], []),
     "vecadd": ("../../examples/vecadd/vecadd.cu", [], []),
     "numbers": ("numbers.cu", ["-std=c++17"], []),
     "hostile": ("hostile.c", [], []),

@@ -123,7 +123,26 @@ GMUX_CVTA(local, 5)
 #endif
 
 #include <__clang_cuda_cmath.h>
+/* clang 19 has the two parameters of __reduce_*_sync in the wrong order. */
+#if __clang_major__ < 20
+#define __nvvm_redux_sync_add(mask, value)  __nvvm_redux_sync_add(value, mask)
+#define __nvvm_redux_sync_min(mask, value)  __nvvm_redux_sync_min(value, mask)
+#define __nvvm_redux_sync_max(mask, value)  __nvvm_redux_sync_max(value, mask)
+#define __nvvm_redux_sync_umin(mask, value) __nvvm_redux_sync_umin(value, mask)
+#define __nvvm_redux_sync_umax(mask, value) __nvvm_redux_sync_umax(value, mask)
+#define __nvvm_redux_sync_and(mask, value)  __nvvm_redux_sync_and(value, mask)
+#define __nvvm_redux_sync_or(mask, value)   __nvvm_redux_sync_or(value, mask)
+#define __nvvm_redux_sync_xor(mask, value)  __nvvm_redux_sync_xor(value, mask)
+#endif
 #include <__clang_cuda_intrinsics.h>
+#undef __nvvm_redux_sync_add
+#undef __nvvm_redux_sync_min
+#undef __nvvm_redux_sync_max
+#undef __nvvm_redux_sync_umin
+#undef __nvvm_redux_sync_umax
+#undef __nvvm_redux_sync_and
+#undef __nvvm_redux_sync_or
+#undef __nvvm_redux_sync_xor
 #include <__clang_cuda_complex_builtins.h>
 
 /* --- atomics: for the device, a block (_block), host and devices (_system) -------------------- */
