@@ -301,7 +301,6 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_users_free(d);
     ctl_groups_free(d);
     ctl_restart_free(d->restart);
-    ctl_config_finish(&d->options.config);
     free(d->pipe_directory);
     free(d->server_path);
     free(d);

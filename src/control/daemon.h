@@ -157,8 +157,9 @@ struct ctl_daemon {
 
 /* --- daemon.c --------------------------------------------------------------------------------- */
 
-/* Runs the daemon until it is told to quit. `ready_fd` gets one byte once it listens (-1: nobody
- * waits); what goes wrong before is said on standard error. The exit status of the process. */
+/* Runs the daemon until it is told to quit; `options` stay the caller's. `ready_fd` gets one byte
+ * once it listens (-1: nobody waits); what goes wrong before is said on standard error. The exit
+ * status of the process. */
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv);
 
 /* Lines for control.log. The others are for what strangers can cause at will: above a rate lines

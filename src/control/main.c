@@ -173,8 +173,14 @@ static bool set_options(struct ctl_options *options)
     return !(server_user && *server_user) || set_server_user(options, server_user);
 }
 
+static void options_finish(struct ctl_options *options)
+{
+    ctl_config_finish(&options->config);
+}
+
 int main(int argc, char **argv)
 {
+    GM_CLEANUP(options_finish)
     struct ctl_options options = { .inherited = CTL_NOTHING_INHERITED };
     struct gm_options walk;
     bool background = false, foreground = false, check = false;
