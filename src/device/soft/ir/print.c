@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "device/soft/ir/ir.h"
 
@@ -132,6 +133,18 @@ static enum ir_type constant_type(const struct ir_instr *i, unsigned n)
     }
 }
 
+/* A variable of a function may have the name of one of the module's; here all are the module's. */
+static void print_name(const struct ir_module *m, uint32_t symbol, FILE *out)
+{
+    const char *name = ir_name(m, m->symbols[symbol].name);
+    fputs(name, out);
+    for (uint32_t s = 0; s < symbol; s++)
+        if (ir_symbol_is_placed(m, s) && strcmp(ir_name(m, m->symbols[s].name), name) == 0) {
+            fprintf(out, "$%" PRIu32, symbol);
+            break;
+        }
+}
+
 static void print_src(const struct ir_printer *p, const struct ir_instr *i, unsigned n)
 {
     const struct ir_src *s = &i->src[n];
@@ -154,7 +167,7 @@ static void print_src(const struct ir_printer *p, const struct ir_instr *i, unsi
         break;
     }
     case IR_SRC_SYMBOL:
-        fputs(ir_name(p->m, p->m->symbols[s->index].name), p->out);
+        print_name(p->m, s->index, p->out);
         if (s->bits)
             fprintf(p->out, "+%" PRId64, (int64_t)s->bits);
         break;
@@ -190,7 +203,7 @@ static void print_address(const struct ir_printer *p, const struct ir_instr *i)
     if (a->base != IR_NONE)
         print_reg(p, a->base);
     else if (a->symbol != IR_NONE)
-        fputs(ir_name(p->m, p->m->symbols[a->symbol].name), p->out);
+        print_name(p->m, a->symbol, p->out);
     if (a->base == IR_NONE && a->symbol == IR_NONE)
         fprintf(p->out, "%" PRIu64, (uint64_t)a->displacement);
     else if (a->displacement)
@@ -444,10 +457,12 @@ void ir_print_fn(const struct ir_module *m, uint32_t fn, FILE *out)
     fputs("}\n", out);
 }
 
-static void print_symbol(const struct ir_module *m, const struct ir_symbol *s, FILE *out)
+static void print_symbol(const struct ir_module *m, uint32_t symbol, FILE *out)
 {
-    fprintf(out, "%s .align %u .b8 %s[%" PRIu64 "]", spaces[s->space], s->align,
-            ir_name(m, s->name), s->size);
+    const struct ir_symbol *s = &m->symbols[symbol];
+    fprintf(out, "%s .align %u .b8 ", spaces[s->space], s->align);
+    print_name(m, symbol, out);
+    fprintf(out, "[%" PRIu64 "]", s->size);
     for (uint64_t n = 0; n < s->init_size; n++)
         fprintf(out, "%s%u", n ? ", " : " = {", m->init_bytes[s->init + n]);
     fputs(s->init_size ? "};\n" : ";\n", out);
@@ -459,7 +474,7 @@ void ir_print(const struct ir_module *m, FILE *out)
             m->version % 10, m->target);
     for (uint32_t s = 0; s < m->symbol_count; s++)
         if (ir_symbol_is_placed(m, s))
-            print_symbol(m, &m->symbols[s], out);
+            print_symbol(m, s, out);
     for (uint32_t f = 0; f < m->fn_count; f++)
         if (m->fns[f].is_entry && m->fns[f].is_defined)
             ir_print_fn(m, f, out);
