@@ -6,7 +6,12 @@ setup() {
     command -v mpirun >/dev/null && command -v mpicc >/dev/null || skip "needs Debian's openmpi-bin and libopenmpi-dev"
     real_setup
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_CC=${CC:-cc}
-    mpicc -O2 -Wall -Wextra -Wno-cast-function-type -I"$GMUX_BUILD/include" "$GMUX_SOURCE/examples/mpi/sum.c" -o "$DIR/sum" \
+    if [ "${GMUX_SANITIZE:-none}" != none ]; then # as the library; what OpenMPI itself does not free is not ours
+        sanitize=-fsanitize=$GMUX_SANITIZE
+        export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+    fi
+    # shellcheck disable=SC2086 # an option or none
+    mpicc ${sanitize:-} -O2 -Wall -Wextra -Wno-cast-function-type -I"$GMUX_BUILD/include" "$GMUX_SOURCE/examples/mpi/sum.c" -o "$DIR/sum" \
         -L"$GMUX_BUILD/src/client" -l:libcuda.so.1
     export LD_LIBRARY_PATH=$GMUX_BUILD/src/client
 }

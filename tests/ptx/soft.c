@@ -18,11 +18,15 @@
 #include "device/soft/loader/compiler.h"
 #include "device/soft/ptx/ptx.h"
 
-#define HEAP_BYTES    (1u << 20)
-#define WINDOW_BYTES  (64u << 20)
-#define PARAMS_MAX    32764
-#define STACK_BYTES   2048 /* per thread */
+#define HEAP_BYTES   (1u << 20)
+#define WINDOW_BYTES (64u << 20)
+#define PARAMS_MAX   32764
+#define STACK_BYTES  2048 /* per thread */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LAUNCH_MAX_MS 30000
+#else
 #define LAUNCH_MAX_MS 5000
+#endif
 
 struct soft_bench {
     uint8_t *mapping;
@@ -339,23 +343,23 @@ static enum ptx_fault run_blocks(const struct loop *l)
 static enum ptx_fault run_guarded(const struct loop *l)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER }, old[4];
-    const int signals[4] = { SIGSEGV, SIGBUS, SIGFPE, SIGALRM };
+    const int signals[4] = { SIGSEGV, SIGBUS, SIGFPE, SIGPROF };
     const struct itimerval limit = { .it_value = { .tv_sec = l->s->limit_ms / 1000,
                                                    .tv_usec = l->s->limit_ms % 1000 * 1000 } },
                            none = { 0 };
     volatile enum ptx_fault fault = PTX_FAULT_ADDRESS;
     for (int k = 0; k < 4; k++)
         sigaction(signals[k], &action, &old[k]);
-    setitimer(ITIMER_REAL, &limit, NULL);
+    setitimer(ITIMER_PROF, &limit, NULL);
     int number = sigsetjmp(escape, 0);
     if (number == 0) {
         escape_set = 1;
         fault = run_blocks(l);
-    } else if (number == SIGALRM) {
+    } else if (number == SIGPROF) {
         fault = PTX_FAULT_ENDLESS;
     }
     escape_set = 0;
-    setitimer(ITIMER_REAL, &none, NULL);
+    setitimer(ITIMER_PROF, &none, NULL);
     for (int k = 0; k < 4; k++)
         sigaction(signals[k], &old[k], NULL);
     return fault;

@@ -18,7 +18,8 @@ enum soft_tier { SOFT_TIER_INTERP, SOFT_TIER_JIT };
 struct soft_bench;
 struct soft_bench *soft_bench_create(void);
 void soft_bench_destroy(struct soft_bench *s);
-/* A launch that runs longer is taken for endless; 5,000 ms at first. */
+/* A launch that takes more processor time is taken for endless; 5,000 ms at first, more
+ * under sanitizers. */
 void soft_bench_limit(struct soft_bench *s, unsigned ms);
 
 /* Whether there is a compiler. */

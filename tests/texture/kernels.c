@@ -173,6 +173,7 @@ static void questions(void)
 
 const char *sample_kernels(void)
 {
+    used = 0;
     put(".version 7.0\n.target sm_75\n.address_size 64\n");
     for (size_t k = 0; k < GEOMETRIES; k++)
         samples_of(&geometries[k]);
@@ -185,8 +186,6 @@ const char *sample_kernels(void)
 const char *sample_questions(void)
 {
     used = 0;
-    text = NULL;
-    room = 0;
     put(".version 7.0\n.target sm_75\n.address_size 64\n");
     questions();
     return text;

@@ -12,7 +12,7 @@
 
 #define SAMPLE_WORDS 12 /* inputs of one: x y z layer, then level or derivatives */
 
-/* PTX, which stays. */
+/* PTX, until the next of them is asked for. */
 const char *sample_kernels(void);
 const char *sample_questions(void);
 

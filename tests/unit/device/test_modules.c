@@ -210,8 +210,9 @@ Test(modules, images)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
     refused(c, "garbage", 7, WIRE_IMAGE_KIND_PTX, 218, "1:1");
-    refused(c, ".version 8.0\n.target sm_75\n.address_size 64\n.entry k()\n{\n  frob.u32 %r1;\n}\n",
-            80, WIRE_IMAGE_KIND_PTX, 218, "6:");
+    static const char wrong[] =
+        ".version 8.0\n.target sm_75\n.address_size 64\n.entry k()\n{\n  frob.u32 %r1;\n}\n";
+    refused(c, wrong, sizeof(wrong), WIRE_IMAGE_KIND_PTX, 218, "6:");
     refused(c, "\177ELF\2\1\1            ", 20, WIRE_IMAGE_KIND_CUBIN, 209, "machine code");
     refused(c, "\177ELF\2\1\1            ", 20, WIRE_IMAGE_KIND_FATBIN, 209, "machine code");
 }
