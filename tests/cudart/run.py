@@ -29,6 +29,8 @@ PROGRAMS = {
     "managed-13": ("managed.cu", ["-cudart", "13", "-O0", "-g", "-lineinfo"], []),
     "maths": ("maths.cu", [], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
+    "overloads": ("overloads.cu", [], []),
+    "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
     "vecadd": ("../../examples/vecadd/vecadd.cu", [], []),
     "numbers": ("numbers.cu", ["-std=c++17"], []),
     "hostile": ("hostile.c", [], []),

@@ -123,6 +123,7 @@ GMUX_CVTA(local, 5)
 #endif
 
 #include <__clang_cuda_cmath.h>
+#include "gmux_math.h"
 /* clang 19 has the two parameters of __reduce_*_sync in the wrong order. */
 #if __clang_major__ < 20
 #define __nvvm_redux_sync_add(mask, value)  __nvvm_redux_sync_add(value, mask)
