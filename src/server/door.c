@@ -72,7 +72,6 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
 
 static const struct srv_peer_ops visitor_ops = {
     .sender = WIRE_SERVER,
-    .queue_bytes_pause = 4096,
     .queue_bytes_max = 8192,
     .packet = on_packet,
     .gone = on_gone,

@@ -446,7 +446,6 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
 
 static const struct srv_peer_ops executor_ops = {
     .sender = WIRE_EXECUTOR,
-    .queue_bytes_pause = SIZE_MAX,
     .queue_bytes_max = 64u << 20,
     .packet = on_packet,
     .gone = on_gone,

@@ -321,7 +321,6 @@ static void on_closed(struct srv_peer *peer)
 
 const struct srv_peer_ops srv_link_ops = {
     .sender = WIRE_CONTROL,
-    .queue_bytes_pause = SIZE_MAX,
     .queue_bytes_max = 8u << 20,
     .packet = on_packet,
     .bare_packet = on_bare_packet,

@@ -43,15 +43,10 @@ bool srv_peer_is_open(const struct srv_peer *p)
     return p->fd >= 0;
 }
 
-static bool may_receive(const struct srv_peer *p)
-{
-    return !p->paused && p->queue_bytes <= p->ops->queue_bytes_pause;
-}
-
 static void update_events(struct srv_peer *p)
 {
     int events = UV_DISCONNECT;
-    if (may_receive(p) || p->gone)
+    if (!p->paused || p->gone)
         events |= UV_READABLE;
     if (!gm_list_empty(&p->queue))
         events |= UV_WRITABLE;
@@ -130,7 +125,7 @@ static bool deliver(struct srv_peer *p, struct tp_packet *packet, bool bare)
     tp_packet_discard(packet);
     if (why && srv_peer_is_open(p))
         drop(p, true, why);
-    return srv_peer_is_open(p) && may_receive(p) && !p->gone;
+    return srv_peer_is_open(p) && !p->paused && !p->gone;
 }
 
 static void receive(struct srv_peer *p)
@@ -179,7 +174,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         if (!srv_peer_is_open(p))
             return;
     }
-    if (may_receive(p) && (events & (UV_READABLE | UV_DISCONNECT)))
+    if (!p->paused && (events & (UV_READABLE | UV_DISCONNECT)))
         receive(p);
     else if (events & UV_DISCONNECT)
         drop(p, false, "the connection was closed");

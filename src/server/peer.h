@@ -2,7 +2,8 @@
  * A socket whose other end is not to be waited for: a client, the control daemon or an executor, as
  * the event loop sees it. Receiving: whole packets, checked for being a message that this end may
  * get, to one function. Sending: at once if the socket takes it, otherwise queued. With much in the
- * queue the peer is not received from; beyond a limit it is dropped.
+ * queue the peer is dropped: one that is merely not read any more could have its own socket among
+ * what it has sent, and be there for ever.
  *
  * Event loop only. Embedded in its owner, which may be freed once `closed` was called.
  */
@@ -18,10 +19,8 @@
 struct srv_peer;
 
 struct srv_peer_ops {
-    enum wire_party sender;   /* whose messages are accepted */
-    size_t queue_bytes_pause; /* with more to send than this, nothing is received: who does not
-                                 listen is not heard */
-    size_t queue_bytes_max;   /* with more than this, the peer is dropped */
+    enum wire_party sender; /* whose messages are accepted */
+    size_t queue_bytes_max; /* with more to send than this, the peer is dropped */
     /* One well-formed packet, body not yet read. NULL, or why the peer is to be dropped.
      * Descriptors left in the packet are closed. */
     const char *(*packet)(struct srv_peer *p, struct tp_packet *packet);

@@ -515,8 +515,7 @@ static void on_peer_closed(struct srv_peer *p)
 
 static const struct srv_peer_ops session_ops = {
     .sender = WIRE_CLIENT,
-    .queue_bytes_pause = 64u << 10,
-    .queue_bytes_max = 2u << 20,
+    .queue_bytes_max = 256u << 10, /* who asks one thing after the other has less */
     .packet = on_packet,
     .gone = on_gone,
     .closed = on_peer_closed,
