@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/daemon.h"
+#include "control/conn.h"
 
 /* A job of a few hundred processes begins at once; a flood of them is slowed down. */
 #define CLIENTS_BURST 512
@@ -76,7 +76,7 @@ void ctl_caller_admit(struct ctl_conn *c)
 {
     struct ctl_caller *u = c->caller;
     if (gm_list_empty(&u->late) && may_serve(c->daemon, u)) {
-        ctl_queue_admit(c);
+        ctl_hooks.client(c);
         return;
     }
     gm_list_append(&u->late, &c->waiting);
@@ -88,7 +88,7 @@ static bool advance(struct ctl_daemon *d, struct ctl_caller *u)
     while (!gm_list_empty(&u->late) && may_serve(d, u)) {
         struct ctl_conn *c = gm_list_entry(u->late.next, struct ctl_conn, waiting);
         gm_list_remove(&c->waiting);
-        ctl_queue_admit(c);
+        ctl_hooks.client(c);
     }
     return !gm_list_empty(&u->late);
 }

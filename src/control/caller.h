@@ -29,7 +29,7 @@ void ctl_caller_put(struct ctl_daemon *d, struct ctl_caller *u);
 /* How many connections he has; he need not have any. */
 unsigned ctl_caller_conns(const struct ctl_daemon *d, uid_t uid);
 
-/* A client has said hello: it is admitted (queue.c) at once, or when it is its turn. */
+/* A client has said hello: it is admitted at once, or when it is its turn. */
 void ctl_caller_admit(struct ctl_conn *c);
 /* A timer's: admits whose turn has come. */
 void ctl_callers_advance(void *daemon);

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "control/command.h"
+#include "control/conn.h"
 #include "control/link.h"
 
 void ctl_cmd_get_client_list(struct ctl_request *r)

@@ -9,21 +9,12 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "control/command.h"
+#include "control/conn.h"
 #include "control/group.h"
 #include "control/link.h"
 #include "control/users.h"
 
 /* --- clients ---------------------------------------------------------------------------------- */
-
-void ctl_cmd_clients(struct ctl_request *r)
-{
-    const char *word = ctl_words_at(&r->words, 1);
-    struct ctl_server *s = ctl_server_find(r->daemon, word);
-    if (!s)
-        ctl_reply(r, "Server %s not found\n", word);
-    else if (s->channel && (s->state == CTL_SERVER_ACTIVE || s->state == CTL_SERVER_STOPPING))
-        ctl_server_ask_usage(s, r);
-}
 
 static const char *state_of(const struct ctl_client *c, const struct wire_client_usage *u)
 {
@@ -46,6 +37,16 @@ void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s,
               u->share_pct, u->priority == 1 ? "low" : "normal", (unsigned long long)u->memory_used,
               limit, may ? c->command : "-", c->group && may ? c->group->name : "-",
               s->guarantees ? c->wish.guarantee_pct : 0);
+}
+
+void ctl_cmd_clients(struct ctl_request *r)
+{
+    const char *word = ctl_words_at(&r->words, 1);
+    struct ctl_server *s = ctl_server_find(r->daemon, word);
+    if (!s)
+        ctl_reply(r, "Server %s not found\n", word);
+    else if (s->channel && (s->state == CTL_SERVER_ACTIVE || s->state == CTL_SERVER_STOPPING))
+        ctl_server_ask_usage(s, r, ctl_cmd_clients_row);
 }
 
 /* --- pending ---------------------------------------------------------------------------------- */

@@ -6,6 +6,10 @@
 
 #include "base/parse.h"
 #include "control/command.h"
+#include "control/conn.h"
+#include "control/log.h"
+#include "control/queue.h"
+#include "control/quit.h"
 #include "control/restart.h"
 #include "control/server.h"
 
@@ -136,5 +140,5 @@ void ctl_cmd_quit(struct ctl_request *r)
     }
     ctl_request_keep(r);
     gm_list_append(&r->daemon->quits, &r->link);
-    ctl_daemon_quit(r->daemon, word ? (int64_t)seconds * 1000 : -1);
+    ctl_quit(r->daemon, word ? (int64_t)seconds * 1000 : -1);
 }

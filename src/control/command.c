@@ -1,15 +1,14 @@
 /*
- * The table of UI commands, and what is common to all: receiving, permission, reply, log.
+ * The table of UI commands, and what is common to all: receiving and permission.
  */
 #include "control/command.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/daemon.h"
+#include "control/conn.h"
+#include "control/log.h"
 #include "control/state.h"
-
-#define REPLY_BYTES 32768 /* of one ui_reply */
 
 const struct ctl_command ctl_commands[] = {
     { "version", "",
@@ -96,14 +95,6 @@ const struct ctl_command *ctl_command_find(const char *name)
     return NULL;
 }
 
-void ctl_reply(struct ctl_request *r, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    ctl_text_vadd(&r->reply, fmt, ap);
-    va_end(ap);
-}
-
 static void reply_not_allowed(struct ctl_request *r)
 {
     const char *command = ctl_words_at(&r->words, 0);
@@ -111,76 +102,6 @@ static void reply_not_allowed(struct ctl_request *r)
         ctl_reply(r, "Only root may use %s\n", command);
     else
         ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)r->daemon->uid, command);
-}
-
-bool ctl_request_may(const struct ctl_request *r, uid_t owner)
-{
-    return !r->conn || r->conn->trusted || r->conn->peer.uid == owner;
-}
-
-void ctl_request_keep(struct ctl_request *r)
-{
-    r->kept = true;
-}
-
-void ctl_request_orphan(struct ctl_request *r)
-{
-    r->conn = NULL;
-}
-
-/* A UI that leaves a request waiting was trusted: others' requests are answered at once. */
-static void log_line(const struct ctl_request *r, const char *p, size_t n)
-{
-    if (r->conn)
-        ctl_log_ui(r->conn, "%.*s", (int)n, p);
-    else
-        ctl_log(r->daemon, "%.*s", (int)n, p);
-}
-
-static void log_reply(const struct ctl_request *r, const struct ctl_text *t)
-{
-    const char *p = t->data;
-    const char *end = p + t->size;
-    while (p < end) {
-        size_t n = strcspn(p, "\n");
-        if (n)
-            log_line(r, p, n);
-        p += n + 1;
-    }
-}
-
-static void send_reply(struct ctl_conn *c, const struct ctl_text *t)
-{
-    static uint8_t buffer[REPLY_BYTES + 64];
-    size_t sent = 0;
-    do {
-        size_t n = GM_MIN(t->size - sent, (size_t)REPLY_BYTES);
-        struct wire_ui_reply m = { .last = sent + n == t->size,
-                                   .text = { n ? t->data + sent : "", (uint32_t)n } };
-        struct wire_enc e;
-        wire_enc_init(&e, buffer, sizeof(buffer));
-        wire_pack_ui_reply(&e, 0, &m);
-        if (ctl_conn_unread(c->daemon, c->peer.uid) + e.size > CTL_UNREAD_MAX ||
-            ctl_channel_send(c->channel, &e, -1) < 0) {
-            ctl_conn_drop(c, "it does not read the answers to its commands");
-            return;
-        }
-        sent += n;
-    } while (sent < t->size);
-}
-
-void ctl_request_finish(struct ctl_request *r)
-{
-    struct ctl_conn *c = r->conn;
-    if (r->reply.size)
-        log_reply(r, &r->reply);
-    if (c) {
-        c->request = NULL;
-        send_reply(c, &r->reply);
-    }
-    ctl_timer_close(r->timer);
-    ctl_text_finish(&r->reply);
-    free(r);
 }
 
 static void exec_command(struct ctl_request *r, const struct ctl_command *command)
@@ -214,6 +135,18 @@ bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, 
     if (!r->kept)
         ctl_request_finish(r);
     return true;
+}
+
+bool ctl_command_again(struct ctl_daemon *d, const char *line)
+{
+    char name[64];
+    size_t n = strcspn(line, " ");
+    if (n >= sizeof(name))
+        return false;
+    memcpy(name, line, n);
+    name[n] = '\0';
+    const struct ctl_command *c = ctl_command_find(name);
+    return c && (c->flags & CTL_KEPT) && ctl_command_run(d, NULL, true, line);
 }
 
 void ctl_command_received(struct ctl_conn *c, const char *line)

@@ -1,49 +1,11 @@
 /*
  * UI commands: one row per command in a table (cmd_*.c hold the functions), a request per command
  * received.
- *
- * A reply goes to the UI's standard output as it is and into control.log line by line. Most
- * commands have answered when their function returns; those that wait for a server keep the request
- * (ctl_request_keep) and finish it later.
  */
 #ifndef GMUX_CONTROL_COMMAND_H
 #define GMUX_CONTROL_COMMAND_H
 
-#include <sys/types.h>
-
-#include "base/list.h"
-#include "control/text.h"
-
-#define CTL_WORDS_MAX 16
-#define CTL_LINE_MAX  4096
-
-struct ctl_client;
-struct ctl_conn;
-struct ctl_daemon;
-struct wire_client_usage;
-struct ctl_server;
-
-/* A command line cut at blanks. words[0] is the command; a missing word is "". */
-struct ctl_words {
-    unsigned count;
-    const char *word[CTL_WORDS_MAX];
-    char storage[CTL_LINE_MAX + 1];
-};
-
-struct ctl_request {
-    struct gm_list link; /* who holds it while it waits */
-    struct ctl_daemon *daemon;
-    struct ctl_conn *conn; /* NULL: the UI has gone; the command goes on */
-    struct ctl_words words;
-    struct ctl_text reply;
-    bool kept;
-    unsigned tries; /* restart */
-    struct ctl_timer *timer;
-    struct ctl_server *server; /* which was asked .. */
-    unsigned awaits;           /* .. for this message */
-    uint32_t client;           /* terminate_client */
-    uint64_t serial;           /* clients */
-};
+#include "control/request.h"
 
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
@@ -65,35 +27,17 @@ extern const struct ctl_command ctl_commands[];
 /* NULL if there is none of that name. */
 const struct ctl_command *ctl_command_find(const char *name);
 
-/* Cuts a line into words; false if it is too long. Words beyond the last that fits are ignored, as
- * surplus words are by every command. */
-GM_MUST_CHECK bool ctl_words_parse(struct ctl_words *w, const char *line);
-/* Word `i`, or "". */
-const char *ctl_words_at(const struct ctl_words *w, unsigned i);
-/* The word behind the word `name`, "" if it is the last one, NULL if `name` is not there. */
-const char *ctl_words_after(const struct ctl_words *w, const char *name);
-bool ctl_words_have(const struct ctl_words *w, const char *name);
-
 /* Executes a line for `c`, which gets the reply (NULL: nobody). False if the line is too long, or
  * without memory. */
 GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change,
                                    const char *line);
+/* As above, for what an earlier daemon has kept; false, too, if that is no such command. */
+GM_MUST_CHECK bool ctl_command_again(struct ctl_daemon *d, const char *line);
 /* As above, for a line that came over a UI connection. */
 void ctl_command_received(struct ctl_conn *c, const char *line);
 
-void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
-/* Whether its sender may act on, and see all of, what is that user's. */
-bool ctl_request_may(const struct ctl_request *r, uid_t owner);
-/* The request outlives its function. */
-void ctl_request_keep(struct ctl_request *r);
-/* Sends the reply, logs it, frees the request. */
-void ctl_request_finish(struct ctl_request *r);
-/* The UI has gone. */
-void ctl_request_orphan(struct ctl_request *r);
-
 /* A line of the answer to `clients`. */
-void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s,
-                         const struct ctl_client *c, const struct wire_client_usage *u);
+ctl_usage_row ctl_cmd_clients_row;
 
 /* The rows' functions. */
 void ctl_cmd_clients(struct ctl_request *r);

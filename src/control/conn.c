@@ -11,9 +11,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "control/caller.h"
-#include "control/command.h"
-#include "control/daemon.h"
-#include "control/return.h"
+#include "control/conn.h"
+#include "control/log.h"
+#include "control/text.h"
 #include "transport/foreign.h"
 
 #define SWEEP_MS     1000
@@ -24,7 +24,7 @@ void ctl_conn_close(struct ctl_conn *c)
     if (c->phase == CTL_CONN_UI)
         ctl_log_ui(c, "UI closed");
     if (c->request)
-        ctl_request_orphan(c->request);
+        ctl_hooks.request_left(c->request);
     ctl_channel_close(c->channel);
     gm_list_remove(&c->link);
     gm_list_remove(&c->waiting);
@@ -135,7 +135,7 @@ static void ui_command(struct ctl_conn *c, struct tp_packet *p)
         c->phase = CTL_CONN_UI;
         ctl_log_ui(c, "NEW UI");
     }
-    ctl_command_received(c, m.line);
+    ctl_hooks.command(c, m.line);
 }
 
 /* A server that an earlier daemon had started. */
@@ -145,7 +145,7 @@ static void server_returned(struct ctl_conn *c, struct tp_packet *p)
     const char *why = "malformed return of a server";
     wire_get_link_return(&p->body, &m);
     if (wire_dec_finish(&p->body) && !p->fds_count)
-        why = ctl_return_server(c, &m);
+        why = ctl_hooks.server_returned(c, &m);
     if (why)
         ctl_conn_drop(c, why);
 }
@@ -265,7 +265,7 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
         ctl_timer_start(d->sweep, SWEEP_MS);
 }
 
-void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged)
+static void accept_all(struct ctl_daemon *d, int listener, bool privileged)
 {
     for (int i = 0; i < ACCEPT_BURST; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -277,11 +277,30 @@ void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged)
             continue;
         if (errno != EAGAIN) {
             ctl_log_stranger(d, "Cannot accept a connection: %s", strerror(errno));
-            ctl_daemon_listen(d,
-                              false); /* the sweep tries again: without a pause this would spin */
+            ctl_conn_listen(d, false); /* the sweep tries again: without a pause this would spin */
             ctl_timer_start(d->sweep, SWEEP_MS);
         }
         return;
+    }
+}
+
+static void on_listener(uv_poll_t *poll, int status, int events)
+{
+    struct ctl_daemon *d = poll->data;
+    const struct ctl_listener *l = GM_CONTAINER_OF(poll, struct ctl_listener, poll);
+    (void)events;
+    if (status == 0)
+        accept_all(d, l->fd, l == &d->listeners[1]);
+}
+
+void ctl_conn_listen(struct ctl_daemon *d, bool on)
+{
+    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners) && !d->finished; i++) {
+        uv_poll_t *poll = &d->listeners[i].poll;
+        if (!on)
+            uv_poll_stop(poll);
+        else if (!uv_is_active((uv_handle_t *)poll))
+            uv_poll_start(poll, UV_READABLE, on_listener);
     }
 }
 
@@ -302,7 +321,7 @@ void ctl_conn_sweep(void *daemon)
 {
     struct ctl_daemon *d = daemon;
     uint64_t now = gm_now_ns();
-    ctl_daemon_listen(d, true);
+    ctl_conn_listen(d, true);
     gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link) {
         if (c->phase == CTL_CONN_NEW && now >= c->deadline_ns)
             ctl_conn_drop(

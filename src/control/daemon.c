@@ -22,70 +22,22 @@
 #include "base/clock.h"
 #include "control/caller.h"
 #include "control/command.h"
+#include "control/conn.h"
 #include "control/group.h"
+#include "control/link.h"
+#include "control/log.h"
 #include "control/options.h"
 #include "control/place.h"
+#include "control/queue.h"
+#include "control/quit.h"
 #include "control/restart.h"
+#include "control/return.h"
 #include "control/server.h"
 #include "control/service.h"
 #include "control/spawn.h"
 #include "control/state.h"
 #include "control/users.h"
 #include "transport/foreign.h"
-
-/* Log lines that strangers may cause: at once, and in the long run. */
-#define STRANGER_BURST 1000
-#define STRANGER_RATE  50
-/* As above, for UIs of root and of the daemon's user, who look at long lists. */
-#define TRUSTED_BURST 20000
-#define TRUSTED_RATE  1000
-
-/* --- log -------------------------------------------------------------------------------------- */
-
-void ctl_log(struct ctl_daemon *d, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
-    va_end(ap);
-}
-
-static bool may_log(struct ctl_daemon *d, struct ctl_ration *ration, unsigned reserve)
-{
-    unsigned left_out;
-    bool may = ctl_ration_take(ration, gm_now_ns(), reserve, &left_out);
-    if (left_out)
-        ctl_log(d, "%u lines left out", left_out);
-    return may;
-}
-
-void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
-{
-    va_list ap;
-    if (!may_log(d, &d->strangers, 0))
-        return;
-    va_start(ap, fmt);
-    ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
-    va_end(ap);
-}
-
-void ctl_log_accept(struct ctl_daemon *d)
-{
-    /* The least interesting line: it must not use up what there is for the others. */
-    if (may_log(d, &d->strangers, STRANGER_BURST / 2))
-        ctl_log(d, "Accepting connection...");
-}
-
-void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...)
-{
-    va_list ap;
-    struct ctl_daemon *d = c->daemon;
-    if (!may_log(d, c->trusted ? &d->trusted : &d->strangers, 0))
-        return;
-    va_start(ap, fmt);
-    ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
-    va_end(ap);
-}
 
 /* --- end -------------------------------------------------------------------------------------- */
 
@@ -133,54 +85,7 @@ static void on_end(void *daemon)
     finish(d);
 }
 
-void ctl_daemon_server_gone(struct ctl_daemon *d)
-{
-    if (!d->quitting)
-        ctl_queue_advance(d);
-    else if (gm_list_empty(&d->servers) && !d->finished)
-        ctl_timer_start(d->end, 0);
-}
-
-void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms)
-{
-    bool first = !d->quitting;
-    d->quitting = true;
-    if (first)
-        ctl_queue_refuse_all(d, GM_CUDA_MPS_SERVER_NOT_READY, "the daemon is about to end");
-    gm_list_for_each_safe (s, &d->servers, struct ctl_server, link) {
-        if (s->pid > 0 && force_ms == 0) {
-            ctl_server_shutdown(s, true);
-            continue;
-        }
-        bool has_process = s->pid > 0;
-        ctl_server_shutdown(s, false); /* frees one that has no process */
-        if (has_process && force_ms > 0)
-            ctl_server_force_after(s, (uint64_t)force_ms);
-    }
-    ctl_daemon_server_gone(d);
-}
-
 /* --- start ------------------------------------------------------------------------------------ */
-
-static void on_listener(uv_poll_t *poll, int status, int events)
-{
-    struct ctl_daemon *d = poll->data;
-    const struct ctl_listener *l = GM_CONTAINER_OF(poll, struct ctl_listener, poll);
-    (void)events;
-    if (status == 0)
-        ctl_conn_accept(d, l->fd, l == &d->listeners[1]);
-}
-
-void ctl_daemon_listen(struct ctl_daemon *d, bool on)
-{
-    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners) && !d->finished; i++) {
-        uv_poll_t *poll = &d->listeners[i].poll;
-        if (!on)
-            uv_poll_stop(poll);
-        else if (!uv_is_active((uv_handle_t *)poll))
-            uv_poll_start(poll, UV_READABLE, on_listener);
-    }
-}
 
 static void watch_place(struct ctl_daemon *d);
 
@@ -199,10 +104,10 @@ static void on_place(uv_fs_event_t *watch, const char *name, int events, int sta
         return;
     uv_fs_event_stop(watch);
     if (r < 0) {
-        ctl_daemon_quit(d, -1);
+        ctl_quit(d, -1);
         return;
     }
-    ctl_daemon_listen(d, true);
+    ctl_conn_listen(d, true);
     watch_place(d);
 }
 
@@ -213,7 +118,7 @@ static void watch_place(struct ctl_daemon *d)
         ctl_log(d, "Cannot watch the pipe directory: %s", uv_strerror(r));
     /* Something may have happened before. */
     else if (ctl_place_restore(d) < 0)
-        ctl_daemon_quit(d, -1);
+        ctl_quit(d, -1);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -226,7 +131,7 @@ static void on_signal(uv_signal_t *handle, int number)
         ctl_logfile_reopen(&d->server_log);
     } else {
         ctl_log(d, "Signal %d (%s): quit", number, strsignal(number));
-        ctl_daemon_quit(d, 0);
+        ctl_quit(d, 0);
     }
 }
 
@@ -269,7 +174,7 @@ static int start_loop(struct ctl_daemon *d)
         return -ENOMEM;
     d->watch.data = d;
     watch_place(d);
-    ctl_daemon_listen(d, true);
+    ctl_conn_listen(d, true);
     return 0;
 }
 
@@ -319,6 +224,18 @@ static void apply_config(struct ctl_daemon *d)
     d->loading = false;
 }
 
+/* The top: what parts below tell those above them. */
+const struct ctl_hooks ctl_hooks = {
+    .command = ctl_command_received,
+    .request_left = ctl_request_orphan,
+    .server_returned = ctl_return_server,
+    .client = ctl_queue_admit,
+    .turn = ctl_queue_advance,
+    .server_gone = ctl_quit_server_gone,
+    .server_ends = ctl_link_give_up,
+    .link = &ctl_link_ops,
+};
+
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv)
 {
     GM_CLEANUP(daemon_cleanup) struct ctl_daemon *d = calloc(1, sizeof(*d));
@@ -357,8 +274,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->queue);
     gm_list_init(&d->quits);
     ctl_limits_from_environment(&d->limits);
-    ctl_ration_init(&d->strangers, STRANGER_BURST, STRANGER_RATE);
-    ctl_ration_init(&d->trusted, TRUSTED_BURST, TRUSTED_RATE);
+    ctl_log_init(d);
     signal(SIGPIPE, SIG_IGN);
     tp_foreign_init(SIGURG);
 
@@ -371,7 +287,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     }
     say_started(d);
     apply_config(d);
-    ctl_state_load(d);
+    ctl_state_load(d, ctl_command_again);
     if (background) {
         if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */
             ctl_log(d, "Cannot change to /: %s", strerror(errno));

@@ -1,14 +1,20 @@
 /*
  * The control daemon: everything the parts in this folder share. One process, one thread, one loop.
  *
- *   daemon.c   starts (directory, lock, sockets, logs), ends (quit)
+ *   daemon.c   starts (directory, lock, sockets, logs), and is the top: who is told what
+ *   command.c  UI commands: the table; cmd_*.c: the commands
+ *   quit.c     the end
+ *   link.c     what servers say; return.c: those that outlived an earlier daemon
+ *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive
+ *              mode
+ *   server.c   server processes: start, retry, end; process.c: telling and killing one
+ *   request.c  a command that is being answered
  *   conn.c     accepted connections: who is it, what does it want; until it is a UI's or handed to
  *              a server
  *   caller.c   how many connections a user has, how fast his clients are served
- *   server.c   server processes: start, retry, link messages, end
- *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive
- *              mode
- *   command.c  UI commands: the table and the session; cmd_*.c: the commands
+ *   log.c      control.log
+ *
+ * Each calls only those below it.
  *
  * Everybody who connects is a stranger: what a peer says is checked for form by the decoder and for
  * sense here, and everything it can make grow has a limit.
@@ -90,6 +96,8 @@ struct ctl_device {
 struct ctl_conn;
 struct ctl_caller;
 struct ctl_request;
+struct ctl_server;
+struct wire_link_return;
 
 struct ctl_listener {
     uv_poll_t poll;
@@ -162,79 +170,27 @@ struct ctl_daemon {
  * status of the process. */
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv);
 
-/* Lines for control.log. The others are for what strangers can cause at will: above a rate lines
- * are left out and counted. */
-void ctl_log(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
-void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
-void ctl_log_accept(struct ctl_daemon *d);
-/* Either, by who the peer is. */
-void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...) GM_PRINTF(2, 3);
+/* --- hooks ------------------------------------------------------------------------------------ */
 
-/* Watches the listening sockets, or stops doing so. */
-void ctl_daemon_listen(struct ctl_daemon *d, bool on);
-
-/* Begins the end: servers are asked to shut down once their clients have left. force_ms: they are
- * forced after that time; -1: never. Calling it again may bring the force nearer. */
-void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms);
-/* A server is gone: the next user's turn, or the end. */
-void ctl_daemon_server_gone(struct ctl_daemon *d);
-
-/* --- conn.c ----------------------------------------------------------------------------------- */
-
-enum ctl_conn_phase {
-    CTL_CONN_NEW,     /* has said nothing yet */
-    CTL_CONN_UI,      /* sends commands */
-    CTL_CONN_WAITING, /* said hello; waits for its server */
+/* What parts tell those above them, which they may not call: a table that daemon.c fills in. All
+ * other calls from file to file go down (tests/layers). */
+struct ctl_hooks {
+    /* A UI has sent a line. */
+    void (*command)(struct ctl_conn *c, const char *line);
+    /* A UI has gone, and its request has not been answered. */
+    void (*request_left)(struct ctl_request *r);
+    /* A server that an earlier daemon had started is back: NULL, or why it is not taken. */
+    const char *(*server_returned)(struct ctl_conn *c, const struct wire_link_return *m);
+    /* A client has said hello, or has lost its server: it wants one. */
+    void (*client)(struct ctl_conn *c);
+    /* A server has come, or lost its last client: somebody's turn may have come. */
+    void (*turn)(struct ctl_daemon *d);
+    /* A server is gone; before that: is about to be freed. */
+    void (*server_gone)(struct ctl_daemon *d);
+    void (*server_ends)(struct ctl_server *s);
+    /* What a server says; its owner is the struct ctl_server. */
+    const struct ctl_channel_ops *link;
 };
-
-struct ctl_conn {
-    struct gm_list link;    /* daemon's conns */
-    struct gm_list waiting; /* a server's pending, the daemon's queue, or his user's late ones */
-    struct ctl_daemon *daemon;
-    struct ctl_caller *caller;
-    struct ctl_channel *channel;
-    enum ctl_conn_phase phase;
-    bool privileged; /* came through control_privileged */
-    bool trusted;    /* the daemon's own user, or root */
-    struct tp_peer peer;
-    uint64_t deadline_ns;
-    struct ctl_request *request; /* a command whose answer is not complete */
-    unsigned attempts;           /* servers that died before they could take it */
-    /* from the hello */
-    struct ctl_wish wish;
-    char command[1025];
-};
-
-/* Accepts what waits on a listening socket. */
-void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged);
-/* Closes and frees. */
-void ctl_conn_close(struct ctl_conn *c);
-/* As above, with a log line: the peer did something it must not. */
-void ctl_conn_drop(struct ctl_conn *c, const char *reason);
-/* Answers a hello in the negative, and closes. */
-void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason);
-/* Sends a packet over `link` with its socket, and frees it. On failure it lives on. 0 or -errno. */
-GM_MUST_CHECK int ctl_conn_hand_over(struct ctl_conn *c, struct ctl_channel *link,
-                                     const struct wire_enc *e);
-/* Bytes that wait for a user's connections to be read. */
-size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid);
-/* Drops connections that have been silent, or have not read, too long; restarts its timer. */
-void ctl_conn_sweep(void *daemon);
-
-/* --- queue.c ---------------------------------------------------------------------------------- */
-
-/* A client has said hello: hands it to its server, or has it wait for one, or refuses it. */
-void ctl_queue_admit(struct ctl_conn *c);
-/* start_server: NULL, or why not. */
-const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid);
-/* Something changed in the exclusive mode (a client left, a server is gone): moves on if it can. */
-void ctl_queue_advance(struct ctl_daemon *d);
-/* All users take turns: an option says so, or a server that is believed, since the device admits
- * one of them. */
-bool ctl_queue_takes_turns(const struct ctl_daemon *d);
-/* Has a client wait until no other user's server is there. */
-void ctl_queue_wait(struct ctl_conn *c);
-/* Refuses all who wait. */
-void ctl_queue_refuse_all(struct ctl_daemon *d, int result, const char *reason);
+extern const struct ctl_hooks ctl_hooks;
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "control/link.h"
+#include "control/process.h"
 
 #define PER_USER_MAX 256 /* groups for which something is set */
 
@@ -87,7 +87,7 @@ static void send_place(struct ctl_server *s, const struct ctl_client *c)
         m.group_memory = bytes;
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client_group(&e, 0, &m);
-    ctl_link_send(s, &e);
+    ctl_server_send(s, &e);
 }
 
 void ctl_client_place(struct ctl_server *s, struct ctl_client *c)

@@ -4,47 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "control/command.h"
+#include "control/log.h"
+#include "control/process.h"
 #include "control/return.h"
-
-void ctl_link_send(struct ctl_server *s, const struct wire_enc *e)
-{
-    int r = s->channel ? ctl_channel_send(s->channel, e, -1) : 0;
-    /* One that has closed its link is about to end: the loop tells. One that does not read is
-     * beyond help. */
-    if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-        ctl_server_kill(s, "it does not read its link");
-}
-
-/* --- server.log ------------------------------------------------------------------------------- */
-
-/* Lines before the server has its device are tagged differently in NVIDIA's log. */
-static const char *tag_of(struct ctl_server *s, const char *line)
-{
-    bool other = !s->initialised;
-    if (strcmp(line, "Initializing server process") == 0 || s->state != CTL_SERVER_STARTING)
-        s->initialised = true;
-    return other && s->state == CTL_SERVER_STARTING ? "Other" : "Server";
-}
-
-void ctl_link_log(struct ctl_server *s, const char *line)
-{
-    struct ctl_logfile *log = &s->daemon->server_log;
-    unsigned left_out;
-    bool may = ctl_ration_take(&s->lines, gm_now_ns(), 0, &left_out);
-    if (left_out)
-        ctl_logfile_write(log, "Server", s->pid, "%u lines left out", left_out);
-    if (may)
-        ctl_logfile_write(log, tag_of(s, line), s->pid, "%s", line);
-}
 
 static void on_log(struct ctl_server *s, struct tp_packet *p)
 {
     struct wire_link_log m;
     wire_get_link_log(&p->body, &m);
     if (wire_dec_finish(&p->body))
-        ctl_link_log(s, m.line);
+        ctl_server_log(s, m.line);
 }
 
 /* --- start ------------------------------------------------------------------------------------ */
@@ -225,7 +194,7 @@ static void ask(struct ctl_server *s, struct ctl_request *r, unsigned awaits,
         ctl_timer_start(r->timer, CTL_ANSWER_MS);
     ctl_request_keep(r);
     gm_list_append(&s->asked, &r->link);
-    ctl_link_send(s, e);
+    ctl_server_send(s, e);
 }
 
 void ctl_server_terminate(struct ctl_server *s, uint32_t client, struct ctl_request *r)
@@ -252,10 +221,11 @@ static void on_terminated(struct ctl_server *s, struct tp_packet *p)
         }
 }
 
-void ctl_server_ask_usage(struct ctl_server *s, struct ctl_request *r)
+void ctl_server_ask_usage(struct ctl_server *s, struct ctl_request *r, ctl_usage_row *row)
 {
     uint8_t buffer[64];
     struct wire_enc e;
+    r->row = row;
     r->serial = ++s->daemon->next_serial;
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_usage_ask(&e, r->serial, &(struct wire_link_usage_ask) { 0 });
@@ -285,7 +255,7 @@ static void on_usage(struct ctl_server *s, struct tp_packet *p)
         wire_get_client_usage(&list, &u);
         const struct ctl_client *c = list.fatal ? NULL : ctl_server_client(s, u.pid);
         if (c && r)
-            ctl_cmd_clients_row(r, s, c, &u);
+            r->row(r, s, c, &u);
     }
     p->body.fatal = !wire_dec_finish(&list);
     if (m.last && r && !p->body.fatal) {

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "control/daemon.h"
 #include "control/directory.h"
+#include "control/log.h"
 #include "control/state.h"
 
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"

@@ -1,12 +1,7 @@
-/*
- * Which server a client gets. Each user has one, so users do not wait for each other; in the
- * multi-user mode all share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there
- * is one server at a time: clients of another user queue, the running server is ended once its own
- * clients have left, and clients that come meanwhile queue behind, so that nobody starves. A device
- * in EXCLUSIVE_PROCESS mode admits one context: there it is the same without being asked for, as
- * soon as a server has said so. A server that runs as some user is that user's: its word that the
- * device is its alone makes nobody wait but those whose own server finds no room there.
- */
+#include "control/queue.h"
+
+#include "control/conn.h"
+#include "control/log.h"
 #include "control/server.h"
 
 static uid_t owner_of(const struct ctl_daemon *d, uid_t uid)
@@ -30,20 +25,12 @@ static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid)
     return NULL;
 }
 
-bool ctl_queue_takes_turns(const struct ctl_daemon *d)
-{
-    bool exclusive = d->options.exclusive_user;
-    for (unsigned i = 0; i < d->devices_count && d->devices_believed; i++)
-        exclusive |= d->devices[i].exclusive;
-    return exclusive;
-}
-
 /* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's
  * own. */
 static bool must_wait(struct ctl_daemon *d, uid_t uid)
 {
     const struct ctl_server *own = server_of(d, uid);
-    if (!ctl_queue_takes_turns(d))
+    if (!ctl_users_take_turns(d))
         return own && own->exclusive && !gm_list_empty(&d->queue);
     if (!gm_list_empty(&d->queue) || d->start_wanted)
         return true;
@@ -77,11 +64,6 @@ static void serve(struct ctl_conn *c)
     ctl_server_give(s, c);
 }
 
-void ctl_queue_wait(struct ctl_conn *c)
-{
-    gm_list_append(&c->daemon->queue, &c->waiting);
-}
-
 void ctl_queue_admit(struct ctl_conn *c)
 {
     struct ctl_daemon *d = c->daemon;
@@ -95,7 +77,7 @@ void ctl_queue_admit(struct ctl_conn *c)
         ctl_conn_refuse(c, GM_CUDA_NOT_PERMITTED, text);
     } else if (must_wait(d, owner_of(d, uid))) {
         log_pending(c, owner_of(d, uid));
-        ctl_queue_wait(c);
+        gm_list_append(&d->queue, &c->waiting);
         ctl_queue_advance(d);
     } else {
         serve(c);
@@ -171,7 +153,7 @@ static void try_ending(struct ctl_server *s)
 /* Who waits waits for this server to end. */
 static bool in_the_way(const struct ctl_server *s)
 {
-    return s->exclusive || ctl_queue_takes_turns(s->daemon);
+    return s->exclusive || ctl_users_take_turns(s->daemon);
 }
 
 static bool is_free(const struct ctl_daemon *d)

@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "control/command.h"
+#include "control/conn.h"
 #include "control/group.h"
-#include "control/link.h"
+#include "control/log.h"
+#include "control/text.h"
 #include "control/users.h"
 
 #define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
@@ -74,7 +75,7 @@ const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return 
                               .priority = m->priority == 1 };
     ctl_limits_set_memory_list(&s->limits, m->memory_limits);
     s->channel = c->channel;
-    ctl_channel_give(s->channel, &ctl_link_ops, s);
+    ctl_channel_give(s->channel, ctl_hooks.link, s);
     c->channel = NULL;
     ctl_conn_close(c);
     ctl_log(d, "Server %d of user %u is back from an earlier daemon", (int)s->pid,

@@ -16,9 +16,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "control/command.h"
+#include "control/conn.h"
 #include "control/group.h"
-#include "control/link.h"
+#include "control/log.h"
+#include "control/process.h"
 #include "control/spawn.h"
 #include "control/users.h"
 
@@ -102,9 +103,17 @@ static void destroy(struct ctl_server *s)
     refuse_pending(s, GM_CUDA_MPS_CONNECTION_FAILED, "the server has ended");
     gm_list_for_each_safe (c, &s->clients, struct ctl_client, link)
         forget_client(s, c);
-    ctl_link_give_up(s);
+    ctl_hooks.server_ends(s);
     free(s);
-    ctl_daemon_server_gone(d);
+    ctl_hooks.server_gone(d);
+}
+
+bool ctl_users_take_turns(const struct ctl_daemon *d)
+{
+    bool exclusive = d->options.exclusive_user;
+    for (unsigned i = 0; i < d->devices_count && d->devices_believed; i++)
+        exclusive |= d->devices[i].exclusive;
+    return exclusive;
 }
 
 /* --- start ------------------------------------------------------------------------------------ */
@@ -114,7 +123,7 @@ static void destroy(struct ctl_server *s)
 static bool waits_for_turn(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
-    bool others = false, turns = ctl_queue_takes_turns(d);
+    bool others = false, turns = ctl_users_take_turns(d);
     /* Else both have to say so: this one that it found no room, the other one that it leaves none.
      */
     gm_list_for_each (o, &d->servers, struct ctl_server, link)
@@ -127,7 +136,7 @@ static bool waits_for_turn(struct ctl_server *s)
     while (!gm_list_empty(&s->pending)) {
         struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
         gm_list_remove(&c->waiting);
-        ctl_queue_wait(c);
+        gm_list_append(&d->queue, &c->waiting);
     }
     destroy(s);
     return true;
@@ -157,7 +166,7 @@ static void start_failed(struct ctl_server *s)
 static void on_output(void *owner, const char *line)
 {
     struct ctl_server *s = owner;
-    ctl_link_log(s, line);
+    ctl_server_log(s, line);
     if (s->state == CTL_SERVER_STARTING)
         snprintf(s->cause, sizeof(s->cause), "%.*s", (int)sizeof(s->cause) - 1, line);
 }
@@ -175,7 +184,7 @@ static void send_setup(struct ctl_server *s)
                                                      .memory_limits = memory,
                                                      .pipe_directory = s->daemon->pipe_directory,
                                                      .multiuser = s->daemon->options.multiuser });
-    ctl_link_send(s, &e);
+    ctl_server_send(s, &e);
 }
 
 /* Sends it off; whatever goes wrong is found out later, when the timer or the process's end says
@@ -206,7 +215,7 @@ static void start(struct ctl_server *s)
     s->pid = pid;
     ctl_logfile_write(&d->control_log, "Control", pid, "Starting new server %d for user %u",
                       (int)pid, (unsigned)s->uid);
-    s->channel = ctl_channel_create(&d->loop, link_fd, &ctl_link_ops, s);
+    s->channel = ctl_channel_create(&d->loop, link_fd, ctl_hooks.link, s);
     s->output = ctl_lines_create(&d->loop, output_fd, on_output, s);
     if (!s->channel || !s->output) {
         ctl_server_kill(s, "out of memory");
@@ -257,7 +266,7 @@ void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c)
 {
     forget_client(s, c);
     if (!s->clients_count)
-        ctl_queue_advance(s->daemon);
+        ctl_hooks.turn(s->daemon);
 }
 
 static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
@@ -307,7 +316,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     /* The server has died and nobody has told us yet, or it hangs: the client gets the next one. */
     ctl_server_kill(s, r == -ENOBUFS ? "it does not read its link" : "it has closed its link");
     if (++conn->attempts < CTL_SERVER_STARTS)
-        ctl_queue_admit(conn);
+        ctl_hooks.client(conn);
     else
         ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED,
                         "servers die as soon as they are ready");
@@ -332,7 +341,7 @@ static void log_turns(const struct ctl_server *s)
     struct ctl_daemon *d = s->daemon;
     if (d->turns_logged || d->options.exclusive_user || !s->exclusive)
         return;
-    d->turns_logged = ctl_queue_takes_turns(d);
+    d->turns_logged = ctl_users_take_turns(d);
     if (d->options.multiuser)
         ctl_log(d, "The device is in exclusive mode: all users share one server (-M)");
     else if (!ctl_server_believed(s))
@@ -361,9 +370,9 @@ void ctl_server_ready(struct ctl_server *s)
     while (!gm_list_empty(&s->pending)) { /* it failed in between */
         struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
         gm_list_remove(&c->waiting);
-        ctl_queue_admit(c);
+        ctl_hooks.client(c);
     }
-    ctl_queue_advance(s->daemon);
+    ctl_hooks.turn(s->daemon);
 }
 
 void ctl_server_limits_changed(struct ctl_server *s)
@@ -379,28 +388,10 @@ void ctl_server_limits_changed(struct ctl_server *s)
                                      .priority = s->limits.priority,
                                      .memory_limits = memory,
                                      .running = !s->daemon->options.classic_limits });
-    ctl_link_send(s, &e);
+    ctl_server_send(s, &e);
 }
 
 /* --- end -------------------------------------------------------------------------------------- */
-
-void ctl_server_kill(struct ctl_server *s, const char *reason)
-{
-    if (s->state != CTL_SERVER_STARTING)
-        s->state = CTL_SERVER_STOPPING;
-    else if (!s->cause[0])
-        snprintf(s->cause, sizeof(s->cause), "%s", reason);
-    if (s->pid <= 0 || s->killed)
-        return;
-    ctl_log(s->daemon, "Killing server %d: %s", (int)s->pid, reason);
-    if (s->process >= 0)
-        syscall(SYS_pidfd_send_signal, s->process, SIGKILL, NULL, 0);
-    else
-        kill(s->pid, SIGKILL);
-    s->killed = true;
-    s->end_at_ns = gm_now_ns() + CTL_END_MS * GM_NS_PER_MS;
-    ctl_timer_start(s->timer, CTL_END_MS);
-}
 
 /* Killed and still there: it hangs in the kernel, in a driver. Nobody can wait for that. */
 static void abandon(struct ctl_server *s)
@@ -436,7 +427,7 @@ static void send_shutdown(struct ctl_server *s)
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_shutdown(&e, 0, &(struct wire_link_shutdown) { .force = s->forced });
-    ctl_link_send(s, &e);
+    ctl_server_send(s, &e);
 }
 
 /* True if no client is left, also as far as the system knows: a server that hangs does not tell. */

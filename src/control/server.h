@@ -103,9 +103,6 @@ void ctl_server_force_after(struct ctl_server *s, uint64_t ms);
 /* SIGCHLD: collects servers that have ended. */
 void ctl_server_reap(struct ctl_daemon *d);
 
-/* Kills it at once; everything else follows when it is collected. */
-void ctl_server_kill(struct ctl_server *s, const char *reason);
-
 /* For link.c: the server said that it is ready; that a client has left (frees it); has closed the
  * link. */
 void ctl_server_ready(struct ctl_server *s);
@@ -115,6 +112,10 @@ void ctl_server_link_closed(struct ctl_server *s);
 /* Runs as a user that the daemon's answers for. Other servers are their users': what one says
  * counts for itself. */
 bool ctl_server_believed(const struct ctl_server *s);
+
+/* All users take turns: an option says so, or a server that is believed, since the device admits
+ * one of them. */
+bool ctl_users_take_turns(const struct ctl_daemon *d);
 
 /* A client by its key, or NULL. */
 struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key);

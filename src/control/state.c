@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "control/command.h"
 #include "control/group.h"
+#include "control/log.h"
+#include "control/request.h"
 #include "control/users.h"
 
 #define FILE_NAME      "control_state"
@@ -111,19 +112,7 @@ static FILE *open_state(struct ctl_daemon *d)
     return in;
 }
 
-static bool is_kept(const char *line)
-{
-    char name[64];
-    size_t n = strcspn(line, " ");
-    if (n >= sizeof(name))
-        return false;
-    memcpy(name, line, n);
-    name[n] = '\0';
-    const struct ctl_command *c = ctl_command_find(name);
-    return c && (c->flags & CTL_KEPT);
-}
-
-void ctl_state_load(struct ctl_daemon *d)
+void ctl_state_load(struct ctl_daemon *d, ctl_state_run *run)
 {
     FILE *in = open_state(d);
     char line[CTL_LINE_MAX + 2];
@@ -134,7 +123,7 @@ void ctl_state_load(struct ctl_daemon *d)
     while (fgets(line, sizeof(line), in)) {
         line[strcspn(line, "\n")] = '\0';
         ctl_log(d, "From an earlier daemon: %s", line);
-        if (!is_kept(line) || !ctl_command_run(d, NULL, true, line))
+        if (!run(d, line))
             ctl_log(d, "That is no line of " FILE_NAME ": it is ignored");
     }
     fclose(in);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "control/command.h"
+#include "control/request.h"
 #include "control/place.h"
 #include "transport/sock.h"
 #include "wire/messages.h"

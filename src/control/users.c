@@ -5,7 +5,7 @@
 
 #include "base/parse.h"
 #include "control/group.h"
-#include "control/link.h"
+#include "control/process.h"
 
 bool ctl_user_named(const char *word, uid_t *out)
 {
@@ -73,7 +73,7 @@ void ctl_client_send_limits(struct ctl_server *s, const struct ctl_client *c)
                                             .priority = w.priority,
                                             .memory_limits = w.memory,
                                             .memory_ceiling = user ? user->memory : "" });
-    ctl_link_send(s, &e);
+    ctl_server_send(s, &e);
 }
 
 void ctl_users_free(struct ctl_daemon *d)

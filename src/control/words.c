@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "control/command.h"
+#include "control/request.h"
 
 bool ctl_words_parse(struct ctl_words *w, const char *line)
 {

@@ -8,6 +8,7 @@
 
 #include "control/command.h"
 #include "control/link.h"
+#include "control/process.h"
 
 TestSuite(link, .timeout = 30);
 

@@ -1,0 +1,70 @@
+/*
+ * A command line that is being answered. The reply goes to the UI's standard output as it is and
+ * into control.log line by line. Most commands have answered when their function returns; those
+ * that wait for a server keep the request (ctl_request_keep) and finish it later.
+ */
+#ifndef GMUX_CONTROL_REQUEST_H
+#define GMUX_CONTROL_REQUEST_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "control/text.h"
+
+#define CTL_WORDS_MAX 16
+#define CTL_LINE_MAX  4096
+
+struct ctl_client;
+struct ctl_conn;
+struct ctl_daemon;
+struct ctl_request;
+struct ctl_server;
+struct wire_client_usage;
+
+/* What one client of a server uses, for the answer. */
+typedef void ctl_usage_row(struct ctl_request *r, const struct ctl_server *s,
+                           const struct ctl_client *c, const struct wire_client_usage *u);
+
+/* A command line cut at blanks. words[0] is the command; a missing word is "". */
+struct ctl_words {
+    unsigned count;
+    const char *word[CTL_WORDS_MAX];
+    char storage[CTL_LINE_MAX + 1];
+};
+
+struct ctl_request {
+    struct gm_list link; /* who holds it while it waits */
+    struct ctl_daemon *daemon;
+    struct ctl_conn *conn; /* NULL: the UI has gone; the command goes on */
+    struct ctl_words words;
+    struct ctl_text reply;
+    bool kept;
+    unsigned tries; /* restart */
+    struct ctl_timer *timer;
+    struct ctl_server *server; /* which was asked .. */
+    unsigned awaits;           /* .. for this message */
+    uint32_t client;           /* terminate_client */
+    uint64_t serial;           /* clients .. */
+    ctl_usage_row *row;        /* .. and what makes a line of the answer */
+};
+
+/* Cuts a line into words; false if it is too long. Words beyond the last that fits are ignored, as
+ * surplus words are by every command. */
+GM_MUST_CHECK bool ctl_words_parse(struct ctl_words *w, const char *line);
+/* Word `i`, or "". */
+const char *ctl_words_at(const struct ctl_words *w, unsigned i);
+/* The word behind the word `name`, "" if it is the last one, NULL if `name` is not there. */
+const char *ctl_words_after(const struct ctl_words *w, const char *name);
+bool ctl_words_have(const struct ctl_words *w, const char *name);
+
+void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
+/* Whether its sender may act on, and see all of, what is that user's. */
+bool ctl_request_may(const struct ctl_request *r, uid_t owner);
+/* The request outlives its function. */
+void ctl_request_keep(struct ctl_request *r);
+/* Sends the reply, logs it, frees the request. */
+void ctl_request_finish(struct ctl_request *r);
+/* The UI has gone. */
+void ctl_request_orphan(struct ctl_request *r);
+
+#endif
