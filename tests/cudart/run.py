@@ -28,6 +28,7 @@ PROGRAMS = {
     "managed": ("managed.cu", ["-O2", "-std=c++17"], []),
     "managed-13": ("managed.cu", ["-cudart", "13", "-O0", "-g", "-lineinfo"], []),
     "maths": ("maths.cu", [], []),
+    "relocatable": ("relocatable/main.cu", ["-rdc=true", HERE / "relocatable/other.cu"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
@@ -47,6 +48,9 @@ REFUSED = {
     "managed-initial": ("__managed__ int x;\nint *p = &x;\n", "no initial value for a static variable: p"),
 }
 
+# name: target of CMake's project
+PROJECT = {"cmake": "square", "cmake-relocatable": "apart"}
+
 LAST = {"vecadd": "vecadd: 1000000 elements, all correct"}
 
 
@@ -59,15 +63,15 @@ def cccl_includes():
     return None
 
 
-def make_project(compiler, folder, env):
-    """CMake's project with the toolchain file: what it says, and its program."""
+def make_project(compiler, folder, env, target):
+    """CMake's project with the toolchain file: what it says, and its program `target`."""
     commands = [["cmake", "-S", HERE / "cmake", "-B", folder / "project", "-DCMAKE_BUILD_TYPE=Release",
-                 f"-DCMAKE_TOOLCHAIN_FILE={(compiler.parent / 'gmux-cc.cmake').resolve()}"], ["cmake", "--build", folder / "project"]]
+                 f"-DCMAKE_TOOLCHAIN_FILE={(compiler.parent / 'gmux-cc.cmake').resolve()}"], ["cmake", "--build", folder / "project", "--target", target]]
     for command in commands:
         made = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
         if made.returncode:
             break
-    return made, folder / "project" / "square"
+    return made, folder / "project" / target
 
 
 def refused(compiler, name, folder, env):
@@ -86,9 +90,9 @@ def run_one(compiler, name, folder, includes=()):
     env |= {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "none"), "GMUX_DEVICE": "soft", "GMUX_CACHE_DIR": str(folder)}
     if name in REFUSED:
         return refused(compiler, name, folder, env)
-    if name == "cmake":
+    if name in PROJECT:
         arguments = []
-        made, program = make_project(compiler, folder, env)
+        made, program = make_project(compiler, folder, env, PROJECT[name])
     else:
         source, flags, arguments = (PROGRAMS | CCCL)[name]
         program = folder / name
@@ -106,7 +110,7 @@ def main():
     words = sys.argv[1:]
     cccl = "--cccl" in words and words.remove("--cccl") is None
     build = pathlib.Path(words[0])
-    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, "cmake"])
+    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *PROJECT])
     includes = cccl_includes() if cccl else []
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():
@@ -119,7 +123,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         failed = 0
         for n, name in enumerate(names, 1):
-            if name == "cmake" and not shutil.which("cmake"):
+            if name in PROJECT and not shutil.which("cmake"):
                 print(f"ok {n} {name} # SKIP no cmake")
                 continue
             why = run_one(compiler, name, pathlib.Path(folder), includes)

@@ -23,7 +23,7 @@ _Noreturn void cc_fail(const char *format, ...) __attribute__((format(printf, 1,
 /* Memory that lives as long as the program. */
 char *cc_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-enum cc_stage { CC_LINK, CC_COMPILE, CC_PTX, CC_PREPROCESS };
+enum cc_stage { CC_LINK, CC_DEVICE_LINK, CC_COMPILE, CC_PTX, CC_PREPROCESS };
 
 /* What the command line asks for. */
 struct cc_options {
@@ -36,12 +36,22 @@ struct cc_options {
     struct cc_list link;   /* when linking, before the inputs */
     unsigned archs[16];    /* 75, 90 .. */
     size_t archs_count;
-    unsigned cudart; /* major version of the runtime library */
-    bool all_cuda;   /* -x cu: every source */
+    unsigned cudart;  /* major version of the runtime library */
+    bool all_cuda;    /* -x cu: every source */
+    bool relocatable; /* kernels may use functions and variables of other sources */
     bool verbose, dry;
     unsigned depth; /* of options files within each other */
 };
 
+/* The whole file, with a zero behind it, in memory that the caller frees; NULL if it cannot be
+ * read.
+ */
+char *cc_read(const char *path, size_t *size);
+/* Writes C source that registers the relocatable device code of the objects and archives among
+ * `inputs`; false if there is none that is not registered yet. */
+bool cc_write_registrations(const struct cc_list *inputs, const char *path);
+/* Leaves out of relocatable PTX what only keeps other sources' kernels alive. */
+void cc_drop_kept(const char *path);
 /* True if one of the files that the dependencies in `path` name, as make reads them, has `word` in
  * it. */
 bool cc_any_mentions(const char *path, const char *word);

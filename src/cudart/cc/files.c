@@ -1,5 +1,6 @@
 /*
- * Which files a source includes, as clang writes it down for make, and whether a word is in them.
+ * Files, whole; which ones a source includes, as clang writes it down for make, and whether a word
+ * is in them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,10 +10,7 @@
 
 #include "cudart/cc/cc.h"
 
-/* The whole file, with a zero behind it, in memory that the caller frees; NULL if it cannot be
- * read.
- */
-static char *read_text(const char *path)
+char *cc_read(const char *path, size_t *size)
 {
     FILE *f = fopen(path, "re");
     struct stat st;
@@ -23,6 +21,8 @@ static char *read_text(const char *path)
         free(text);
         text = NULL;
     }
+    if (text)
+        *size = (size_t)st.st_size;
     if (f)
         (void)fclose(f);
     return text;
@@ -30,7 +30,8 @@ static char *read_text(const char *path)
 
 static bool mentions(const char *path, const char *word)
 {
-    char *text = read_text(path);
+    size_t size;
+    char *text = cc_read(path, &size);
     bool found = text && strstr(text, word);
     free(text);
     return found;
@@ -38,7 +39,8 @@ static bool mentions(const char *path, const char *word)
 
 bool cc_any_mentions(const char *path, const char *word)
 {
-    char *text = read_text(path), *at = text ? strchr(text, ':') : NULL;
+    size_t size;
+    char *text = cc_read(path, &size), *at = text ? strchr(text, ':') : NULL;
     bool found = false;
     if (!at)
         cc_fail("%s: %s", path, text ? "no dependencies" : strerror(errno));

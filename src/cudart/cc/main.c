@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,12 +23,12 @@
 
 static const char usage[] =
     "usage: gmux-cc [OPTION]... FILE...\n"
-    "Compiles CUDA C++ with clang 19 and links it with gmux's CUDA runtime. Options are nvcc's: -o "
-    "-c -ptx -E -I -D "
-    "-U -L\n"
-    "-l -O -g -G -lineinfo -arch -gencode -std -use_fast_math -default-stream -Xcompiler -Xlinker "
-    "-shared -x cu -v\n"
-    "-dryrun; -cudart 12|13 chooses the runtime's version. See gmux-cc(1).\n";
+    "Compiles CUDA C++ with clang 19 and links it with gmux's CUDA runtime. Options are nvcc's: "
+    "-o\n"
+    "-c -ptx -E -I -D -U -L -l -O -g -G -lineinfo -arch -gencode -std -use_fast_math -rdc -dc "
+    "-dlink\n"
+    "-default-stream -Xcompiler -Xlinker -shared -x cu -v -dryrun; -cudart 12|13 chooses the\n"
+    "runtime's version. See gmux-cc(1).\n";
 
 /* Where things lie: installed, or in a build tree. */
 static struct {
@@ -171,6 +170,8 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-include");
     cc_add(l, "cuda_runtime.h");
     cc_add(l, cc_format("-DCUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080"));
+    if (o->relocatable)
+        cc_add(l, "-fgpu-rdc");
     cc_add_all(l, &o->both);
 }
 
@@ -251,7 +252,7 @@ static void compile_kernels(const struct cc_options *o, const struct unit *u, un
     run(o, &l);
 }
 
-static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
+static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
 {
     static struct cc_list l;
     if (!u->checked) {
@@ -285,18 +286,11 @@ static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm,
     run(o, &l);
 }
 
-static void read_file(const char *path, struct fb_ptx *out)
+static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
 {
-    FILE *f = fopen(path, "re");
-    struct stat st;
-    char *text = NULL;
-    if (f && fstat(fileno(f), &st) == 0)
-        text = malloc((size_t)st.st_size + 1);
-    if (!text || fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
-        cc_fail("%s: %s", path, strerror(errno));
-    (void)fclose(f);
-    out->text = text;
-    out->size = (size_t)st.st_size;
+    make_ptx(o, u, sm, output);
+    if (o->relocatable && !o->dry)
+        cc_drop_kept(output);
 }
 
 static const char *make_fatbin(const struct cc_options *o, struct unit *u)
@@ -307,8 +301,9 @@ static const char *make_fatbin(const struct cc_options *o, struct unit *u)
         compile_ptx(o, u, o->archs[i], path);
         ptx[i] =
             (struct fb_ptx) { .isa_major = PTX_MAJOR, .isa_minor = PTX_MINOR, .sm = o->archs[i] };
-        if (!o->dry)
-            read_file(path, &ptx[i]);
+        ptx[i].text = o->dry ? "" : cc_read(path, &ptx[i].size);
+        if (!ptx[i].text)
+            cc_fail("%s: %s", path, strerror(errno));
     }
     const char *path = scratch(cc_format("%u.fatbin", u->number));
     if (o->dry)
@@ -416,9 +411,51 @@ static void compile(const struct cc_options *o, const char *source, const char *
         compile_managed_host(o, before, output, number);
 }
 
-static void link_program(struct cc_options *o, const struct cc_list *objects)
+/* An object that registers relocatable device code of the inputs; NULL if there is none. */
+static const char *register_relocatable(const struct cc_options *o, const struct cc_list *objects,
+                                        const char *output)
 {
     static struct cc_list l;
+    const char *source = scratch("registrations.c");
+    if (!cc_write_registrations(objects, source))
+        return NULL;
+    const char *object = output ? output : scratch("registrations.o");
+    cc_add(&l, place.clang);
+    cc_add(&l, "-x");
+    cc_add(&l, "c");
+    cc_add(&l, "-O2");
+    cc_add(&l, "-fPIC");
+    cc_add(&l, "-c");
+    cc_add(&l, source);
+    cc_add(&l, "-o");
+    cc_add(&l, object);
+    run(o, &l);
+    return object;
+}
+
+/* -dlink: such an object, which may have nothing to register. */
+static void link_device_code(const struct cc_options *o, const struct cc_list *objects)
+{
+    static struct cc_list l;
+    const char *output = o->output ? o->output : "a_dlink.o";
+    if (register_relocatable(o, objects, output))
+        return;
+    cc_add(&l, place.clang);
+    cc_add(&l, "-x");
+    cc_add(&l, "c");
+    cc_add(&l, "-c");
+    cc_add(&l, "/dev/null");
+    cc_add(&l, "-o");
+    cc_add(&l, output);
+    run(o, &l);
+}
+
+static void link_program(struct cc_options *o, struct cc_list *objects)
+{
+    static struct cc_list l;
+    const char *registrations = register_relocatable(o, objects, NULL);
+    if (registrations)
+        cc_add(objects, registrations);
     cc_add(&l, place.clang);
     cc_add_all(&l, &o->link);
     cc_add(&l, "-Wno-unused-command-line-argument");
@@ -452,7 +489,7 @@ static void run_all(struct cc_options *o)
         number++;
         if (k == OTHER)
             cc_add(&objects, in);
-        else if (o->stage == CC_LINK) {
+        else if (o->stage == CC_LINK || o->stage == CC_DEVICE_LINK) {
             const char *object = scratch(cc_format("%u.o", number));
             compile(o, in, object, number);
             cc_add(&objects, object);
@@ -466,6 +503,8 @@ static void run_all(struct cc_options *o)
     }
     if (o->stage == CC_LINK)
         link_program(o, &objects);
+    else if (o->stage == CC_DEVICE_LINK)
+        link_device_code(o, &objects);
 }
 
 int main(int argc, char **argv)

@@ -115,6 +115,8 @@ enum what {
     STREAM,
     LANGUAGE,
     RDC,
+    RELOCATABLE,
+    DEVICE_LINK,
     CUDART,
     VERBOSE,
     DRY,
@@ -189,10 +191,10 @@ static const struct option {
     { "x", LANGUAGE, NULL },
     { "rdc", RDC, NULL },
     { "relocatable-device-code", RDC, NULL },
-    { "dc", REFUSED, NULL },
-    { "device-c", REFUSED, NULL },
-    { "dlink", REFUSED, NULL },
-    { "device-link", REFUSED, NULL },
+    { "dc", RELOCATABLE, NULL },
+    { "device-c", RELOCATABLE, NULL },
+    { "dlink", DEVICE_LINK, NULL },
+    { "device-link", DEVICE_LINK, NULL },
     { "cubin", REFUSED, NULL },
     { "fatbin", REFUSED, NULL },
     { "lib", REFUSED, NULL },
@@ -233,8 +235,9 @@ static const struct option {
 
 static bool wants_argument(enum what w)
 {
-    return !(w == COMPILE || w == PTX || w == PREPROCESS || w == BOTH || w == LINK || w == DEBUG ||
-             w == FAST_MATH || w == VERBOSE || w == DRY || w == NOTHING || w == REFUSED);
+    return !(w == COMPILE || w == RELOCATABLE || w == DEVICE_LINK || w == PTX || w == PREPROCESS ||
+             w == BOTH || w == LINK || w == DEBUG || w == FAST_MATH || w == VERBOSE || w == DRY ||
+             w == NOTHING || w == REFUSED);
 }
 
 static bool is_true(const char *text)
@@ -364,8 +367,14 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
         o->all_cuda = strcmp(argument, "cu") == 0;
         break;
     case RDC:
-        if (is_true(argument))
-            cc_fail("relocatable device code (-rdc=true) is not served yet");
+        o->relocatable = is_true(argument);
+        break;
+    case RELOCATABLE:
+        o->relocatable = true;
+        o->stage = CC_COMPILE;
+        break;
+    case DEVICE_LINK:
+        o->stage = CC_DEVICE_LINK;
         break;
     case CUDART:
         if (strcmp(argument, "13") == 0 || strcmp(argument, "12") == 0)
