@@ -183,3 +183,18 @@ sys.exit(0 if fd < 0 and ctypes.get_errno() == 1 else 1)' "$1"
     grep -q '^Uid:[[:space:]]*12345' "/proc/$server/status"
     "${a[@]}" bash -c "$(declare -f take_link); take_link $server"
 }
+
+@test "a percentage of each context" {
+    # The program opts in by CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING before cuInit; no context has more
+    # than its program.
+    export GMUX_SOFT_WORKERS=40
+    start_daemon
+    portion=$GMUX_BUILD/tests/api/api-portion
+    run -0 "$portion"
+    [[ $output == *"of 40: 10 % are 4, 50 % are 20"* && $output != *"# SKIP"* ]]
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25 DEVICE_SIZE=40 run -0 "$portion"
+    [[ $output == *"of 10: 10 % are 4, 50 % are 10"* ]]
+    # Without a daemon there is nothing that holds a program to it.
+    CUDA_MPS_PIPE_DIRECTORY=/nonexistent run -0 "$portion"
+    [[ $output == *"# SKIP contexts have percentages under a daemon only"* ]]
+}

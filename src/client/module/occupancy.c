@@ -184,8 +184,7 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     if (best_blocks == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *blockSize = (int)best_size;
-    *minGridSize =
-        (int)(best_blocks * GM_MAX(rt_multiprocessors(rt_session, f->module->device), 1u));
+    *minGridSize = (int)(best_blocks * GM_MAX(rt_part_visible(f->module->device), 1u));
     return CUDA_SUCCESS;
 }
 

@@ -287,6 +287,9 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
                                   .slice_ms = SLICE_MS,
                                   .watchdog = watchdog,
                                   .arg = s };
+    const char *of_contexts =
+        secure_getenv("CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING");
+    s->shares_of_contexts = of_contexts && *of_contexts && strcmp(of_contexts, "0") != 0;
     rt_answers_within(fd, true);
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {

@@ -64,7 +64,8 @@ struct rt_session {
     struct rt_device *devices;
     struct tp_session shared;
     struct tp_wait_policy
-        patient; /* spin a little, then sleep; the watchdog knows when to give up */
+        patient;             /* spin a little, then sleep; the watchdog knows when to give up */
+    bool shares_of_contexts; /* each context reads CUDA_MPS_ACTIVE_THREAD_PERCENTAGE anew */
 
     pthread_mutex_t request_lock;
     uint64_t serial;          /* request_lock */

@@ -164,6 +164,12 @@ bool rt_part_possible(CUdevice device);
 /* A part with at least so many of the client's multiprocessors, another one than the last time if
  * there are several: its number, and how many those are; 0 and 0: that is all of them. CUresult. */
 int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors);
+/* The multiprocessors that CUDA_MPS_ACTIVE_THREAD_PERCENTAGE leaves a context that is made now: at
+ * most so many. 0: contexts have no percentages, or it says nothing of use. */
+uint32_t rt_part_percentage(CUdevice device);
+/* What the program is told that a device has. Where contexts have percentages of their own, that
+ * is what the current one has. */
+uint32_t rt_part_visible(CUdevice device);
 /* Waits for its work, then frees everything it owns; a primary context stays as an inactive handle,
  * others go. */
 void rt_context_destroy(struct rt_context *c);

@@ -14,11 +14,11 @@ static int ready(void)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* `limit`: so many multiprocessors, rounded up; NULL: all. */
+/* `limit`: so many multiprocessors, rounded up; NULL: as many as its percentage says, or all. */
 static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevice dev)
 {
     struct rt_context *c;
-    uint32_t part = 0, multiprocessors = 0;
+    uint32_t part = 0, multiprocessors = 0, share = 0;
     int r = ready();
     if (r)
         return r;
@@ -26,6 +26,8 @@ static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevi
         return CUDA_ERROR_INVALID_VALUE;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!limit && (share = rt_part_percentage(dev)) != 0)
+        limit = &share;
     if (limit)
         r = rt_part_possible(dev) ? rt_part_choose(dev, *limit, &part, &multiprocessors)
                                   : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;

@@ -111,7 +111,7 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
         return CUDA_ERROR_INVALID_VALUE;
     switch (attrib) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        *pi = (int)rt_multiprocessors(rt_session, dev);
+        *pi = (int)rt_part_visible(dev);
         break;
     case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
         *pi = !rt_session->is_private;

@@ -16,12 +16,17 @@
  * A device that does not hold anybody to a share cannot be split; the software device can, but runs
  * all streams on all its workers.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/parse.h"
 #include "client/gen/api.h"
 #include "client/session/attach.h"
 #include "client/stream/call.h"
 #include "client/stream/context.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("context");
 
 #define MAGIC 0x756d6772u
 #define REST  TP_PART_GROUPS /* the bit of what a split leaves over */
@@ -464,6 +469,32 @@ int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *m
     *part = number_of(&s);
     *multiprocessors = is.size;
     return *part ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+uint32_t rt_part_percentage(CUdevice device)
+{
+    const struct rt_device *d = &rt_session->devices[device];
+    const char *text = secure_getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    double share;
+    if (!rt_session->shares_of_contexts || !text || !rt_part_possible(device))
+        return 0;
+    if (!gm_parse_percentage(text, &share)) {
+        gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", text);
+        return 0;
+    }
+    /* 33 % of 100 must not become 32.999... */
+    uint32_t steps = (uint32_t)(d->multiprocessors * share / 100 + 1e-9) / step_of(device);
+    return GM_MAX(steps, 1u) * step_of(device);
+}
+
+uint32_t rt_part_visible(CUdevice device)
+{
+    const struct rt_context *c = rt_current.context;
+    uint32_t all = rt_multiprocessors(rt_session, device);
+    if (!rt_session->shares_of_contexts || !c || c->device != device || !c->multiprocessors ||
+        rt_object_generation(&c->object) != rt_current.generation)
+        return all;
+    return GM_MIN(c->multiprocessors, all);
 }
 
 /* What a context has that was not created with fewer is what the client has. */
