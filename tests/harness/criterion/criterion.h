@@ -93,6 +93,7 @@ void harness_fail(const char *file, int line, const char *what, const char *fmt,
 /* Criterion goes on after these; here the test ends. */
 #define cr_expect        cr_assert
 #define cr_expect_eq     cr_assert_eq
+#define cr_expect_leq    cr_assert_leq
 #define cr_expect_null   cr_assert_null
 #define cr_expect_str_eq cr_assert_str_eq
 #define cr_skip_test(...)                                                                          \

@@ -2,7 +2,6 @@
  * Limits: what is accepted, what is ignored, and what a server is told.
  */
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 
 #include <stdio.h>
 #include <stdlib.h>
