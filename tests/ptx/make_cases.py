@@ -920,6 +920,9 @@ def packed():
                lambda x, y: hit(x & M16, y & M16) + 2 * hit(x >> 16, y >> 16), **new)
             op("set_%s_%sx2" % (c, t), "set.%s.%sx2.%sx2" % (c, t, t), [t + "x2"] * 2, t + "x2",
                lambda x, y: one * hit(x & M16, y & M16) + (one * hit(x >> 16, y >> 16) << 16), **new)
+            for d in ("u32", "s32"):
+                op("set_%s_%s_%sx2" % (c, d, t), "set.%s.%s.%sx2" % (c, d, t), [t + "x2"] * 2, d,
+                   lambda x, y: M16 * hit(x & M16, y & M16) + (M16 * hit(x >> 16, y >> 16) << 16), **new)
         op("setp_and_%sx2" % t, "setp.ne.u32 %%p0, %%c, 0;\nsetp.gt.and.%sx2 %%p0|%%p1, %%a, %%b, %%p0;\nselp.u32 %%r0, 1, 0, %%p0;\n"
            "selp.u32 %%o, 2, 0, %%p1;\nadd.u32 %%o, %%o, %%r0;" % t, [t + "x2", t + "x2", "u32"], "u32",
            lambda x, y, c: (int(f_cmp("gt", x & M16, y & M16, f)) + 2 * int(f_cmp("gt", x >> 16, y >> 16, f))) if c else 0, **new)

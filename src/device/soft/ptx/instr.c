@@ -321,7 +321,7 @@ static bool check_compare(struct ptx_parser *p, struct ir_instr *i,
         return wrong(p, mods, i, "is not supported: set.cmp.{u32,s32,f32,f16}.type");
     bool pair = type == IR_F16X2 || type == IR_BF16X2;
     if (i->op == IR_OP_SET && (pair || i->type == IR_F16X2 || i->type == IR_BF16X2) &&
-        i->type != type)
+        i->type != type && !(pair && (i->type == IR_U32 || i->type == IR_S32)))
         return ptx_fail(p, -ENOTSUP, mods->opcode, "'set.%s.%s' is not supported",
                         ir_types[i->type].text, ir_types[type].text);
     if (c == IR_CMP_NONE)

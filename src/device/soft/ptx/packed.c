@@ -91,8 +91,10 @@ static void compare(struct ptx_expand *x, const struct ir_instr *whole)
     bool to_pred = whole->op == IR_OP_SETP;
     for (unsigned h = 0; h < 2; h++) {
         struct ir_instr i = *whole;
-        i.type = (uint8_t)half_of(to_pred ? whole->type : whole->type2);
-        i.type2 = to_pred ? IR_VOID : i.type;
+        uint8_t type = (uint8_t)half_of(to_pred ? whole->type : whole->type2);
+        /* set.eq.u32.f16x2: 0xffff in the half that compares true. */
+        i.type = to_pred || is_pair(whole->type) ? type : IR_U16;
+        i.type2 = to_pred ? IR_VOID : type;
         for (unsigned k = 0; k < 2; k++)
             i.src[k] = half(x, whole->src[k], h);
         i.dst_count = 1;
