@@ -141,49 +141,98 @@ static void emit_shuffle(struct jit_gen *g)
     jit_set(g, 4, ok);
 }
 
-/* Lanes that take part: those that run, and of them those in the member mask, source `k` if there
- * is one. */
-static LLVMValueRef members(struct jit_gen *g, unsigned k)
-{
-    LLVMValueRef active = jit_active(g);
-    if (k >= g->i->src_count)
-        return active;
-    return LLVMBuildAnd(g->b, active, jit_src(g, &g->i->src[k], IR_U32, false), "");
-}
-
 static LLVMValueRef equal(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildICmp(g->b, LLVMIntEQ, a, b, "");
 }
 
-static void emit_vote(struct jit_gen *g)
+/* What an instruction gives to the lanes that run it; NULL where it gives nothing. */
+struct across {
+    LLVMValueRef value, pred;
+};
+
+/* Computes it from the values of `members`, bits of lanes. */
+typedef struct across across_fn(struct jit_gen *g, LLVMValueRef members);
+
+static LLVMValueRef zeroed(struct jit_gen *g, LLVMTypeRef element)
 {
-    LLVMValueRef m = members(g, 1), zero = LLVMConstInt(g->i32, 0, 0);
+    LLVMTypeRef t = jit_vec(g, element);
+    LLVMValueRef cell = jit_alloca(g, t, "");
+    LLVMBuildStore(g->b, LLVMConstNull(t), cell);
+    return cell;
+}
+
+static void blend(struct jit_gen *g, LLVMValueRef cell, LLVMTypeRef element, LLVMValueRef lanes,
+                  LLVMValueRef v)
+{
+    LLVMValueRef old = LLVMBuildLoad2(g->b, jit_vec(g, element), cell, "");
+    LLVMBuildStore(g->b, jit_select(g, lanes, jit_resize(g, v, element, false), old), cell);
+}
+
+/* Lanes that name different members are groups of their own, as the labels of a cooperative group
+ * are: a loop computes each group's result. `k` is the source that has the members, if any. */
+static void emit_by_group(struct jit_gen *g, unsigned k, across_fn *run)
+{
+    LLVMValueRef active = jit_active(g);
+    const struct ir_src *mask = k < g->i->src_count ? &g->i->src[k] : NULL;
+    bool value = g->i->dst_count && g->i->dst[0] != IR_NONE, pred = g->i->dst_pred != IR_NONE;
+    if (!mask || !jit_src_varies(g, mask)) {
+        LLVMValueRef all =
+            mask ? LLVMBuildAnd(g->b, active, jit_src(g, mask, IR_U32, false), "") : active;
+        struct across r = run(g, all);
+        if (value)
+            jit_set(g, 0, r.value);
+        if (pred)
+            jit_set(g, 4, r.pred);
+        return;
+    }
+    LLVMTypeRef type =
+        value && g->i->op == IR_OP_VOTE && g->i->mode != IR_VOTE_BALLOT ? g->i1 : g->i32;
+    LLVMValueRef named = jit_src(g, mask, IR_U32, true);
+    LLVMValueRef values = zeroed(g, type), preds = zeroed(g, g->i1);
+    struct jit_lane_loop l;
+    jit_lanes_begin(g, &l, active);
+    LLVMValueRef members = jit_pick(g, named, l.lane);
+    LLVMValueRef group =
+        LLVMBuildAnd(g->b, active, jit_bits(g, equal(g, named, jit_splat(g, members))), "");
+    LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, l.left, "");
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, LLVMBuildNot(g->b, group, ""), ""), l.left);
+    struct across r = run(g, LLVMBuildAnd(g->b, group, members, ""));
+    LLVMValueRef lanes = jit_lanes(g, group);
+    if (value)
+        blend(g, values, type, lanes, r.value);
+    if (pred)
+        blend(g, preds, g->i1, lanes, r.pred);
+    jit_lanes_end(g, &l);
+    if (value)
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g, type), values, ""));
+    if (pred)
+        jit_set(g, 4, LLVMBuildLoad2(g->b, jit_vec(g, g->i1), preds, ""));
+}
+
+static struct across vote(struct jit_gen *g, LLVMValueRef m)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
     LLVMValueRef bits =
         LLVMBuildAnd(g->b, jit_bits(g, jit_src(g, &g->i->src[0], IR_PRED, true)), m, "");
     switch (g->i->mode) {
     case IR_VOTE_BALLOT:
-        jit_set(g, 0, bits);
-        return;
+        return (struct across) { bits, NULL };
     case IR_VOTE_ALL:
-        jit_set(g, 0, equal(g, bits, m));
-        return;
+        return (struct across) { equal(g, bits, m), NULL };
     case IR_VOTE_ANY:
-        jit_set(g, 0, LLVMBuildNot(g->b, equal(g, bits, zero), ""));
-        return;
+        return (struct across) { LLVMBuildNot(g->b, equal(g, bits, zero), ""), NULL };
     default:
-        jit_set(g, 0, LLVMBuildOr(g->b, equal(g, bits, m), equal(g, bits, zero), ""));
-        return;
+        return (struct across) { LLVMBuildOr(g->b, equal(g, bits, m), equal(g, bits, zero), ""),
+                                 NULL };
     }
 }
 
-static void emit_match(struct jit_gen *g)
+static struct across match(struct jit_gen *g, LLVMValueRef m)
 {
     enum ir_type t = ir_types[g->i->type].size == 8 ? IR_B64 : IR_B32;
-    LLVMValueRef v = jit_src(g, &g->i->src[0], t, true), m = members(g, 1);
-    LLVMValueRef result = jit_alloca(g, jit_vec(g, g->i32), "");
+    LLVMValueRef v = jit_src(g, &g->i->src[0], t, true), result = zeroed(g, g->i32);
     struct jit_lane_loop l;
-    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, g->i32)), result);
     jit_lanes_begin(g, &l, m);
     LLVMValueRef same = equal(g, v, jit_splat(g, jit_pick(g, v, l.lane)));
     LLVMValueRef bits = LLVMBuildAnd(g->b, jit_bits(g, same), m, "");
@@ -191,16 +240,14 @@ static void emit_match(struct jit_gen *g)
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, bits, l.lane, ""), result);
     jit_lanes_end(g, &l);
     all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
-    if (g->i->mode == IR_VOTE_ALL) {
-        LLVMValueRef one = equal(g, all, jit_splat(g, m));
-        jit_set(g, 0, jit_select(g, one, jit_splat(g, m), LLVMConstNull(jit_vec(g, g->i32))));
-        jit_set(g, 4, one);
-        return;
-    }
-    jit_set(g, 0, all);
+    if (g->i->mode != IR_VOTE_ALL)
+        return (struct across) { all, NULL };
+    LLVMValueRef one = equal(g, all, jit_splat(g, m));
+    all = jit_select(g, one, jit_splat(g, m), LLVMConstNull(jit_vec(g, g->i32)));
+    return (struct across) { all, one };
 }
 
-static void emit_redux(struct jit_gen *g)
+static struct across redux(struct jit_gen *g, LLVMValueRef m)
 {
     static const struct {
         uint8_t mode;
@@ -215,10 +262,7 @@ static void emit_redux(struct jit_gen *g)
         { IR_ATOM_XOR, "xor", "xor", 0, 0 },
     };
     bool sign = g->i->type == IR_S32;
-    if (ir_types[g->i->type].class == 'F') {
-        jit_unsupported(g, "redux on floating point");
-        return;
-    }
+    LLVMValueRef v = jit_src(g, &g->i->src[0], IR_U32, true);
     for (size_t k = 0; k < GM_ARRAY_LEN(table); k++) {
         if (table[k].mode != g->i->mode)
             continue;
@@ -227,22 +271,19 @@ static void emit_redux(struct jit_gen *g)
         size_t at = sizeof("llvm.vector.reduce.") - 1;
         while ((name[at++] = *suffix++))
             ;
-        LLVMValueRef v = jit_src(g, &g->i->src[0], IR_U32, true);
         LLVMValueRef rest = jit_const(g, v, sign ? table[k].sign_neutral : table[k].neutral);
-        jit_set(g, 0, jit_call1(g, name, jit_select(g, jit_lanes(g, members(g, 1)), v, rest)));
-        return;
+        return (struct across) { jit_call1(g, name, jit_select(g, jit_lanes(g, m), v, rest)),
+                                 NULL };
     }
     jit_unsupported(g, "this form of redux");
+    return (struct across) { v, NULL };
 }
 
-static void emit_elect(struct jit_gen *g)
+static struct across elect(struct jit_gen *g, LLVMValueRef m)
 {
-    LLVMValueRef m = members(g, 0);
     LLVMValueRef args[] = { m, LLVMConstInt(g->i1, 0, 0) };
     LLVMValueRef leader = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
-    if (g->i->dst_count)
-        jit_set(g, 0, leader);
-    jit_set(g, 4, equal(g, jit_ramp(g, g->i32, 1), jit_splat(g, leader)));
+    return (struct across) { leader, equal(g, jit_ramp(g, g->i32, 1), jit_splat(g, leader)) };
 }
 
 /* A call of the host's function; all products of a kernel region use the same room for it. */
@@ -279,19 +320,19 @@ bool jit_emit_cross(struct jit_gen *g)
         emit_shuffle(g);
         return true;
     case IR_OP_VOTE:
-        emit_vote(g);
+        emit_by_group(g, 1, vote);
         return true;
     case IR_OP_MATCH:
-        emit_match(g);
+        emit_by_group(g, 1, match);
         return true;
     case IR_OP_REDUX:
-        emit_redux(g);
+        emit_by_group(g, 1, redux);
         return true;
     case IR_OP_ACTIVEMASK:
         jit_set(g, 0, jit_active(g));
         return true;
     case IR_OP_ELECT:
-        emit_elect(g);
+        emit_by_group(g, 0, elect);
         return true;
     case IR_OP_MMA:
         emit_mma(g);

@@ -12,14 +12,42 @@ static uint64_t source(const struct interp_run *r, const struct interp_slow *x, 
     return interp_lane_read(r, x->s[k], x->s_width[k], lane) ^ x->s_negated[k];
 }
 
-/* For .sync forms: the members that the first lane names, and whether they are here. */
+/* For .sync forms: whether all are here whom the lanes name. */
 static bool gather(const struct interp_insn *i, struct interp_run *r, const struct interp_slow *x,
                    unsigned mask_source, const struct interp_insn **next)
 {
     if (!(x->ir.flags & IR_F_SYNC) && x->ir.op != IR_OP_BARWARP)
         return true;
-    uint32_t members = (uint32_t)source(r, x, mask_source, (unsigned)__builtin_ctz(r->mask));
+    uint32_t members = 0;
+    for (uint32_t left = r->mask; left; left &= left - 1)
+        members |= (uint32_t)source(r, x, mask_source, (unsigned)__builtin_ctz(left));
     return interp_together(i, r, members, next);
+}
+
+/* Running lanes that name the same members do the instruction with each other: tiles of a warp
+ * name themselves, and come here together. */
+struct group {
+    uint32_t left;    /* lanes of which no group has been yet */
+    uint32_t lanes;   /* those of this one, who get the result */
+    uint32_t members; /* who take part */
+};
+
+static bool next_group(const struct interp_run *r, const struct interp_slow *x,
+                       unsigned mask_source, struct group *g)
+{
+    g->left &= ~g->lanes;
+    if (!g->left)
+        return false;
+    g->lanes = g->left;
+    g->members = r->mask;
+    if (!(x->ir.flags & IR_F_SYNC))
+        return true;
+    uint64_t mask = source(r, x, mask_source, (unsigned)__builtin_ctz(g->left));
+    for (uint32_t left = g->left; left; left &= left - 1)
+        if (source(r, x, mask_source, (unsigned)__builtin_ctz(left)) != mask)
+            g->lanes &= ~(left & -left);
+    g->members &= (uint32_t)mask;
+    return true;
 }
 
 /* The lane that `lane` reads from; *in_range as the instruction reports it. */
@@ -87,11 +115,12 @@ static uint32_t holding(const struct interp_run *r, const struct interp_slow *x)
     return bits;
 }
 
-static void give_all(const struct interp_run *r, interp_at at, uint8_t width, uint64_t v)
+static void give(const struct interp_run *r, uint32_t lanes, interp_at at, uint8_t width,
+                 uint64_t v)
 {
     if (at == INTERP_NOWHERE)
         return;
-    for (uint32_t left = r->mask; left; left &= left - 1)
+    for (uint32_t left = lanes; left; left &= left - 1)
         interp_lane_write(r, at, width, (unsigned)__builtin_ctz(left), v);
 }
 
@@ -101,27 +130,38 @@ const struct interp_insn *interp_vote(const struct interp_insn *i, struct interp
     const struct interp_insn *next;
     if (!gather(i, r, x, 1, &next))
         return next;
-    uint32_t bits = holding(r, x), members = r->mask;
-    if (x->ir.flags & IR_F_SYNC)
-        members &= (uint32_t)source(r, x, 1, (unsigned)__builtin_ctz(r->mask));
-    bits &= members;
-    uint64_t v;
-    switch (x->ir.mode) {
-    case IR_VOTE_ALL:
-        v = bits == members;
-        break;
-    case IR_VOTE_ANY:
-        v = bits != 0;
-        break;
-    case IR_VOTE_UNI:
-        v = bits == members || bits == 0;
-        break;
-    default:
-        v = bits;
-        break;
+    uint32_t all = holding(r, x);
+    for (struct group g = { .left = r->mask }; next_group(r, x, 1, &g);) {
+        uint32_t bits = all & g.members;
+        uint64_t v;
+        switch (x->ir.mode) {
+        case IR_VOTE_ALL:
+            v = bits == g.members;
+            break;
+        case IR_VOTE_ANY:
+            v = bits != 0;
+            break;
+        case IR_VOTE_UNI:
+            v = bits == g.members || bits == 0;
+            break;
+        default:
+            v = bits;
+            break;
+        }
+        give(r, g.lanes, x->d[0], x->d_width[0], v);
     }
-    give_all(r, x->d[0], x->d_width[0], v);
     return i + 1;
+}
+
+/* Those of `members` that have what `lane` has. */
+static uint32_t equal(const struct interp_run *r, const struct interp_slow *x, uint32_t members,
+                      unsigned lane)
+{
+    uint32_t lanes = 0;
+    for (uint32_t left = members; left; left &= left - 1)
+        if (source(r, x, 0, lane) == source(r, x, 0, (unsigned)__builtin_ctz(left)))
+            lanes |= left & -left;
+    return lanes;
 }
 
 const struct interp_insn *interp_match(const struct interp_insn *i, struct interp_run *r)
@@ -130,26 +170,22 @@ const struct interp_insn *interp_match(const struct interp_insn *i, struct inter
     const struct interp_insn *next;
     if (!gather(i, r, x, 1, &next))
         return next;
-    unsigned first = (unsigned)__builtin_ctz(r->mask);
-    uint32_t members = r->mask & (uint32_t)source(r, x, 1, first);
-    uint32_t equal[SOFT_WARP] = { 0 };
-    for (uint32_t left = members; left; left &= left - 1) {
-        unsigned l = (unsigned)__builtin_ctz(left);
-        for (uint32_t others = members; others; others &= others - 1) {
-            unsigned o = (unsigned)__builtin_ctz(others);
-            if (source(r, x, 0, l) == source(r, x, 0, o))
-                equal[l] |= 1u << o;
-        }
+    uint32_t found[SOFT_WARP] = { 0 }, agreed = 0;
+    for (struct group g = { .left = r->mask }; next_group(r, x, 1, &g);) {
+        for (uint32_t left = g.lanes & g.members; left; left &= left - 1)
+            found[__builtin_ctz(left)] = equal(r, x, g.members, (unsigned)__builtin_ctz(left));
+        if (x->ir.mode != IR_VOTE_ALL)
+            continue;
+        bool all =
+            g.members && equal(r, x, g.members, (unsigned)__builtin_ctz(g.members)) == g.members;
+        for (uint32_t left = g.lanes; left; left &= left - 1)
+            found[__builtin_ctz(left)] = all ? g.members : 0;
+        agreed |= all ? g.lanes : 0;
     }
-    bool all = members && equal[__builtin_ctz(members)] == members;
-    for (uint32_t left = r->mask; left; left &= left - 1) {
-        unsigned l = (unsigned)__builtin_ctz(left);
-        uint32_t v = x->ir.mode == IR_VOTE_ALL ? (all ? members : 0) : equal[l];
-        if (x->d[0] != INTERP_NOWHERE)
-            interp_lane_write(r, x->d[0], x->d_width[0], l, v);
-    }
+    for (uint32_t left = r->mask; left; left &= left - 1)
+        give(r, left & -left, x->d[0], x->d_width[0], found[__builtin_ctz(left)]);
     if (x->p != INTERP_NOWHERE)
-        interp_pred_write(r, x->p, all ? UINT32_MAX : 0);
+        interp_pred_write(r, x->p, agreed);
     return i + 1;
 }
 
@@ -178,22 +214,20 @@ const struct interp_insn *interp_redux(const struct interp_insn *i, struct inter
     const struct interp_insn *next;
     if (!gather(i, r, x, 1, &next))
         return next;
-    unsigned first = (unsigned)__builtin_ctz(r->mask);
-    uint32_t members = r->mask & (uint32_t)source(r, x, 1, first);
-    uint64_t v = 0;
-    bool some = false;
-    for (; members; members &= members - 1) {
-        uint64_t a = interp_extend(x->ir.type, source(r, x, 0, (unsigned)__builtin_ctz(members)));
-        v = some ? reduce(&x->ir, v, a) : a;
-        some = true;
+    for (struct group g = { .left = r->mask }; next_group(r, x, 1, &g);) {
+        uint64_t v = 0;
+        for (uint32_t left = g.members; left; left &= left - 1) {
+            uint64_t a = interp_extend(x->ir.type, source(r, x, 0, (unsigned)__builtin_ctz(left)));
+            v = left == g.members ? a : reduce(&x->ir, v, a);
+        }
+        give(r, g.lanes, x->d[0], x->d_width[0], v);
     }
-    give_all(r, x->d[0], x->d_width[0], v);
     return i + 1;
 }
 
 const struct interp_insn *interp_activemask(const struct interp_insn *i, struct interp_run *r)
 {
-    give_all(r, i->d, INTERP_W32, r->mask);
+    give(r, r->mask, i->d, INTERP_W32, r->mask);
     return i + 1;
 }
 
@@ -203,11 +237,14 @@ const struct interp_insn *interp_elect(const struct interp_insn *i, struct inter
     const struct interp_insn *next;
     if (!gather(i, r, x, 0, &next))
         return next;
-    uint32_t members = r->mask & (uint32_t)source(r, x, 0, (unsigned)__builtin_ctz(r->mask));
-    uint32_t leader = members ? (uint32_t)__builtin_ctz(members) : 0;
-    give_all(r, x->d[0], x->d_width[0], leader);
+    uint32_t elected = 0;
+    for (struct group g = { .left = r->mask }; next_group(r, x, 0, &g);) {
+        uint32_t leader = g.members ? (uint32_t)__builtin_ctz(g.members) : 0;
+        give(r, g.lanes, x->d[0], x->d_width[0], leader);
+        elected |= g.members & -g.members;
+    }
     if (x->p != INTERP_NOWHERE)
-        interp_pred_write(r, x->p, members ? 1u << leader : 0);
+        interp_pred_write(r, x->p, elected);
     return i + 1;
 }
 
