@@ -8,6 +8,7 @@
 
 #include "control/conn.h"
 #include "control/log.h"
+#include "control/module.h"
 #include "control/state.h"
 
 const struct ctl_command ctl_commands[] = {
@@ -95,15 +96,6 @@ const struct ctl_command *ctl_command_find(const char *name)
     return NULL;
 }
 
-static void reply_not_allowed(struct ctl_request *r)
-{
-    const char *command = ctl_words_at(&r->words, 0);
-    if (r->daemon->uid == 0)
-        ctl_reply(r, "Only root may use %s\n", command);
-    else
-        ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)r->daemon->uid, command);
-}
-
 static void exec_command(struct ctl_request *r, const struct ctl_command *command)
 {
     struct ctl_daemon *d = r->daemon;
@@ -126,10 +118,12 @@ bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, 
         c->request = r;
     const char *name = ctl_words_at(&r->words, 0);
     const struct ctl_command *command = ctl_command_find(name);
-    if (!command)
+    if (!command && d->options.modules && ctl_module_is(name))
+        ctl_module_run(r, may_change);
+    else if (!command)
         ctl_reply(r, "Unknown command \"%s\"\n", name);
     else if ((command->flags & CTL_CHANGES) && !may_change)
-        reply_not_allowed(r);
+        ctl_request_refuse(r);
     else
         exec_command(r, command);
     if (!r->kept)

@@ -192,8 +192,8 @@ static void detach(void)
 static void say_started(struct ctl_daemon *d)
 {
     ctl_log(d, "Starting control daemon using socket %s/control", d->pipe_directory);
-    ctl_log(d, "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=%s",
-            d->pipe_directory);
+    ctl_log(d, "To connect CUDA applications to this daemon, set %sCUDA_MPS_PIPE_DIRECTORY=%s",
+            d->options.modules ? "" : "env ", d->pipe_directory);
     ctl_log(d, "CUDA MPS Control binary version: %d", CTL_BINARY_VERSION);
 }
 

@@ -3,6 +3,7 @@
  *
  *   daemon.c   starts (directory, lock, sockets, logs), and is the top: who is told what
  *   command.c  UI commands: the table; cmd_*.c: the commands
+ *   module.c   those of protocol 3, as above; listing.c: their lists
  *   quit.c     the end
  *   link.c     what servers say; return.c: those that outlived an earlier daemon
  *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive
@@ -83,6 +84,7 @@ struct ctl_options {
     uid_t server_uid;
     bool exclusive_user; /* one user's server at a time */
     bool classic_limits; /* changed limits are for new clients only */
+    bool modules;        /* protocol 3: its commands are known, too */
     struct ctl_config config;
 };
 

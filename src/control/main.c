@@ -19,6 +19,7 @@
 #include "base/parse.h"
 #include "control/command.h"
 #include "control/daemon.h"
+#include "control/module.h"
 #include "control/options.h"
 #include "control/restart.h"
 #include "control/service.h"
@@ -38,6 +39,10 @@ static void print_help(FILE *out)
         snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
         fprintf(out, "  %-52s %s\n", left, c->help);
     }
+    fputs("\nWith --protocol 3 also:\n", out);
+    for (const struct ctl_module_command *c = ctl_module_commands; c->module; c++)
+        if (c->exec)
+            fprintf(out, "  %s %s %s\n", c->module, c->verb, c->arguments);
     fputs("\nEnvironment: CUDA_MPS_PIPE_DIRECTORY (default /tmp/nvidia-mps), "
           "CUDA_MPS_LOG_DIRECTORY (default\n"
           "/var/log/nvidia-mps). See gmux-control(1).\n",
@@ -48,6 +53,16 @@ static void print_commands_scdoc(void)
 {
     for (const struct ctl_command *c = ctl_commands; c->name; c++)
         printf("*%s* %s\n\t%s.%s\n\n", c->name, c->arguments, c->help,
+               c->flags & CTL_CHANGES ? " Only for the daemon's user and root."
+               : c->flags & CTL_OWN   ? " Only for the daemon's user, root, and the client's user."
+                                      : "");
+}
+
+static void print_modules_scdoc(void)
+{
+    for (const struct ctl_module_command *c = ctl_module_commands; c->module; c++)
+        printf("*%s%s%s* %s\n\t%s%s.%s\n\n", c->module, *c->verb ? " " : "", c->verb, c->arguments,
+               c->exec ? "" : "Refused: ", c->help,
                c->flags & CTL_CHANGES ? " Only for the daemon's user and root."
                : c->flags & CTL_OWN   ? " Only for the daemon's user, root, and the client's user."
                                       : "");
@@ -152,7 +167,11 @@ static bool set_variable(const struct gm_option *o, const char *argument, bool r
     if (why)
         fprintf(stderr, "gmux-control: --%s %s: %s\n", o->name, argument, why);
     else
-        setenv(o->variable, path ? path : argument ? argument : "1", !restarted);
+        setenv(o->variable,
+               path       ? path
+               : argument ? argument
+                          : "1",
+               !restarted && o->id != CTL_OPTION_PROTOCOL); /* whose variable wins with NVIDIA's */
     return !why;
 }
 
@@ -169,6 +188,13 @@ static bool set_options(struct ctl_options *options)
     options->multiuser = is_on("GMUX_MULTIUSER_SERVER");
     options->exclusive_user = is_on("GMUX_EXCLUSIVE_USER");
     options->classic_limits = is_on("GMUX_CLASSIC_LIMITS");
+    const char *protocol = getenv("CUDA_MPS_PROTOCOL_VERSION");
+    const char *problem = protocol && *protocol ? ctl_protocol_check(protocol) : NULL;
+    if (problem) {
+        fprintf(stderr, "gmux-control: CUDA_MPS_PROTOCOL_VERSION=%s: %s\n", protocol, problem);
+        return false;
+    }
+    options->modules = protocol && strcmp(protocol, "3") == 0;
     server_user = getenv("GMUX_SERVER_USER");
     return !(server_user && *server_user) || set_server_user(options, server_user);
 }
@@ -220,6 +246,9 @@ int main(int argc, char **argv)
             return 0;
         case CTL_OPTION_DUMP_COMMANDS:
             print_commands_scdoc();
+            return 0;
+        case CTL_OPTION_DUMP_MODULES:
+            print_modules_scdoc();
             return 0;
         default:
             if (id > 0 && walk.row->variable) {

@@ -47,6 +47,11 @@ static const char *check_device(const char *text)
                : "it is cuda, soft or null";
 }
 
+const char *ctl_protocol_check(const char *text)
+{
+    return strcmp(text, "2") == 0 || strcmp(text, "3") == 0 ? NULL : "it is 2 or 3";
+}
+
 const struct gm_option ctl_options_table[] = {
     { .id = CTL_OPTION_DAEMON,
       .letter = 'd',
@@ -93,6 +98,14 @@ const struct gm_option ctl_options_table[] = {
       .text = "Without this option *set_active_thread_percentage* and "
               "*set_device_pinned_mem_limit* also apply to "
               "clients that run." },
+    { .id = CTL_OPTION_PROTOCOL,
+      .letter = 'p',
+      .name = "protocol",
+      .variable = "CUDA_MPS_PROTOCOL_VERSION",
+      .argument = "2|3",
+      .check = ctl_protocol_check,
+      .help = "With 3: know the commands of MPS' protocol 3, too",
+      .text = "See *PROTOCOL 3*. The variable, if it is set, counts more than the option." },
     { .id = CTL_OPTION_PIPE_DIRECTORY,
       .name = "pipe-directory",
       .variable = "CUDA_MPS_PIPE_DIRECTORY",
@@ -163,6 +176,10 @@ const struct gm_option ctl_options_table[] = {
     { .id = CTL_OPTION_DUMP_COMMANDS,
       .name = "dump-commands",
       .help = "Print the commands as source of the manual page",
+      .hidden = true },
+    { .id = CTL_OPTION_DUMP_MODULES,
+      .name = "dump-modules",
+      .help = "Print the commands of protocol 3 as source of the manual page",
       .hidden = true },
     { .id = CTL_OPTION_RESTARTED,
       .name = "restarted",

@@ -23,14 +23,19 @@ enum {
     CTL_OPTION_DEFAULT_PRIORITY,
     CTL_OPTION_DEVICE,
     CTL_OPTION_LOG,
+    CTL_OPTION_PROTOCOL,
     CTL_OPTION_VERSION,
     CTL_OPTION_HELP,
     CTL_OPTION_DUMP_OPTIONS,
     CTL_OPTION_DUMP_COMMANDS,
+    CTL_OPTION_DUMP_MODULES,
     CTL_OPTION_RESTARTED,
 };
 
 extern const struct gm_option ctl_options_table[];
+
+/* What is wrong with a number of MPS' protocol; NULL: nothing. */
+const char *ctl_protocol_check(const char *text);
 
 /* The program was started under the name of NVIDIA's, whose scripts know what it answers. */
 bool ctl_is_classic_name(const char *argv0);

@@ -21,6 +21,15 @@ bool ctl_request_may(const struct ctl_request *r, uid_t owner)
     return !r->conn || r->conn->trusted || r->conn->peer.uid == owner;
 }
 
+void ctl_request_refuse(struct ctl_request *r)
+{
+    const char *command = ctl_words_at(&r->words, 0);
+    if (r->daemon->uid == 0)
+        ctl_reply(r, "Only root may use %s\n", command);
+    else
+        ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)r->daemon->uid, command);
+}
+
 void ctl_request_keep(struct ctl_request *r)
 {
     r->kept = true;

@@ -57,9 +57,21 @@ const char *ctl_words_at(const struct ctl_words *w, unsigned i);
 const char *ctl_words_after(const struct ctl_words *w, const char *name);
 bool ctl_words_have(const struct ctl_words *w, const char *name);
 
+/* Protocol 3: behind a module and a verb, options (--key=value, key=value, --flag) stand between
+ * plain words, in any order. Plain word `i`, or "". */
+const char *ctl_words_plain(const struct ctl_words *w, unsigned i);
+unsigned ctl_words_plain_count(const struct ctl_words *w);
+/* An option's value, "" if it is a flag, NULL if it is not there. Of several the last one counts.
+ */
+const char *ctl_words_option(const struct ctl_words *w, const char *name);
+/* The name of an option, with the '=' of its value; NULL: the word is none. */
+const char *ctl_option_name(const char *word, size_t *size);
+
 void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
 /* Whether its sender may act on, and see all of, what is that user's. */
 bool ctl_request_may(const struct ctl_request *r, uid_t owner);
+/* Replies that its sender may not use the command. */
+void ctl_request_refuse(struct ctl_request *r);
 /* The request outlives its function. */
 void ctl_request_keep(struct ctl_request *r);
 /* Sends the reply, logs it, frees the request. */

@@ -1,0 +1,108 @@
+/*
+ * The table of protocol 3's commands, and what is common to all: what words they know, and help.
+ */
+#include "control/module.h"
+
+#include <string.h>
+
+#define FORMAT "[--format=table|csv[,noheader]]"
+
+const struct ctl_module_command ctl_module_commands[] = {
+    { "server", "create", "NAME [--uid=UID]", 1, "uid= allowed-devices= locality-domains= ",
+      CTL_CHANGES, ctl_v3_server_create, "Starts the server of a user, whose name is uid_UID" },
+    { "server", "delete", "NAME [--force]", 1, "force ", CTL_CHANGES, ctl_v3_server_delete,
+      "Ends a server that has no clients; with --force in any case" },
+    { "server", "list", FORMAT, 0, "format= ", 0, ctl_v3_server_list, "Prints the servers" },
+    { "server", "set", "NAME FIELD=VALUE...", 1,
+      "active-thread-percentage= pinned-memory-limit= client-priority= locality-domains= ",
+      CTL_CHANGES, ctl_v3_server_set,
+      "Sets active-thread-percentage, pinned-memory-limit or client-priority" },
+    { "server", "get", "NAME FIELD", 2, "", 0, ctl_v3_server_get,
+      "Prints a column of the list, or what server set has set" },
+    { "client", "list", "[--server=NAME] [--all] " FORMAT, 0, "server= all format= ", 0,
+      ctl_v3_client_list, "Prints the clients that use a device; with --all the others, too" },
+    { "client", "get", "PID FIELD", 2, "", 0, ctl_v3_client_get,
+      "Prints pid, server, device, pci-id, linux-ns, maws-ns or cmd of a client" },
+    { "client", "terminate", "PID", 1, "", CTL_OWN, ctl_v3_client_terminate,
+      "Takes the device away from a client; prints 0 or a CUDA error" },
+    { "device", "list", FORMAT, 0, "format= ", 0, ctl_v3_device_list,
+      "Prints the devices of each server" },
+    { "namespace", "", "", 0, "", 0, NULL,
+      "there are no namespaces: limit_user and limit_group set limits for some of the programs" },
+    { "sm-partition", "", "", 0, "", 0, NULL,
+      "multiprocessors are not partitioned: limits and guarantees are shares of them" },
+    { "feature", "", "", 0, "", 0, NULL, "there are no features to turn on and off" },
+    { "memacct", "", "", 0, "", 0, NULL,
+      "memory is not accounted by control groups: limits are set for programs, users and groups" },
+    { "context-share", "", "", 0, "", 0, NULL, "contexts are not shared between programs" },
+    { .module = NULL },
+};
+
+bool ctl_module_is(const char *word)
+{
+    for (const struct ctl_module_command *c = ctl_module_commands; c->module; c++)
+        if (strcmp(c->module, word) == 0)
+            return true;
+    return false;
+}
+
+static const struct ctl_module_command *find(const char *module, const char *verb)
+{
+    for (const struct ctl_module_command *c = ctl_module_commands; c->module; c++)
+        if (strcmp(c->module, module) == 0 && (!*c->verb || strcmp(c->verb, verb) == 0))
+            return c;
+    return NULL;
+}
+
+/* The word is one of the list's, each of which has a blank behind it. */
+static bool is_listed(const char *list, const char *word, size_t size)
+{
+    for (size_t n; (n = strcspn(list, " ")) > 0; list += n + 1)
+        if (n == size && strncmp(list, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* Words that the command does not know, too few of them, or too many. */
+static bool check(struct ctl_request *r, const struct ctl_module_command *c)
+{
+    for (unsigned w = 2; w < r->words.count; w++) {
+        size_t n;
+        const char *word = r->words.word[w];
+        const char *name = ctl_option_name(word, &n);
+        if (name && !is_listed(c->options, name, n)) {
+            ctl_reply(r, "%s %s: unknown option %s\n", c->module, c->verb, word);
+            return false;
+        }
+    }
+    if (ctl_words_plain_count(&r->words) != c->words) {
+        ctl_reply(r, "Usage: %s %s %s\n", c->module, c->verb, c->arguments);
+        return false;
+    }
+    return true;
+}
+
+static void help(struct ctl_request *r, const char *module, const struct ctl_module_command *only)
+{
+    for (const struct ctl_module_command *c = ctl_module_commands; c->module; c++)
+        if (strcmp(c->module, module) == 0 && (!only || c == only))
+            ctl_reply(r, "%s %s %s\n    %s\n", c->module, c->verb, c->arguments, c->help);
+}
+
+void ctl_module_run(struct ctl_request *r, bool may_change)
+{
+    const char *module = ctl_words_at(&r->words, 0), *verb = ctl_words_at(&r->words, 1);
+    const struct ctl_module_command *c = find(module, verb);
+    if (c && !c->exec)
+        ctl_reply(r, "%s: %s\n", module, c->help);
+    else if (c && r->words.count == 3 && strcmp(ctl_words_at(&r->words, 2), "help") == 0)
+        help(r, module, c);
+    else if (!c && (!*verb || strcmp(verb, "help") == 0))
+        help(r, module, NULL);
+    else if (!c)
+        ctl_reply(r, "Unknown command \"%s %s\"\n", module, verb);
+    else if ((c->flags & CTL_CHANGES) && !may_change)
+        ctl_request_refuse(r);
+    else if (check(r, c))
+        c->exec(r);
+}
