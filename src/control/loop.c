@@ -50,7 +50,7 @@ static void drop_waiting(struct ctl_channel *c, struct waiting *w)
 {
     gm_list_remove(&w->link);
     c->waiting_bytes -= w->size;
-    gm_close(w->fd);
+    tp_close_foreign(w->fd); /* a client's, and who was to have it may be gone */
     free(w);
 }
 
@@ -188,7 +188,7 @@ static void close_channel(struct ctl_channel *c, bool end)
     /* Stopping takes the socket out of epoll, which matters: the kernel would go on watching the
      * open file as long as anybody holds it. */
     uv_poll_stop(&c->poll);
-    c->fd = end ? tp_hang_up(c->fd) : gm_close(c->fd);
+    c->fd = end ? tp_hang_up(c->fd) : tp_close_foreign(c->fd);
     c->closed = true;
     gm_list_for_each_safe (w, &c->waiting, struct waiting, link)
         drop_waiting(c, w);

@@ -85,7 +85,7 @@ static void let_in(struct srv_server *s, int fd)
     if (tp_peer(fd, &peer) == 0 && peer.uid == geteuid() && s->door.visitors_count < VISITORS_MAX)
         v = calloc(1, sizeof(*v));
     if (!v) {
-        gm_close(fd);
+        tp_hang_up(fd);
         return;
     }
     v->server = s;

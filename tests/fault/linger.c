@@ -3,7 +3,6 @@
  * lingers, as a file of a user's own file system could. The server lets go of them without waiting,
  * however they come.
  */
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,42 +13,11 @@
 #include "base/clock.h"
 #include "raw.h"
 
-#define LINGER_S 600
-#define MANY     200u /* more than hang at once */
+#define MANY 200u /* more than hang at once */
 
 static struct raw_server server;
 static struct raw_client neighbour;
 static uint64_t neighbours_memory;
-static int listener;
-static const int little = 4096;
-
-static void listen_somewhere(struct sockaddr_in *a)
-{
-    socklen_t size = sizeof(*a);
-    *a = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    RAW_CHECK(listener >= 0 &&
-              setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)) == 0);
-    RAW_CHECK(bind(listener, (const struct sockaddr *)a, size) == 0 && listen(listener, 1000) == 0);
-    RAW_CHECK(getsockname(listener, (struct sockaddr *)a, &size) == 0);
-}
-
-/* One whose last close() waits until all was sent, and nobody receives it. */
-static int lingering(void)
-{
-    static struct sockaddr_in address;
-    static uint8_t bytes[65536];
-    const struct linger l = { .l_onoff = 1, .l_linger = LINGER_S };
-    if (!listener)
-        listen_somewhere(&address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    RAW_CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
-    RAW_CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) == 0);
-    RAW_CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)) == 0);
-    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-        ;
-    return fd;
-}
 
 /* Nothing is received in between: the last close() of a descriptor on its way is the receiver's. */
 static void pass(int to, const struct wire_enc *e, unsigned count)
@@ -58,7 +26,7 @@ static void pass(int to, const struct wire_enc *e, unsigned count)
     RAW_CHECK(kill(server.pid, SIGSTOP) == 0 &&
               waitpid(server.pid, &status, WUNTRACED) == server.pid);
     for (unsigned i = 0; i < count; i++) {
-        int fd = lingering();
+        int fd = raw_lingering();
         RAW_CHECK(tp_send(to, e, &fd, 1) == 0);
         close(fd);
     }
@@ -83,7 +51,7 @@ static void pass_together(int to, const struct wire_enc *e)
                             .cmsg_len = CMSG_LEN(sizeof(int) * MANY) };
     int fds[MANY];
     for (unsigned i = 0; i < MANY; i++)
-        fds[i] = lingering();
+        fds[i] = raw_lingering();
     memcpy(CMSG_DATA(c), fds, sizeof(fds));
     RAW_CHECK(kill(server.pid, SIGSTOP) == 0 && waitpid(server.pid, NULL, WUNTRACED) == server.pid);
     RAW_CHECK(sendmsg(to, &m, 0) == (ssize_t)e->size);

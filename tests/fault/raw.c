@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -506,4 +508,39 @@ void raw_work_and_check(struct raw_client *c, uint64_t memory)
     const uint32_t *p = (const uint32_t *)(uintptr_t)memory;
     for (unsigned i = 0; i < 1024; i++)
         RAW_CHECK(p[i] == value);
+}
+
+/* --- descriptors that take their time ----------------------------------------------------------
+ */
+
+#define LINGER_S 600
+
+static const int little = 4096;
+
+static int listen_somewhere(struct sockaddr_in *a)
+{
+    socklen_t size = sizeof(*a);
+    *a = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    RAW_CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)) == 0);
+    RAW_CHECK(bind(fd, (const struct sockaddr *)a, size) == 0 && listen(fd, 1000) == 0);
+    RAW_CHECK(getsockname(fd, (struct sockaddr *)a, &size) == 0);
+    return fd;
+}
+
+int raw_lingering(void)
+{
+    static struct sockaddr_in address;
+    static uint8_t bytes[65536];
+    static int listener;
+    const struct linger l = { .l_onoff = 1, .l_linger = LINGER_S };
+    if (!listener)
+        listener = listen_somewhere(&address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    RAW_CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
+    RAW_CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) == 0);
+    RAW_CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)) == 0);
+    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        ;
+    return fd;
 }

@@ -135,4 +135,7 @@ int raw_wait(struct raw_client *c, uint32_t stream, uint64_t seq);
 void raw_work_and_check(struct raw_client *c, uint64_t memory);
 int raw_error(const struct raw_client *c);
 
+/* A connection whose last close() waits for ten minutes: nobody receives what was sent over it. */
+int raw_lingering(void);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -115,6 +116,47 @@ Test(loop, closing_inside_a_callback)
     cr_assert_eq(o.packets, 1, "no callback after closing");
     cr_assert_eq(o.gone, 1);
     close(peer);
+}
+
+/* A connection whose last close() waits for ten minutes: nobody receives what was sent. */
+static int lingering(void)
+{
+    static uint8_t bytes[65536];
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr *address = (struct sockaddr *)&a;
+    socklen_t size = sizeof(a);
+    const struct linger l = { .l_onoff = 1, .l_linger = 600 };
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(bind(listener, address, size), 0);
+    cr_assert_eq(listen(listener, 1), 0);
+    cr_assert_eq(getsockname(listener, address, &size), 0);
+    cr_assert_eq(connect(fd, address, size), 0);
+    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        ;
+    return fd;
+}
+
+/* What it has sent ends with it, and that is not to be waited for. */
+Test(loop, a_client_is_handed_over_to_nobody)
+{
+    struct owner o, client = { .gone = 1 };
+    uint8_t buffer[64];
+    int pair[2], fd = lingering();
+    open_channel(&o);
+    struct wire_enc e = number(1, buffer, sizeof(buffer));
+    while (ctl_channel_unread(o.channel) == 0)
+        cr_assert_eq(ctl_channel_send(o.channel, &e, -1), 0);
+    cr_assert_eq(tp_pair(pair), 0);
+    client.channel = ctl_channel_create(&loop, pair[0], &ops, &client);
+    cr_assert_not_null(client.channel);
+    cr_assert_eq(tp_send(pair[1], &e, &fd, 1), 0);
+    close(fd);
+    cr_assert_eq(ctl_channel_hand_over(o.channel, &e, client.channel), 0);
+    close(pair[1]);
+    close(peer);
+    ctl_channel_close(o.channel);
+    close_loop();
 }
 
 Test(loop, what_the_socket_does_not_take_waits_in_order)
