@@ -138,9 +138,10 @@ static void add(void **handle, const void *host, const char *name, enum kind kin
     }
     if (copy) {
         struct symbol *s = place(table.slots, table.capacity, host);
-        if (s->host)
+        if (s->host) {
             free(s->name);
-        else
+            atomic_fetch_add_explicit(&table.generation, 1, memory_order_release);
+        } else
             table.count++;
         *s = (struct symbol) {
             .host = host, .image = image, .name = copy, .kind = kind, .size = size
@@ -336,10 +337,11 @@ cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size)
         s = find_managed(host);
     if (s && s->image && s->kind == VARIABLE) {
         r = load(s->image);
-        if (!r)
+        if (!r) {
             r = crt_of(cuLibraryGetGlobal(address, size, s->image->library, s->name));
-        if (r == cudaErrorSymbolNotFound)
-            r = cudaErrorInvalidSymbol;
+            if (r == cudaErrorSymbolNotFound)
+                r = cudaErrorInvalidSymbol;
+        }
     }
     (void)pthread_mutex_unlock(&table.lock);
     return r;
