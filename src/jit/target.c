@@ -25,10 +25,18 @@ bool jit_target_init(void)
 {
     /* The machine scheduler of the x86 back end hoists loads over hundreds of instructions and
      * spills what it then cannot keep: unscheduled code is 10-30 % faster for unrolled kernels. */
-    const char *const options[] = { "gmux-jit", "-enable-misched=0" };
+    const char *const options[] = {
+        "gmux-jit",
+        "-enable-misched=0",
+#if defined(__x86_64__)
+        /* Moves sets of lanes between kinds of registers. It takes more than half of the time for
+         * kernels with many of them. */
+        "-disable-x86-domain-reassignment",
+#endif
+    };
     char *error = NULL;
 
-    LLVMParseCommandLineOptions(2, options, NULL);
+    LLVMParseCommandLineOptions((int)GM_ARRAY_LEN(options), options, NULL);
     if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter())
         return false;
     triple = LLVMGetDefaultTargetTriple();
