@@ -46,10 +46,9 @@ static struct jit_wrapped *wrapped(struct jit_gen *g, uint32_t reg)
     struct jit_wrapped *w = &g->w->regs[reg].wrapped;
     if (w->is)
         return w;
-    w->is = jit_alloca(g, g->i1, "");
-    LLVMBuildStore(g->prelude, no(g), w->is);
+    w->is = jit_register_slot(g, reg, g->i1);
     if (g->save_offset[reg] == IR_NONE)
-        w->lanes = jit_alloca(g, vector_type(g, reg), "");
+        w->lanes = jit_register_slot(g, reg, vector_type(g, reg));
     else
         w->lanes = saved(g, g->prelude, reg, SAVED_LANES);
     return w;
@@ -116,6 +115,15 @@ static LLVMValueRef result_wraps(struct jit_gen *g)
     return any;
 }
 
+/* Of no consequence from here on. Said so because LLVM would else bring the last value there was
+ * along through all blocks. */
+static void forget_lanes(struct jit_gen *g, uint32_t reg)
+{
+    struct jit_wrapped *w = wrapped(g, reg);
+    if (g->save_offset[reg] == IR_NONE)
+        LLVMBuildStore(g->b, LLVMGetPoison(vector_type(g, reg)), w->lanes);
+}
+
 void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g))
 {
     uint32_t reg = g->i->dst[0];
@@ -125,13 +133,19 @@ void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g))
         jit_go_other(g, bad);
         emit(g);
         LLVMBuildStore(g->b, no(g), w->is);
+        forget_lanes(g, reg);
         return;
     }
     LLVMBasicBlockRef apart = jit_new_block(g, "wraps"), join = jit_new_block(g, "");
     if (g->guard) /* the same for all lanes, or the register would not be affine */
         bad = LLVMBuildSelect(g->b, g->guard, bad, jit_wraps(g, reg), "");
-    LLVMValueRef branch = LLVMBuildCondBr(g->b, bad, apart, join);
+    LLVMBasicBlockRef straight = jit_new_block(g, "");
+    LLVMValueRef branch = LLVMBuildCondBr(g->b, bad, apart, straight);
     LLVMSetMetadata(branch, g->prof_kind, g->unlikely);
+    jit_position(g, straight);
+    if (!g->guard)
+        forget_lanes(g, reg);
+    LLVMBuildBr(g->b, join);
     jit_position(g, apart);
     if (g->guard) /* what stays where it does not hold */
         store_lanes(g, reg, jit_affine_lanes(g, reg));

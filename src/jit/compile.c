@@ -56,7 +56,8 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
             LLVMDisposeMessage(text);
         }
         begin = gm_now_ns();
-        r = jit_target_compile(g->target, g->module, object, why, why_size) < 0 ? -EINVAL : 0;
+        r = jit_target_compile(g->target, g->module, g->large, object, why, why_size) < 0 ? -EINVAL
+                                                                                          : 0;
         times->optimise = gm_now_ns() - begin;
         if (r == 0 && g->frame_over) {
             snprintf(why, why_size, "%s", g->reason);

@@ -8,6 +8,9 @@
 
 #include "jit/gen.h"
 
+/* A block of a large kernel tests so many candidates itself. */
+#define TESTS_MAX 4u
+
 LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name)
 {
     return LLVMAppendBasicBlockInContext(g->context, g->function, name);
@@ -139,6 +142,11 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         }
         if (k + 1 == count && !may_be_none) {
             LLVMBuildBr(g->b, waiting_entry(g, list[k]));
+            free(list);
+            return;
+        }
+        if (g->large && k == TESTS_MAX) {
+            LLVMBuildBr(g->b, g->chain[list[k]]);
             free(list);
             return;
         }
@@ -585,6 +593,8 @@ static void remove_unused(const struct jit_gen *g, const struct ir_list *blocks,
 void jit_emit_blocks(struct jit_gen *g)
 {
     const struct ir_list *blocks = &g->a->regions[g->region].blocks;
+    if (g->large)
+        jit_emit_chain(g, blocks);
     while ((g->has_whole && emit_used(g, blocks, true)) || emit_used(g, blocks, false))
         ;
     if (g->failed)

@@ -20,6 +20,10 @@
 /* Longer kernels have no second version for warps of which all lanes run: it would take too long to
  * compile. */
 #define WHOLE_MAX 1000u
+/* Operands of phis, beyond which LLVM takes seconds (frame.c). What is longer than that needs more
+ * stack without registers than there is. */
+#define OPERANDS_MAX 100000u
+#define LARGE_MAX    17000u
 
 void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
 {
@@ -204,7 +208,7 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
         bool vec = jit_shape(g, reg) == IR_VARYING;
         LLVMValueRef v;
         if (!g->w->regs[reg].slot)
-            g->w->regs[reg].slot = jit_alloca(g, vec ? jit_vec(g, t) : t, "");
+            g->w->regs[reg].slot = jit_register_slot(g, reg, vec ? jit_vec(g, t) : t);
         if (g->a->regs[reg].is_const) {
             struct ir_src s = { .kind = IR_SRC_IMM, .bits = g->a->regs[reg].value };
             v = jit_src(g, &s, type, vec);
@@ -314,14 +318,15 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     LLVMBasicBlockRef begin = LLVMAppendBasicBlockInContext(g->context, g->function, "begin");
 
     LLVMPositionBuilderAtEnd(g->prelude, start);
+    jit_begin_frame(g);
     LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
     LLVMPositionBuilderBefore(g->prelude, jump);
-    g->alive = jit_alloca(g, g->i32, "alive");
+    g->alive = jit_lanes_slot(g);
     LLVMBuildStore(g->prelude, g->full[r].begins ? jit_all_lanes(g) : LLVMGetParam(g->function, 3),
                    g->alive);
     for (uint32_t k = 0; k < region->blocks.count; k++) {
         uint32_t block = g->a->pool[region->blocks.first + k];
-        g->waiting[block] = jit_alloca(g, g->i32, "");
+        g->waiting[block] = jit_lanes_slot(g);
         LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[block]);
     }
     for (unsigned c = 0; c < jit_copies(g); c++) {
@@ -340,6 +345,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
         LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
     }
     jit_emit_blocks(g);
+    jit_finish_frame(g);
 }
 
 static void emit_info(struct jit_gen *g)
@@ -396,7 +402,7 @@ static void look_at_warps(struct jit_gen *g)
     bool changed = true;
     g->threads = threads <= UINT16_MAX ? (uint32_t)threads : 0;
     g->full_warps = g->threads && g->threads % g->lanes == 0;
-    g->has_whole = !g->a->parking && g->fn->instr_count <= WHOLE_MAX;
+    g->has_whole = !g->large && !g->a->parking && g->fn->instr_count <= WHOLE_MAX;
     for (uint32_t r = 0; r < g->a->region_count; r++) {
         g->full[r].begins = g->full_warps && !g->a->parking;
         g->full[r].stays = g->full[r].begins && !lanes_leave(g, &g->a->regions[r]);
@@ -410,6 +416,8 @@ static void look_at_warps(struct jit_gen *g)
 
 static void generate(struct jit_gen *g)
 {
+    g->large =
+        g->options->large || (g->fn->instr_count <= LARGE_MAX && jit_is_large(g, OPERANDS_MAX));
     look_at_warps(g);
     LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32 };
     g->region_type = LLVMFunctionType(g->i32, params, 4, 0);
@@ -426,7 +434,7 @@ static void generate(struct jit_gen *g)
         snprintf(name, sizeof(name), "region%u", r);
         g->regions[r] = jit_add_function(g, name, g->region_type, false);
     }
-    bool in_line = !g->a->parking &&
+    bool in_line = !g->large && !g->a->parking &&
                    g->fn->instr_count <= (g->a->region_count == 1 ? INLINE_SIMPLE : INLINE_PHASED);
     for (uint32_t r = 0; r < g->a->region_count; r++)
         jit_set_attribute(g, g->regions[r], in_line ? "alwaysinline" : "noinline");
@@ -459,12 +467,13 @@ int jit_generate(struct jit_gen *g)
     g->parking = array(g->fn->block_count, sizeof(*g->parking));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->whole_entry = array(g->fn->block_count, sizeof(*g->whole_entry));
+    g->chain = array(g->fn->block_count, sizeof(*g->chain));
     g->join = array(g->fn->block_count, sizeof(*g->join));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
     if (!memory || !g->other || !g->save_offset || !g->waiting || !g->parking || !g->entry ||
-        !g->whole_entry || !g->join || !g->symbol || !g->regions || !g->full) {
+        !g->whole_entry || !g->join || !g->chain || !g->symbol || !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -487,6 +496,7 @@ int jit_generate(struct jit_gen *g)
     free(g->entry);
     free(g->whole_entry);
     free(g->join);
+    free(g->chain);
     free(g->symbol);
     free(g->regions);
     free(g->full);

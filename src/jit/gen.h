@@ -11,11 +11,12 @@
  *   that far.
  *
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that
- * wait for others), width.c (lanes of a warp), flow.c (blocks, branches), barrier.c, agree.c
- * (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers,
- * operands, masks), memory.c, runs.c, space.c, affine.c, lanes.c (loads and stores, addresses, lane
- * by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c
- * (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
+ * wait for others), width.c (lanes of a warp), flow.c (blocks, branches), frame.c (large kernels),
+ * barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once),
+ * value.c (registers, operands, masks), memory.c, runs.c, space.c, affine.c, lanes.c (loads and
+ * stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c,
+ * fma.c, subnormal.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes,
+ * object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -78,6 +79,7 @@ struct jit_gen {
     bool full_warps;  /* all lanes of each warp have a thread */
     unsigned lanes;   /* of a warp as the code has it: 32, or 16 where no instruction can tell
                          (jit_choose_lanes) */
+    bool large;       /* LLVM keeps no registers over blocks: frame.c */
     bool flushes; /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets
                            `frame_over` */
@@ -113,6 +115,11 @@ struct jit_gen {
     LLVMValueRef alive;           /* alloca i32 */
     struct jit_warp *w;           /* the warp that instructions are emitted for */
     struct jit_warp warps[JIT_COPIES_MAX];
+    struct jit_frame {
+        LLVMValueRef base;  /* alloca */
+        LLVMValueRef clear; /* the comparison that ends the loop over it */
+        uint32_t bytes;
+    } frame;               /* of large kernels: frame.c */
     LLVMValueRef operands; /* alloca: for calls of called.c; NULL: none yet */
     LLVMValueRef matrices; /* alloca: operands and results of MMA; NULL: none yet */
     LLVMValueRef samples;  /* alloca: the same of TEX */
@@ -128,9 +135,11 @@ struct jit_gen {
     LLVMBasicBlockRef *whole_entry; /* by block: of that version */
     LLVMBasicBlockRef
         *join; /* by block: chooses between the two for the lanes that wait; NULL: not yet */
-    LLVMBasicBlockRef done;  /* returns JIT_DONE */
-    LLVMValueRef cached[16]; /* prelude values by enum jit_cached */
-    LLVMValueRef *symbol;    /* prelude: address of placed symbol, by symbol */
+    LLVMBasicBlockRef *chain; /* by block, in large kernels: runs it if lanes wait there, or goes on
+                                 with the next */
+    LLVMBasicBlockRef done;   /* returns JIT_DONE */
+    LLVMValueRef cached[16];  /* prelude values by enum jit_cached */
+    LLVMValueRef *symbol;     /* prelude: address of placed symbol, by symbol */
 
     /* current block and instruction */
     uint32_t at_block, at_instr;
@@ -208,6 +217,19 @@ void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
 /* Goes on in a new block unless `bad` (i1): then in `to`, which is rarely so. */
 void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
 void jit_emit_instr(struct jit_gen *g);
+
+/* --- frame.c ---------------------------------------------------------------------------------- */
+/* More than so many operands of phis are not left to LLVM. */
+bool jit_is_large(const struct jit_gen *g, uint64_t operands);
+/* Before a function's first slot is made, and after the last one. */
+void jit_begin_frame(struct jit_gen *g);
+void jit_finish_frame(struct jit_gen *g);
+/* Where a register is kept as that type, or a set of lanes. A register is 0 at first: what a
+ * program reads before it writes is that, and never one of LLVM's undefined values. */
+LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type);
+LLVMValueRef jit_lanes_slot(struct jit_gen *g);
+/* For large kernels: tests the blocks in order of priority, whether lanes wait there (g->chain). */
+void jit_emit_chain(struct jit_gen *g, const struct ir_list *blocks);
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 void jit_emit_barrier(struct jit_gen *g);

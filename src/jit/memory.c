@@ -48,9 +48,65 @@ static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef
     return jit_intrinsic(g, name, types, 2, args, 4);
 }
 
+/* Gives a load or store the order that the instruction has: the compiler neither merges nor drops
+ * it. */
+static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
+{
+    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
+    switch (g->i->order) {
+    case IR_ORDER_WEAK:
+        return;
+    case IR_ORDER_ACQUIRE:
+    case IR_ORDER_RELEASE:
+    case IR_ORDER_ACQ_REL:
+        order = store ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingAcquire;
+        break;
+    case IR_ORDER_SC:
+        order = LLVMAtomicOrderingSequentiallyConsistent;
+        break;
+    default:
+        break;
+    }
+    LLVMSetVolatile(access, 1);
+    LLVMSetOrdering(access, order);
+}
+
+/* Lane by lane. What is volatile, relaxed and so on the compiler then neither merges nor moves. */
+static void emit_single_form(struct jit_gen *g, struct access *x)
+{
+    struct jit_lane_loop l;
+    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
+    jit_lanes_begin(g, &l, x->active);
+    LLVMValueRef at = jit_pick(g, p, l.lane);
+    for (unsigned k = 0; k < x->count; k++) {
+        LLVMValueRef q = jit_byte_pointer(g, at, c64(g, k * x->esize)), access;
+        if (x->store) {
+            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
+        } else {
+            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
+            access = LLVMBuildLoad2(g->b, x->element, q, "");
+            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""),
+                           x->value[k]);
+        }
+        LLVMSetAlignment(access, x->esize);
+        set_order(g, access, x->store);
+    }
+    jit_lanes_end(g, &l);
+}
+
+/* Without such instructions LLVM makes a gather or scatter a branch for each lane. */
+static bool has_gather(const struct jit_gen *g, const struct access *x)
+{
+    return x->esize >= 4 && (g->target->avx512 || (g->target->avx2 && !x->store));
+}
+
 /* Gather or scatter of all elements. */
 static void emit_vector_form(struct jit_gen *g, struct access *x)
 {
+    if (g->large && !has_gather(g, x)) {
+        emit_single_form(g, x);
+        return;
+    }
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
     LLVMValueRef lanes = jit_lanes(g, x->active);
     LLVMTypeRef t = jit_vec(g, x->element);
@@ -264,53 +320,6 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-/* Gives a load or store the order that the instruction has: the compiler neither merges nor drops
- * it. */
-static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
-{
-    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
-    switch (g->i->order) {
-    case IR_ORDER_WEAK:
-        return;
-    case IR_ORDER_ACQUIRE:
-    case IR_ORDER_RELEASE:
-    case IR_ORDER_ACQ_REL:
-        order = store ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingAcquire;
-        break;
-    case IR_ORDER_SC:
-        order = LLVMAtomicOrderingSequentiallyConsistent;
-        break;
-    default:
-        break;
-    }
-    LLVMSetVolatile(access, 1);
-    LLVMSetOrdering(access, order);
-}
-
-/* Lane by lane, with accesses that the compiler neither merges nor moves: volatile, relaxed and so
- * on. */
-static void emit_ordered_form(struct jit_gen *g, struct access *x)
-{
-    struct jit_lane_loop l;
-    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
-    jit_lanes_begin(g, &l, x->active);
-    LLVMValueRef at = jit_pick(g, p, l.lane);
-    for (unsigned k = 0; k < x->count; k++) {
-        LLVMValueRef q = jit_byte_pointer(g, at, c64(g, k * x->esize)), access;
-        if (x->store) {
-            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
-        } else {
-            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
-            access = LLVMBuildLoad2(g->b, x->element, q, "");
-            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""),
-                           x->value[k]);
-        }
-        LLVMSetAlignment(access, x->esize);
-        set_order(g, access, x->store);
-    }
-    jit_lanes_end(g, &l);
-}
-
 static void emit_forms(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
@@ -318,7 +327,7 @@ static void emit_forms(struct jit_gen *g, struct access *x)
     if (g->checks_all && g->i->space != IR_SPACE_SHARED) /* hardly ever run: one form is enough */
         affine = false;
     if (g->i->order != IR_ORDER_WEAK)
-        emit_ordered_form(g, x);
+        emit_single_form(g, x);
     else if (affine && g->i->space == IR_SPACE_SHARED && !info->address_may_wrap)
         emit_shared_form(g, x);
     else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||

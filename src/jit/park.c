@@ -65,8 +65,8 @@ static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMVa
 {
     struct jit_parking *p = &g->parking[block];
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
-    p->lanes = jit_alloca(g, g->i32, "");
-    p->at_barrier = jit_alloca(g, g->i32, "");
+    p->lanes = jit_lanes_slot(g);
+    p->at_barrier = jit_lanes_slot(g);
     LLVMValueRef lanes = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset)), zero, "");
     LLVMValueRef stay = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset + 4)), zero, "");
     LLVMValueRef both = LLVMBuildOr(g->b, lanes, stay, "");

@@ -16,6 +16,9 @@
 static const char passes[] =
     "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)";
+/* For large kernels, whose registers stay in memory. */
+static const char few_passes[] = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-"
+                                 "verify-fixpoint>,simplifycfg,adce)";
 
 static LLVMTargetRef native;
 static char *triple, *cpu, *features;
@@ -91,7 +94,9 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
     t->isa = isa;
     t->machine = LLVMCreateTargetMachine(native, triple, name, list, LLVMCodeGenLevelDefault,
                                          LLVMRelocPIC, LLVMCodeModelSmall);
-    return t->machine ? t : NULL;
+    t->quick = LLVMCreateTargetMachine(native, triple, name, list, LLVMCodeGenLevelNone,
+                                       LLVMRelocPIC, LLVMCodeModelSmall);
+    return t->machine && t->quick ? t : NULL;
 }
 
 void jit_target_prepare(const struct jit_target *t, LLVMModuleRef m)
@@ -108,9 +113,10 @@ static void one_line(char *why, size_t why_size, const char *what, const char *t
     why[strcspn(why, "\n")] = 0;
 }
 
-int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBufferRef *object,
-                       char *why, size_t why_size)
+int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,
+                       LLVMMemoryBufferRef *object, char *why, size_t why_size)
 {
+    LLVMTargetMachineRef machine = large ? t->quick : t->machine;
     char *text = NULL;
 
     if (LLVMVerifyModule(m, LLVMReturnStatusAction, &text)) {
@@ -120,7 +126,7 @@ int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBu
     }
     LLVMDisposeMessage(text);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(m, passes, t->machine, options);
+    LLVMErrorRef error = LLVMRunPasses(m, large ? few_passes : passes, machine, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         text = LLVMGetErrorMessage(error);
@@ -129,7 +135,7 @@ int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBu
         return -1;
     }
     text = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(t->machine, m, LLVMObjectFile, &text, object)) {
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, m, LLVMObjectFile, &text, object)) {
         one_line(why, why_size, "code generator", text);
         LLVMDisposeMessage(text);
         return -1;

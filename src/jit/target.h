@@ -13,6 +13,7 @@
 struct jit_target {
     enum soft_isa isa;
     LLVMTargetMachineRef machine;
+    LLVMTargetMachineRef quick; /* the same, for large kernels: compiles without optimising */
     bool avx512, avx2; /* x86: with what the vector forms of PTX instructions can be made */
     bool fma,
         half; /* has instructions for multiply-add with one rounding, and between f16 and f32 */
@@ -28,9 +29,9 @@ const struct jit_target *jit_target_get(enum soft_isa isa);
 /* Gives the module its triple and layout; before code is emitted. */
 void jit_target_prepare(const struct jit_target *t, LLVMModuleRef m);
 
-/* Verifies, optimises and compiles. 0 with *object the caller's (LLVMDisposeMemoryBuffer), or -1
- * with a one-line reason. */
-GM_MUST_CHECK int jit_target_compile(const struct jit_target *t, LLVMModuleRef m,
+/* Verifies, optimises (of large kernels little) and compiles. 0 with *object the caller's
+ * (LLVMDisposeMemoryBuffer), or -1 with a one-line reason. */
+GM_MUST_CHECK int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,
                                      LLVMMemoryBufferRef *object, char *why, size_t why_size);
 
 #endif

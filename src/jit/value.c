@@ -219,12 +219,8 @@ static LLVMTypeRef kept_type(const struct jit_gen *g, uint32_t reg)
 
 static LLVMValueRef slot_of(struct jit_gen *g, uint32_t reg)
 {
-    if (!g->w->regs[reg].slot) {
-        /* What a program reads before it writes is zero, and never one of LLVM's undefined values.
-         */
-        g->w->regs[reg].slot = jit_alloca(g, kept_type(g, reg), "");
-        LLVMBuildStore(g->prelude, LLVMConstNull(kept_type(g, reg)), g->w->regs[reg].slot);
-    }
+    if (!g->w->regs[reg].slot)
+        g->w->regs[reg].slot = jit_register_slot(g, reg, kept_type(g, reg));
     return g->w->regs[reg].slot;
 }
 

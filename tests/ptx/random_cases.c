@@ -19,6 +19,8 @@
 
 #define THREADS_MAX (3 * 512u)
 
+static bool large; /* compiled code is made as that of large kernels */
+
 struct memory {
     uint32_t out[THREADS_MAX * RANDOM_WORDS_OUT];
     uint32_t atoms[RANDOM_WORDS_ATOM];
@@ -29,7 +31,7 @@ static struct soft_code *make_code(struct soft_bench *s, const struct random_ker
                                    enum soft_tier tier, const char *isa, bool *unsupported,
                                    char *why, size_t why_size)
 {
-    struct soft_job_options options = { 0 };
+    struct soft_job_options options = { .large = large };
     memcpy(options.ntid, k->block, sizeof(options.ntid));
     setenv("GMUX_INTERP_ISA", isa, 1);
     return soft_bench_code(s, tier, &options, k->text, strlen(k->text), "k", unsupported, why,
@@ -138,13 +140,17 @@ static int compare(struct soft_bench *s, uint64_t seed, bool jit)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "from", required_argument, NULL, 'f' },    { "count", required_argument, NULL, 'c' },
-        { "seconds", required_argument, NULL, 's' }, { "against", required_argument, NULL, 'a' },
-        { "print", no_argument, NULL, 'p' },         { NULL, 0, NULL, 0 },
+        { "from", required_argument, NULL, 'f' },
+        { "count", required_argument, NULL, 'c' },
+        { "seconds", required_argument, NULL, 's' },
+        { "against", required_argument, NULL, 'a' },
+        { "print", no_argument, NULL, 'p' },
+        { "large", no_argument, NULL, 'l' },
+        { NULL, 0, NULL, 0 },
     };
     uint64_t from = 1, count = 100, failed = 0, skipped = 0, until = UINT64_MAX, done = 0;
     bool jit = false, print = false;
-    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:p", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:pl", options, NULL)) != -1;) {
         if (o == 'f')
             from = strtoull(optarg, NULL, 0);
         else if (o == 'c')
@@ -153,6 +159,8 @@ int main(int argc, char **argv)
             until = gm_now_ns() + strtoull(optarg, NULL, 0) * GM_NS_PER_S;
         else if (o == 'a')
             jit = strcmp(optarg, "jit") == 0;
+        else if (o == 'l')
+            large = true;
         else if (o == 'p')
             print = true;
         else

@@ -1,7 +1,7 @@
 /*
- * The stack that compiled code takes: a kernel that would need more than it may have is refused and
- * so stays interpreted, and what has a large frame touches all its pages first, from the top, so
- * that the guard behind a stack stops it.
+ * Kernels with much to keep, and the stack that compiled code takes for it: a kernel that would
+ * need more than it may have is refused and so stays interpreted, and what has a large frame
+ * touches all its pages first, from the top, so that the guard behind a stack stops it.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -117,6 +117,64 @@ Test(frames, what_needs_too_much_stays_interpreted_and_right)
     cr_assert_not_null(code);
     ir_module_destroy(m);
     run(code, launch_alloc(&l, 4096), 1);
+    code->destroy(code);
+}
+
+#define PLACES 300u
+#define TURNS  500u
+
+/* Threads that go their own ways between many places, from each of them to two others. With the
+ * values as LLVM's, this takes minutes and gigabytes. */
+static void write_maze(void)
+{
+    text[0] = 0;
+    add(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry big(.param .u64 at)\n{\n"
+        ".reg .u64 %%q, %%t;\n.reg .u32 %%i, %%n, %%s, %%b, %%v<32>;\n.reg .pred %%p;\n"
+        "ld.param.u64 %%q, [at];\nmov.u32 %%i, %%tid.x;\nmul.wide.u32 %%t, %%i, 8;\n"
+        "add.u64 %%q, %%q, %%t;\nmul.lo.u32 %%s, %%i, 40503;\nmov.u32 %%n, %u;\n",
+        TURNS);
+    for (unsigned k = 0; k < 32; k++)
+        add("mul.lo.u32 %%v%u, %%i, %u;\n", k, k);
+    for (unsigned k = 0; k < PLACES; k++)
+        add("L%u:\nsub.u32 %%n, %%n, 1;\nsetp.eq.u32 %%p, %%n, 0;\n@%%p bra end;\n"
+            "mad.lo.u32 %%v%u, %%v%u, %%s, %u;\nmad.lo.u32 %%s, %%s, 1664525, %u;\n"
+            "and.b32 %%b, %%s, 65536;\nsetp.ne.u32 %%p, %%b, 0;\n@%%p bra L%u;\n",
+            k, k % 32, (k + 1) % 32, k, k + 7, (k * 7 + 3) % PLACES);
+    add("bra L0;\nend:\n");
+    for (unsigned k = 0; k < 32; k++)
+        add("mad.lo.u32 %%s, %%s, 3, %%v%u;\n", k);
+    add("cvt.u64.u32 %%t, %%s;\nst.global.u64 [%%q], %%t;\nret;\n}\n");
+}
+
+static uint32_t end_of_maze(uint32_t i)
+{
+    uint32_t v[32], s = i * 40503, k = 0;
+    for (uint32_t j = 0; j < 32; j++)
+        v[j] = i * j;
+    for (uint32_t n = TURNS; --n > 0;) {
+        v[k % 32] = v[(k + 1) % 32] * s + k;
+        s = s * 1664525 + k + 7;
+        k = (s & 65536 ? k * 7 + 3 : k + 1) % PLACES;
+    }
+    for (uint32_t j = 0; j < 32; j++)
+        s = s * 3 + v[j];
+    return s;
+}
+
+Test(frames, many_ways_are_compiled_in_time)
+{
+    const uint32_t grid[3] = { 1, 1, 1 }, block[3] = { 32, 1, 1 };
+    char why[512] = "";
+    bool unsupported = false;
+    write_maze();
+    struct soft_code *code = compile(0, &unsupported, why);
+    cr_assert_not_null(code, "%s", why);
+    uint64_t *at = launch_alloc(&l, 4096);
+    l.params_size = 0;
+    LAUNCH_PARAM(&l, void *, at);
+    cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_DONE);
+    for (uint32_t i = 0; i < 32; i++)
+        cr_assert_eq(at[i], end_of_maze(i), "lane %u", i);
     code->destroy(code);
 }
 

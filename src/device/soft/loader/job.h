@@ -29,9 +29,9 @@ enum soft_isa {
 
 /* What decides the code besides text and entry. Part of the cache key as it is: no padding. */
 struct soft_job_options {
-    uint32_t ntid[3]; /* code for this block size only; all 0: for any */
-    uint32_t isa;     /* enum soft_isa */
-    uint32_t level; /* 0; others are for measuring: 1 = no window checks (trusted programs only) */
+    uint32_t ntid[3];     /* code for this block size only; all 0: for any */
+    uint32_t isa;         /* enum soft_isa */
+    uint32_t large;       /* 0; 1 for tests: compile it as what is too large to be optimised */
     uint32_t frame_bytes; /* no function may need more of the stack; 0: SOFT_FRAME_MAX, and never
                              more than that */
 };

@@ -1,0 +1,148 @@
+/*
+ * Where a function keeps the values of registers between the blocks of the kernel.
+ *
+ * Mostly in slots that LLVM turns into values. A block that is entered from several sides then has
+ * a phi for each register that lives there, and where lanes part, a block is entered from each one
+ * that may run before it. Large kernels with many branches would have millions of such operands:
+ * LLVM takes minutes and gigabytes for them, and spills most of the values in the end. Such
+ * kernels keep what lives from one block to another in memory, in one piece of the stack that LLVM
+ * does not take apart, and are compiled with little optimisation.
+ */
+#include "jit/gen.h"
+
+#define FRAME_ALIGN 256u
+
+static uint32_t live_count(const struct jit_gen *g, uint32_t block)
+{
+    const uint64_t *live = g->a->live_in + (uint64_t)block * g->a->live_words;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->a->live_words; k++)
+        n += (uint32_t)__builtin_popcountll(live[k]);
+    return n;
+}
+
+/* For each way from one block to another: the registers and sets of lanes that live there. */
+static uint64_t count_operands(const struct jit_gen *g, const struct ir_region *region)
+{
+    uint64_t n = 0;
+    for (uint32_t k = 0; k < region->blocks.count; k++) {
+        uint32_t at = g->a->pool[region->blocks.first + k];
+        const struct ir_block *block = &g->fn->blocks[at];
+        const struct ir_list *frontier = &g->a->blocks[at].frontier;
+        for (uint32_t s = 0; s < block->succ_count; s++)
+            n += live_count(g, g->fn->succ[block->succ_first + s]) + frontier->count;
+        for (uint32_t f = 0; f < frontier->count; f++)
+            n += live_count(g, g->a->pool[frontier->first + f]) + frontier->count;
+    }
+    return n;
+}
+
+bool jit_is_large(const struct jit_gen *g, uint64_t operands)
+{
+    uint64_t n = 0;
+    for (uint32_t r = 0; r < g->a->region_count && n <= operands; r++)
+        n += count_operands(g, &g->a->regions[r]);
+    return n > operands;
+}
+
+/* Nowhere does a block begin with it. */
+static bool is_local(const struct jit_gen *g, uint32_t reg)
+{
+    for (uint32_t b = 0; b < g->a->block_count; b++)
+        if (ir_live_in(g->a, b, reg))
+            return false;
+    return true;
+}
+
+/* Clears the frame in a loop, since objects call nothing. The prelude goes on behind it. */
+static void emit_clear(struct jit_gen *g)
+{
+    LLVMBuilderRef b = g->prelude;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b), loop = jit_new_block(g, "clear"),
+                      behind = jit_new_block(g, "prelude");
+    LLVMTypeRef piece = LLVMVectorType(g->i64, 8);
+    LLVMBuildBr(b, loop);
+    LLVMPositionBuilderAtEnd(b, loop);
+    LLVMValueRef at = LLVMBuildPhi(b, g->i64, "");
+    LLVMValueRef p = LLVMBuildGEP2(b, g->i8, g->frame.base, &at, 1, "");
+    LLVMSetAlignment(LLVMBuildStore(b, LLVMConstNull(piece), p), 64);
+    LLVMValueRef next = LLVMBuildAdd(b, at, LLVMConstInt(g->i64, 64, 0), "");
+    g->frame.clear = LLVMBuildICmp(b, LLVMIntULT, next, LLVMConstInt(g->i64, 0, 0), "");
+    LLVMBuildCondBr(b, g->frame.clear, loop, behind);
+    LLVMValueRef from[] = { LLVMConstInt(g->i64, 0, 0), next };
+    LLVMBasicBlockRef blocks[] = { before, loop };
+    LLVMAddIncoming(at, from, blocks, 2);
+    LLVMPositionBuilderAtEnd(b, behind);
+}
+
+void jit_begin_frame(struct jit_gen *g)
+{
+    g->frame = (struct jit_frame) { 0 };
+    if (!g->large)
+        return;
+    LLVMTypeRef escape = LLVMFunctionType(g->nothing, &g->ptr, 1, 0);
+    g->frame.base = LLVMBuildArrayAlloca(g->prelude, g->i8, LLVMConstInt(g->i64, 0, 0), "frame");
+    LLVMSetAlignment(g->frame.base, FRAME_ALIGN);
+    /* What might know the address keeps LLVM from taking the frame apart. */
+    LLVMValueRef unknown =
+        LLVMGetInlineAsm(escape, "", 0, "r", 1, 1, 0, LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(g->prelude, escape, unknown, &g->frame.base, 1, "");
+    emit_clear(g);
+}
+
+void jit_finish_frame(struct jit_gen *g)
+{
+    if (!g->large)
+        return;
+    uint32_t bytes = (g->frame.bytes + 63) & ~63u;
+    LLVMSetOperand(g->frame.base, 0, LLVMConstInt(g->i64, bytes, 0));
+    LLVMSetOperand(g->frame.clear, 1, LLVMConstInt(g->i64, bytes, 0));
+    if (bytes > g->frame_max)
+        jit_unsupported(g, "stack frame size (%u) exceeds limit (%u)", bytes, g->frame_max);
+}
+
+/* A piece of the frame that is aligned to its size. */
+static LLVMValueRef place(struct jit_gen *g, uint32_t size)
+{
+    g->frame.bytes = (g->frame.bytes + size - 1) / size * size;
+    LLVMValueRef p = jit_at_offset(g, g->prelude, g->frame.base, g->frame.bytes);
+    g->frame.bytes += size;
+    return p;
+}
+
+LLVMValueRef jit_lanes_slot(struct jit_gen *g)
+{
+    return g->large ? place(g, 4) : jit_alloca(g, g->i32, "");
+}
+
+LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type)
+{
+    bool vec = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+    LLVMTypeRef element = vec ? LLVMGetElementType(type) : type;
+    if (g->large && is_local(g, reg))
+        return jit_alloca(g, type, ""); /* is always written before it is read */
+    if (!g->large) {
+        LLVMValueRef slot = jit_alloca(g, type, "");
+        LLVMBuildStore(g->prelude, LLVMConstNull(type), slot);
+        return slot;
+    }
+    if (element == g->i1)
+        return place(g, 4);
+    return place(g, (uint32_t)ir_types[g->fn->regs[reg].type].size * (vec ? g->lanes : 1));
+}
+
+/* All blocks share the row, and go on with it where their own candidates begin: what is not in a
+ * block's frontier has no lanes that wait. */
+void jit_emit_chain(struct jit_gen *g, const struct ir_list *blocks)
+{
+    LLVMBasicBlockRef next = g->done;
+    for (uint32_t k = blocks->count; k-- > 0;) {
+        uint32_t b = g->a->pool[blocks->first + k];
+        g->chain[b] = jit_new_block(g, "chain");
+        jit_position(g, g->chain[b]);
+        LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "");
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, LLVMConstInt(g->i32, 0, 0), ""),
+                        g->entry[b], next);
+        next = g->chain[b];
+    }
+}
