@@ -43,7 +43,8 @@ int rt_ready(void);
 
 /* --- the three ways; attach.c calls them ------------------------------------------------------ */
 
-/* How many of the devices CUDA_VISIBLE_DEVICES leaves. */
+/* Puts the devices in the order that CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES say; how many the
+ * second leaves. */
 struct rt_device;
 /* "GPU-01234567-89ab-..", as in CUDA_VISIBLE_DEVICES. */
 #define RT_UUID_TEXT 48

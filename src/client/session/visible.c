@@ -1,6 +1,7 @@
 /*
- * CUDA_VISIBLE_DEVICES: which of the session's devices the program sees, and in which order. The
- * driver library interprets it, and so does this one, with the rules of NVIDIA's.
+ * CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: which of the session's devices the program sees, and
+ * in which order. The driver library interprets them, and so does this one, with the rules of
+ * NVIDIA's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,26 @@ static unsigned device_named(const char *entry, const struct rt_device *devices,
     return found;
 }
 
+static int by_bus(const void *a, const void *b)
+{
+    const struct rt_device *x = a, *y = b;
+    const uint32_t of_x[] = { x->pci_domain, x->pci_bus, x->pci_device, x->index };
+    const uint32_t of_y[] = { y->pci_domain, y->pci_bus, y->pci_device, y->index };
+    for (unsigned i = 0; i < GM_ARRAY_LEN(of_x); i++)
+        if (of_x[i] != of_y[i])
+            return of_x[i] < of_y[i] ? -1 : 1;
+    return 0;
+}
+
+/* Anything else leaves the order that the server has from its driver, as a rule the fastest first.
+ */
+static void put_in_order(struct rt_device *devices, unsigned count)
+{
+    const char *order = secure_getenv("CUDA_DEVICE_ORDER");
+    if (count && order && strcmp(order, "PCI_BUS_ID") == 0)
+        qsort(devices, count, sizeof(*devices), by_bus);
+}
+
 /* In the list's order; what names no device ends it. One that is named twice leaves none, as
  * NVIDIA's library has it. */
 unsigned rt_device_visible(struct rt_device *devices, unsigned count)
@@ -44,6 +65,7 @@ unsigned rt_device_visible(struct rt_device *devices, unsigned count)
     const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
     unsigned order[RT_DEVICES], visible = 0, i;
     uint32_t seen = 0;
+    put_in_order(devices, count);
     struct rt_device *all = list && count ? malloc(count * sizeof(*all)) : NULL;
     if (!all)
         return list ? 0 : count;
