@@ -5,12 +5,14 @@
  */
 #include "client/stream/context.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/entry/hooks.h"
 #include "client/gen/api.h"
 #include "client/session/attach.h"
 #include "client/session/companion.h"
+#include "client/session/connect.h"
 #include "client/stream/event.h"
 #include "client/stream/local.h"
 #include "client/stream/peer.h"
@@ -87,8 +89,21 @@ static uint64_t next_id(void)
     return atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
 }
 
+/* A program that is to have a partition must not run on everything instead. */
+static bool wants_partition(void)
+{
+    const char *partition = secure_getenv("CUDA_MPS_SM_PARTITION");
+    if (rt_session->is_private || !partition || !*partition)
+        return false;
+    rt_attach_say("CUDA_MPS_SM_PARTITION=%.200s: multiprocessors are not partitioned here",
+                  partition);
+    return true;
+}
+
 static int activate(struct rt_context *c)
 {
+    if (wants_partition())
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     c->id = next_id();
     c->number = (uint32_t)c->id;
     memcpy(c->limits, rt_session->devices[c->device].limits, sizeof(c->limits));
