@@ -390,9 +390,9 @@ cudaError_t crt_cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-cudaError_t crt_cudaGetDriverEntryPointByVersion(const char *symbol, void **out,
-                                                 unsigned int version, unsigned long long flags,
-                                                 enum cudaDriverEntryPointQueryResult *status)
+static cudaError_t entry_point(const char *symbol, void **out, unsigned int version,
+                               unsigned long long flags,
+                               enum cudaDriverEntryPointQueryResult *status)
 {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
     if (!symbol || !out)
@@ -403,8 +403,38 @@ cudaError_t crt_cudaGetDriverEntryPointByVersion(const char *symbol, void **out,
     return crt_of(r);
 }
 
+/* Of a program whose stream 0 is the thread's own: so is that of the functions it asks for, if it
+ * does not say which. */
+static unsigned long long per_thread(unsigned long long flags)
+{
+    return flags == CU_GET_PROC_ADDRESS_DEFAULT ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                                : flags;
+}
+
+cudaError_t crt_cudaGetDriverEntryPointByVersion(const char *symbol, void **out,
+                                                 unsigned int version, unsigned long long flags,
+                                                 enum cudaDriverEntryPointQueryResult *status)
+{
+    return entry_point(symbol, out, version, flags, status);
+}
+
+cudaError_t crt_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **out,
+                                                      unsigned int version,
+                                                      unsigned long long flags,
+                                                      enum cudaDriverEntryPointQueryResult *status)
+{
+    return entry_point(symbol, out, version, per_thread(flags), status);
+}
+
 cudaError_t crt_cudaGetDriverEntryPoint(const char *symbol, void **out, unsigned long long flags,
                                         enum cudaDriverEntryPointQueryResult *status)
 {
-    return crt_cudaGetDriverEntryPointByVersion(symbol, out, CUDART_VERSION, flags, status);
+    return entry_point(symbol, out, CUDART_VERSION, flags, status);
+}
+
+cudaError_t crt_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **out,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *status)
+{
+    return entry_point(symbol, out, CUDART_VERSION, per_thread(flags), status);
 }

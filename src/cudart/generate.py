@@ -14,7 +14,7 @@ NOTE = "written by src/cudart/generate.py from cudart.api"
 
 class Function:
     def __init__(self, line):
-        m = re.fullmatch(r"((?:\S+ )*?)(\w+) \((.*)\)", line)
+        m = re.fullmatch(r"((?:\S+ )*?)(\w+)(?: \((.*)\))?", line)
         if not m:
             raise ValueError(line)
         words = m.group(1).split()
@@ -22,10 +22,11 @@ class Function:
         self.major = next((int(w) for w in words if w in ("12", "13")), None)
         self.early = "early" in words
         self.quiet = "quiet" in words
+        self.refused = "refused" in words
         self.twin = next((w for w in words if w in ("ptsz", "ptds")), None)
         self.result = words[words.index("returns") + 1].replace("~", " ") if "returns" in words else None
         self.parameters = []  # declaration, name, default
-        for p in m.group(3).split(", "):
+        for p in (m.group(3) or "void").split(", "):
             if p != "void":
                 text, _, default = p.partition(" = ")
                 self.parameters.append((text, re.search(r"(\w+)$", text).group(1), default))
@@ -57,7 +58,7 @@ def functions_h(functions):
         text = f.declare(defaults=True) + ";\n"
         if f.twin:
             text = f"#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM\n#define {f.name} {f.name}_{f.twin}\n#endif\n" + text
-        if f.name.startswith("__"):
+        if f.name.startswith("__") or f.refused:
             continue
         if f.name.endswith("_v2") and f.name.startswith("cudaGetDeviceProperties"):
             text = "#define cudaGetDeviceProperties cudaGetDeviceProperties_v2\n" + text
@@ -68,13 +69,15 @@ def functions_h(functions):
 def declare_h(functions):
     out = [f"/* {NOTE} */\n#ifndef GMUX_CUDART_DECLARE_H\n#define GMUX_CUDART_DECLARE_H\n"]
     for f in functions:
-        if f.result:
+        if f.refused:
+            text = ""
+        elif f.result:
             text = '__attribute__((visibility("default"))) ' + f.declare() + ";\n"
         else:
             text = f.declare("crt_", "", "cudaStream_t own" if f.twin == "ptds" else "") + ";\n"
             if f.twin == "ptsz" and not f.stream():
                 text += f.declare("crt_", "_ptsz") + ";\n"
-        out.append(f.guard(text))
+        out.append(f.guard(text) if text else "")
     return "".join(out) + "#endif\n"
 
 
@@ -96,6 +99,11 @@ def entry(f, suffix, own):
 def entry_c(functions):
     out = [f'/* {NOTE} */\n#include "cudart/cudart.h"\n#pragma GCC visibility push(default)\n']
     for f in functions:
+        if f.refused:
+            for name in [f.name] + ([f"{f.name}_{f.twin}"] if f.twin else []):
+                head = f"cudaError_t {name}(void)"
+                out.append(f.guard(f"{head};\n{head}\n{{\n    return crt_done(cudaErrorNotSupported);\n}}\n"))
+            continue
         text = "" if f.result else f.declare() + ";\n" + entry(f, "", "NULL" if f.twin == "ptds" else None)
         if f.twin:
             text += f.declare("", "_" + f.twin) + ";\n"
@@ -118,12 +126,12 @@ def coverage(functions, tests):
     for folder in tests:
         for p in pathlib.Path(folder).glob("**/*.cu"):
             used |= set(re.findall(r"\bcuda\w+", p.read_text(encoding="utf-8")))
-    out = [f"# Functions of the runtime API that our cudart serves\n\n{NOTE}; *tested*: a program in tests/cudart calls it.\n",
+    out = [f"# Functions of the runtime API that our cudart has\n\n{NOTE}; *tested*: a program in tests/cudart calls it; *refused*: it answers cudaErrorNotSupported.\n",
            "\n| function | libraries | per-thread stream | tested |\n|---|---|---|---|\n"]
     for f in functions:
         if not f.name.startswith("__"):
             tested = f.name.removesuffix("_v2") in used
-            out.append(f"| {f.name} | {f.major or '12, 13'} | {f.twin or ''} | {'yes' if tested else ''} |\n")
+            out.append(f"| {f.name} | {f.major or '12, 13'} | {f.twin or ''} | {'refused' if f.refused else 'yes' if tested else ''} |\n")
     return "".join(out)
 
 

@@ -302,6 +302,19 @@ cudaError_t crt_cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolP
     return crt_of(cuMemPoolCreate(pool, &p));
 }
 
+cudaError_t crt_cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+                                     struct cudaMemLocation *location)
+{
+    CUmemAccess_flags f;
+    if (!flags || !location)
+        return cudaErrorInvalidValue;
+    CUmemLocation at = place_of(*location);
+    CUresult r = cuMemPoolGetAccess(&f, pool, &at);
+    if (!r)
+        *flags = (enum cudaMemAccessFlags)f;
+    return crt_of(r);
+}
+
 cudaError_t crt_cudaMemPoolDestroy(cudaMemPool_t pool)
 {
     return crt_of(cuMemPoolDestroy(pool));

@@ -35,6 +35,9 @@ PROGRAMS = {
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
     "vecadd": ("../../examples/vecadd/vecadd.cu", [], []),
     "numbers": ("numbers.cu", ["-std=c++17"], []),
+    "entries": ("entries.cu", ["-Xlinker", "-z,now"], []),
+    "entries-13": ("entries.cu", ["-cudart", "13", "-Xlinker", "-z,now"], []),
+    "entries-threads": ("entries.cu", ["--default-stream=per-thread", "-Xlinker", "-z,now"], []),
     "hostile": ("hostile.c", [], []),
     "hostile-13": ("hostile.c", ["-cudart", "13", "-DCUDART_VERSION=13000"], []),
 }
