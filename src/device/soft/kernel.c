@@ -55,7 +55,8 @@ static void variant_order(struct soft_variant *v)
                             .uid = m->client->user->uid,
                             .text = m->text,
                             .text_size = m->text_size,
-                            .entry = k->name };
+                            .entry = k->name,
+                            .launches = &v->launches };
 
     if (!compiler || !m->text)
         return;
@@ -78,8 +79,10 @@ struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t n
     static const uint32_t any[3];
     for (uint32_t i = 0; i < k->variant_count; i++) {
         struct soft_variant *v = &k->variants[i];
-        if (memcmp(v->ntid, ntid, sizeof(v->ntid)) == 0 || memcmp(v->ntid, any, sizeof(any)) == 0)
+        if (memcmp(v->ntid, ntid, sizeof(v->ntid)) == 0 || memcmp(v->ntid, any, sizeof(any)) == 0) {
+            atomic_fetch_add_explicit(&v->launches, 1, memory_order_relaxed);
             return v;
+        }
     }
     struct soft_variant *v = &k->variants[k->variant_count++];
     v->kernel = k;

@@ -16,7 +16,7 @@
 struct soft_variant {
     struct soft_kernel *kernel;
     uint32_t ntid[3];
-    bool ordered;                     /* client's thread */
+    _Atomic uint32_t launches;        /* after the first one */
     _Atomic(struct soft_code *) code; /* NULL: not there (yet) */
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "device/soft/loader/compiler.h"
+#include "device/soft/loader/queue.h"
 
 static struct soft_compiler *compiler;
 
@@ -172,6 +173,39 @@ Test(helper, owners_take_turns)
     until_done(&quick, 4);
     cr_assert_lt(quick.last_ns - begin, GM_NS_PER_S / 2);
     soft_compiler_destroy(c);
+}
+
+static const char *taken(struct loader_queue *q)
+{
+    const struct loader_job *j = loader_queue_take(q, false);
+    return j ? j->job.entry : "";
+}
+
+/* Of one owner's jobs, as it is when the compiler is free. */
+Test(helper, what_is_launched_most_comes_first)
+{
+    _Atomic uint32_t launches[3] = { 1, 5, 3 };
+    struct loader_job jobs[] = {
+        { .job = { .owner = "a", .entry = "first", .launches = &launches[0] } },
+        { .job = { .owner = "a", .entry = "second", .launches = &launches[1] } },
+        { .job = { .owner = "a", .entry = "third", .launches = &launches[2] } },
+        { .job = { .owner = "a", .entry = "not known" } },
+        { .job = { .owner = "a", .entry = "nor this" } },
+    };
+    struct loader_queue q;
+    loader_queue_init(&q);
+    for (size_t k = 0; k < GM_ARRAY_LEN(jobs); k++) {
+        gm_list_init(&jobs[k].link);
+        cr_assert_eq(loader_queue_put(&q, &jobs[k]), 0);
+    }
+    cr_assert_str_eq(taken(&q), "second");
+    launches[0] = 4; /* meanwhile */
+    cr_assert_str_eq(taken(&q), "first");
+    cr_assert_str_eq(taken(&q), "third");
+    cr_assert_str_eq(taken(&q), "not known");
+    cr_assert_str_eq(taken(&q), "nor this");
+    cr_assert_str_eq(taken(&q), "");
+    loader_queue_finish(&q);
 }
 
 /* Jobs that are too big are refused at once. */

@@ -46,7 +46,8 @@ struct soft_job {
     const char *text; /* the module's PTX; no terminator needed */
     size_t text_size;
     const char *entry;
-    struct soft_job_options options; /* all 0: any block size, this CPU */
+    struct soft_job_options options;  /* all 0: any block size, this CPU */
+    const _Atomic uint32_t *launches; /* so far; lives until the job is done. NULL: not known */
 };
 
 /* Called once per submitted job, on a thread of the compiler's or the one that cancels. Either

@@ -1,12 +1,15 @@
 #include "device/soft/loader/queue.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 
 /* An owner who is new, or comes back, is ahead of the others by no more than this. */
 #define CREDIT_NS GM_NS_PER_S
+/* Jobs that are compared each time: everybody waits for the lock meanwhile. */
+#define SEEN_MAX 256u
 
 struct owner {
     struct gm_list link;
@@ -56,6 +59,28 @@ int loader_queue_put(struct loader_queue *q, struct loader_job *j)
     return 0;
 }
 
+static uint32_t launches(const struct loader_job *j)
+{
+    return j->job.launches ? atomic_load_explicit(j->job.launches, memory_order_relaxed) : 0;
+}
+
+/* Of the oldest jobs, of which there is one at least, the one whose kernel is launched most. */
+static struct loader_job *most_launched(const struct gm_list *jobs)
+{
+    struct loader_job *best = gm_list_entry(jobs->next, struct loader_job, link);
+    uint32_t most = launches(best), seen = 0;
+    gm_list_for_each (j, jobs, struct loader_job, link) {
+        uint32_t n = launches(j);
+        if (n > most) {
+            best = j;
+            most = n;
+        }
+        if (++seen == SEEN_MAX)
+            break;
+    }
+    return best;
+}
+
 struct loader_job *loader_queue_take(struct loader_queue *q, bool slow)
 {
     struct owner *best = NULL;
@@ -65,8 +90,7 @@ struct loader_job *loader_queue_take(struct loader_queue *q, bool slow)
     if (!best)
         return NULL;
     q->reached_ns = GM_MAX(q->reached_ns, best->used_ns);
-    struct loader_job *j =
-        gm_list_entry(slow ? best->slow.next : best->quick.next, struct loader_job, link);
+    struct loader_job *j = most_launched(slow ? &best->slow : &best->quick);
     gm_list_remove(&j->link);
     return j;
 }

@@ -1,6 +1,7 @@
 /*
  * Jobs for gmux-jit that wait, by whose they are: the one who has had least of the compiler's time
- * goes first, so nobody waits behind all that another one has queued. Under the compiler's lock.
+ * goes first, so nobody waits behind all that another one has queued; of his jobs the one whose
+ * kernel has been launched most. Under the compiler's lock.
  */
 #ifndef GMUX_SOFT_LOADER_QUEUE_H
 #define GMUX_SOFT_LOADER_QUEUE_H
