@@ -175,6 +175,12 @@ static bool set_variable(const struct gm_option *o, const char *argument, bool r
     return !why;
 }
 
+static bool speaks_three(void)
+{
+    const char *protocol = getenv("CUDA_MPS_PROTOCOL_VERSION");
+    return protocol && strcmp(protocol, "3") == 0;
+}
+
 /* Command line, environment and configuration file come together: each but the first has what the
  * ones before it leave open. False with one line that says why not. */
 static bool set_options(struct ctl_options *options)
@@ -194,9 +200,15 @@ static bool set_options(struct ctl_options *options)
         fprintf(stderr, "gmux-control: CUDA_MPS_PROTOCOL_VERSION=%s: %s\n", protocol, problem);
         return false;
     }
-    options->modules = protocol && strcmp(protocol, "3") == 0;
+    options->modules = speaks_three();
     server_user = getenv("GMUX_SERVER_USER");
     return !(server_user && *server_user) || set_server_user(options, server_user);
+}
+
+static int complain(const char *problem)
+{
+    fprintf(stderr, "gmux-control: %s\n", problem);
+    return 1;
 }
 
 static void options_finish(struct ctl_options *options)
@@ -209,7 +221,8 @@ int main(int argc, char **argv)
     GM_CLEANUP(options_finish)
     struct ctl_options options = { .inherited = CTL_NOTHING_INHERITED };
     struct gm_options walk;
-    bool background = false, foreground = false, check = false;
+    char word_quit[] = "quit";
+    bool background = false, foreground = false, check = false, quit = false, ready = false;
     int id;
 
     fill_standard_descriptors();
@@ -227,12 +240,14 @@ int main(int argc, char **argv)
             check = true;
             break;
         case CTL_OPTION_RESTARTED:
-            if (!ctl_restart_read(&options.inherited, walk.argument)) {
-                fputs("gmux-control: --restarted is for the command restart\n", stderr);
-                return 1;
-            }
+            if (!ctl_restart_read(&options.inherited, walk.argument))
+                return complain("--restarted is for the command restart");
             break;
         case CTL_OPTION_READY_DEVICES:
+            ready = true;
+            break;
+        case CTL_OPTION_QUIT:
+            quit = true;
             break;
         case CTL_OPTION_VERSION:
             printf("CUDA MPS Control binary version: %d\ngmux %s\n", CTL_BINARY_VERSION,
@@ -259,6 +274,8 @@ int main(int argc, char **argv)
             return refuse(argv[0], walk.word);
         }
     }
+    if (quit && (foreground || background || check))
+        return complain("--quit and an option that starts a daemon exclude each other");
     if ((foreground || background || check) && !set_options(&options))
         return 1;
     if (check)
@@ -273,5 +290,8 @@ int main(int argc, char **argv)
         return ctl_daemon_run(&options, true, -1, argv);
     if (background)
         return run_in_background(&options, argv);
+    /* -q alone is --quit in protocol 3. */
+    if (quit || (ready && speaks_three()))
+        return ctl_ui_run(1, (char *[]) { word_quit });
     return ctl_ui_run(argc - walk.index, argv + walk.index);
 }

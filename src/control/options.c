@@ -77,6 +77,12 @@ const struct gm_option ctl_options_table[] = {
               "serve others, or as *--server-user*. Without this option each user has a server, "
               "and users do not wait "
               "for each other." },
+    { .id = CTL_OPTION_MULTIUSER,
+      .letter = 'm',
+      .name = "multiuser", /* as protocol 3 has it */
+      .variable = "GMUX_MULTIUSER_SERVER",
+      .help = "As -M",
+      .hidden = true },
     { .id = CTL_OPTION_SERVER_USER,
       .name = "server-user",
       .variable = "GMUX_SERVER_USER",
@@ -163,7 +169,11 @@ const struct gm_option ctl_options_table[] = {
     { .id = CTL_OPTION_READY_DEVICES,
       .letter = 'q',
       .name = "ready-devices",
-      .help = "Accepted for compatibility; the daemon itself never opens a device" },
+      .help = "Accepted for compatibility; the daemon itself never opens a device",
+      .text = "In protocol 3 it is *--quit*, where no daemon is to be started." },
+    { .id = CTL_OPTION_QUIT,
+      .name = "quit",
+      .help = "End the daemon and its servers, as the command quit does" },
     { .id = CTL_OPTION_VERSION,
       .letter = 'v',
       .name = "version",

@@ -68,6 +68,31 @@ one_client() {
     run -1 "$control" -d -p
 }
 
+@test "protocol 3: -m, --multiuser, -q and --quit" {
+    for option in -m --multiuser; do
+        start_daemon -p 3 "$option"
+        says "server create uid_4711" "server create: all users share one server"
+        run -0 "$control" --quit
+        [ "$output" = "" ]
+        gone "$daemon"
+    done
+    start_daemon -q -p 3
+    run -0 "$control" -q -p 3
+    gone "$daemon"
+    start_daemon
+    # In protocol 2 that is another option: what follows is a command.
+    says "-q get_default_active_thread_percentage" 100.0
+    CUDA_MPS_PROTOCOL_VERSION=3 run -0 "$control" -q
+    gone "$daemon"
+    run -1 "$control" --quit
+    [ "$output" = "Cannot find MPS control daemon process" ]
+    for option in -d -f --check; do
+        run -1 "$control" --quit "$option"
+        [ "$output" = "gmux-control: --quit and an option that starts a daemon exclude each other" ]
+    done
+    run -1 "$control" get_server_list
+}
+
 @test "protocol 3: lists and fields of one client" {
     one_client
     row="$me,$(id -u),$server,Ready,$DIR/pipe,$uuid,-"
