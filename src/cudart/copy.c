@@ -333,7 +333,7 @@ cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_
 
 /* --- variables -------------------------------------------------------------------------------- */
 
-static cudaError_t part_of(const void *symbol, size_t count, size_t offset, void **out)
+cudaError_t crt_part(const void *symbol, size_t count, size_t offset, void **out)
 {
     CUdeviceptr p;
     size_t size;
@@ -350,7 +350,7 @@ cudaError_t crt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t c
                                    enum cudaMemcpyKind kind, cudaStream_t own)
 {
     void *p;
-    cudaError_t r = part_of(symbol, count, offset, &p);
+    cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpy(p, src, count, kind, own);
 }
 
@@ -358,7 +358,7 @@ cudaError_t crt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count
                                      enum cudaMemcpyKind kind, cudaStream_t own)
 {
     void *p;
-    cudaError_t r = part_of(symbol, count, offset, &p);
+    cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpy(dst, p, count, kind, own);
 }
 
@@ -367,7 +367,7 @@ cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, siz
                                         cudaStream_t stream)
 {
     void *p;
-    cudaError_t r = part_of(symbol, count, offset, &p);
+    cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(p, src, count, kind, stream);
 }
 
@@ -376,13 +376,13 @@ cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
                                           cudaStream_t stream)
 {
     void *p;
-    cudaError_t r = part_of(symbol, count, offset, &p);
+    cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(dst, p, count, kind, stream);
 }
 
 cudaError_t crt_cudaGetSymbolAddress(void **out, const void *symbol)
 {
-    return out ? part_of(symbol, 0, 0, out) : cudaErrorInvalidValue;
+    return out ? crt_part(symbol, 0, 0, out) : cudaErrorInvalidValue;
 }
 
 cudaError_t crt_cudaGetSymbolSize(size_t *size, const void *symbol)

@@ -40,6 +40,9 @@ cudaError_t crt_function(const void *host, CUfunction *out);
  */
 void *crt_host(CUfunction function, CUkernel kernel);
 cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size);
+/* The address of `count` bytes from `offset` in a variable; cudaErrorInvalidValue if it ends
+ * before. */
+cudaError_t crt_part(const void *symbol, size_t count, size_t offset, void **out);
 
 /* Unloads all images; they are loaded again when they are wanted, with the first values of their
  * variables. */
@@ -52,5 +55,7 @@ void crt_channels(CUarray_format format, unsigned channels, struct cudaChannelFo
 unsigned crt_format_size(CUarray_format format);
 /* A copy in the driver's words. */
 cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
+/* A copy of bytes in a row. */
+struct cudaMemcpy3DParms crt_row(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind);
 
 #endif

@@ -60,8 +60,8 @@ def functions_h(functions):
             text = f"#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM\n#define {f.name} {f.name}_{f.twin}\n#endif\n" + text
         if f.name.startswith("__") or f.refused:
             continue
-        if f.name.endswith("_v2") and f.name.startswith("cudaGetDeviceProperties"):
-            text = "#define cudaGetDeviceProperties cudaGetDeviceProperties_v2\n" + text
+        if f.name in ("cudaGetDeviceProperties_v2", "cudaStreamGetCaptureInfo_v2"):
+            text = f"#define {f.name.removesuffix('_v2')} {f.name}\n" + text
         out.append(f.guard(text))
     return "".join(out)
 

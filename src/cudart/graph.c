@@ -99,14 +99,19 @@ cudaError_t crt_cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
     return r ? r : crt_of(cuGraphAddMemcpyNode(node, graph, after, count, &c, context));
 }
 
+struct cudaMemcpy3DParms crt_row(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind)
+{
+    return (struct cudaMemcpy3DParms) { .srcPtr = { (void *)(uintptr_t)src, size, size, 1 },
+                                        .dstPtr = { dst, size, size, 1 },
+                                        .extent = { size, 1, 1 },
+                                        .kind = kind };
+}
+
 cudaError_t crt_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
                                          const cudaGraphNode_t *after, size_t count, void *dst,
                                          const void *src, size_t size, enum cudaMemcpyKind kind)
 {
-    struct cudaMemcpy3DParms p = { .srcPtr = { (void *)(uintptr_t)src, size, size, 1 },
-                                   .dstPtr = { dst, size, size, 1 },
-                                   .extent = { size, 1, 1 },
-                                   .kind = kind };
+    struct cudaMemcpy3DParms p = crt_row(dst, src, size, kind);
     return crt_cudaGraphAddMemcpyNode(node, graph, after, count, &p);
 }
 
@@ -149,14 +154,6 @@ cudaError_t crt_cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t gr
 {
     return crt_of(cuGraphAddChildGraphNode(node, graph, after, count, child));
 }
-
-#if CUDART_VERSION < 13000
-cudaError_t crt_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-                                         const cudaGraphNode_t *to, size_t count)
-{
-    return crt_of(cuGraphAddDependencies(graph, from, to, NULL, count));
-}
-#endif
 
 cudaError_t crt_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
 {

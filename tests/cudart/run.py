@@ -24,6 +24,8 @@ PROGRAMS = {
     "basics-debug": ("basics.cu", ["-g", "-lineinfo", "-O0", "-std=c++14", "-arch=sm_70"], []),
     "basics-threads": ("basics.cu", ["--default-stream=per-thread", "-gencode", "arch=compute_90,code=sm_90"], []),
     "kinds": ("kinds.cu", [], []),
+    "graphs": ("graphs.cu", [], []),
+    "graphs-13": ("graphs.cu", ["-cudart", "13"], []),
     "kinds-13": ("kinds.cu", ["-cudart", "13"], []),
     "managed": ("managed.cu", ["-O2", "-std=c++17"], []),
     "managed-13": ("managed.cu", ["-cudart", "13", "-O0", "-g", "-lineinfo"], []),

@@ -502,8 +502,6 @@ typedef struct cudaLaunchConfig_st {
     unsigned int numAttrs;
 } cudaLaunchConfig_t;
 
-#include "graph_types.h"
-
 /* --- memory pools and places ------------------------------------------------------------------ */
 
 enum cudaMemLocationType {
@@ -602,5 +600,7 @@ enum cudaDataType_t {
     CUDA_R_32U = 12
 };
 typedef enum cudaDataType_t cudaDataType;
+
+#include "graph_types.h"
 
 #endif
