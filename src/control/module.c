@@ -33,7 +33,8 @@ const struct ctl_module_command ctl_module_commands[] = {
       "multiprocessors are not partitioned: limits and guarantees are shares of them" },
     { "feature", "", "", 0, "", 0, NULL, "there are no features to turn on and off" },
     { "memacct", "", "", 0, "", 0, NULL,
-      "memory is not accounted by control groups: limits are set for programs, users and groups" },
+      "device memory is not accounted by control groups: limits are set for programs, users and "
+      "groups" },
     { "context-share", "", "", 0, "", 0, NULL, "contexts are not shared between programs" },
     { .module = NULL },
 };
