@@ -215,6 +215,7 @@ Test(interp_printf, three_writers_one_reader)
 /* None has more than a few texts that nobody has taken: there is always room, however long ago a
  * writer looked where it is. */
 #define CAREFUL 6
+#define TEXTS   40000
 static _Atomic uint32_t texts_taken[CAREFUL], texts_refused;
 
 static void take_one(void *arg, int fd, const char *text, uint32_t size)
@@ -226,7 +227,7 @@ static void *careful_writer(void *arg)
 {
     uint32_t number = *(uint32_t *)arg;
     const char text = (char)('0' + number);
-    for (uint32_t i = 0; i < 200000; i++) {
+    for (uint32_t i = 0; i < TEXTS; i++) {
         while (i - texts_taken[number] > 40)
             sched_yield();
         if (!soft_print_append(helpers.print, 1, &text, 1)) {
@@ -240,7 +241,7 @@ static void *careful_writer(void *arg)
 static bool all_taken(void)
 {
     for (int i = 0; i < CAREFUL; i++)
-        if (texts_taken[i] < 200000)
+        if (texts_taken[i] < TEXTS)
             return false;
     return true;
 }
@@ -253,8 +254,10 @@ Test(interp_printf, nothing_is_refused_while_there_is_room)
         numbers[i] = i;
         cr_assert_eq(pthread_create(&threads[i], NULL, careful_writer, &numbers[i]), 0);
     }
-    while (!all_taken())
+    while (!all_taken()) {
         soft_print_drain(helpers.print, take_one, NULL);
+        sched_yield();
+    }
     for (int i = 0; i < CAREFUL; i++)
         pthread_join(threads[i], NULL);
     cr_assert_eq(texts_refused, 0);
