@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#define NUMBERS 64
+#define NUMBERS 96
 
 template <class T> __host__ __device__ int results(T x, T y, double *o)
 {
@@ -55,6 +55,12 @@ template <class T> __host__ __device__ int results(T x, T y, double *o)
     PUT(sqrt(x) + fabs(-x) + floor(x) + ceil(y) + fmod(x, y) + abs(y - 10));
     PUT(isnan(x) + 2 * isinf(y) + 4 * isfinite(x) + 8 * signbit(-x) + 16 * isnormal(y));
     PUT(isnan(nan("")) + isnan(nanf("")));
+    PUT(j0((double)x) + j1((double)y));
+    PUT(y0((double)x) + y1((double)y));
+    PUT(jn(2, (double)x * 10) + yn(3, (double)y * 10));
+    PUT(jn(7, -(double)x) + yn(-1, (double)x) + jn(20, (double)y));
+    if (sizeof(T) == sizeof(float))
+        PUT(j0f((float)x) + j1f((float)x) + y0f((float)y) + y1f((float)y) + jnf(2, 3) + ynf(2, 4));
     return n;
 }
 
