@@ -182,11 +182,17 @@ static bool form_mov(struct ptx_parser *p, struct ir_instr *i, const struct ptx_
     return add_source(p, i, i->type, PTX_O_SYMBOL);
 }
 
+/* What is read or written is a vector; one register may stand in braces, too (Triton writes so). */
+static bool is_vector(const struct ptx_parser *p, unsigned width)
+{
+    return width > 1 || ptx_token_is(&p->token, '{');
+}
+
 static bool form_load(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
-    unsigned width = i->dst_count, count = 1;
+    unsigned width = GM_MAX(i->dst_count, 1u), count = 1;
     struct ptx_elements e = { .i = i, .type = i->type, .wider = true };
-    if (width > 1) {
+    if (is_vector(p, width)) {
         if (!parse_vector(p, &count, get_destination, &e))
             return false;
         if (count != width)
@@ -201,14 +207,14 @@ static bool form_load(struct ptx_parser *p, struct ir_instr *i, const struct ptx
 
 static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
-    unsigned width = i->dst_count, count = 1;
+    unsigned width = GM_MAX(i->dst_count, 1u), count = 1;
     struct ptx_elements e = { .i = i, .type = i->type, .wider = true };
     i->dst_count = 0;
     if (!ptx_parse_address(p, i) || !ptx_expect(p, ','))
         return false;
     if (i->space == IR_SPACE_CONST)
         return ptx_fail(p, -EINVAL, opcode, "store to constant memory");
-    if (width > 1) {
+    if (is_vector(p, width)) {
         if (!parse_vector(p, &count, get_source, &e))
             return false;
         if (count != width)
