@@ -97,7 +97,25 @@ static void emit_single_form(struct jit_gen *g, struct access *x)
 /* Without such instructions LLVM makes a gather or scatter a branch for each lane. */
 static bool has_gather(const struct jit_gen *g, const struct access *x)
 {
-    return x->esize >= 4 && (g->target->avx512 || (g->target->avx2 && !x->store));
+    return x->store ? x->esize >= 4 && g->target->avx512 : g->target->avx2 || g->target->avx512;
+}
+
+/* Elements smaller than a word, as processors gather words only: each lane's aligned word, which is
+ * there if the element is, moved down. */
+static LLVMValueRef gather_small(struct jit_gen *g, const struct access *x, LLVMValueRef at,
+                                 LLVMValueRef lanes)
+{
+    LLVMTypeRef words = jit_vec(g, g->i32);
+    LLVMValueRef address = LLVMBuildPtrToInt(g->b, at, jit_vec(g, g->i64), "");
+    LLVMValueRef byte = LLVMBuildAnd(g->b, address, jit_const(g, address, 3), "");
+    LLVMValueRef word = LLVMBuildSub(g->b, address, byte, "");
+    LLVMValueRef args[] = { LLVMBuildIntToPtr(g->b, word, jit_vec(g, g->ptr), ""), c32(g, 4), lanes,
+                            LLVMConstNull(words) };
+    LLVMValueRef v = masked_call(g, "llvm.masked.gather", words, true, args);
+    byte = LLVMBuildTrunc(g->b, byte, words, "");
+    v = LLVMBuildLShr(g->b, v, LLVMBuildShl(g->b, byte, jit_const(g, byte, 3), ""), "");
+    v = LLVMBuildTrunc(g->b, v, jit_vec(g, jit_int(g, x->esize)), "");
+    return LLVMBuildBitCast(g->b, v, jit_vec(g, x->element), "");
 }
 
 /* Gather or scatter of all elements. */
@@ -118,7 +136,11 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
             masked_call(g, "llvm.masked.scatter", t, true, args);
         } else {
             LLVMValueRef args[] = { at, align, lanes, LLVMConstNull(t) };
-            LLVMBuildStore(g->b, masked_call(g, "llvm.masked.gather", t, true, args), x->value[k]);
+            LLVMBuildStore(g->b,
+                           x->esize < 4 && has_gather(g, x)
+                               ? gather_small(g, x, at, lanes)
+                               : masked_call(g, "llvm.masked.gather", t, true, args),
+                           x->value[k]);
         }
     }
 }
