@@ -217,6 +217,8 @@ static void registered_copies(void)
     CALL(cuMemcpyDtoHAsync(p + 10000, d, 40000, NULL));
     CALL(cuStreamSynchronize(NULL));
     CALL(cuMemHostUnregister(p));
+    free(p);
+    free(q);
 }
 
 const struct answers_case answers_host[] = {
