@@ -3,6 +3,7 @@
  * and back), tiles and cooperative launches, textures, surfaces, graphs, pools, host functions, copies in 2-D and 3-D.
  */
 #include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
 #include <cuComplex.h>
 #include <cuda_bf16.h>
@@ -74,6 +75,28 @@ __global__ void groups(int *sums, int *phases)
             phases[phase * gridDim.x + blockIdx.x] = phase ? phases[(phase - 1) * gridDim.x + (blockIdx.x + 1) % gridDim.x] + 1 : (int)blockIdx.x;
         grid.sync();
     }
+}
+
+__global__ void copied(const int *in, int *out)
+{
+    __shared__ int s[100];
+    cg::thread_block block = cg::this_thread_block();
+    cg::memcpy_async(block, s, in, sizeof(s));
+    cg::wait(block);
+    out[threadIdx.x] = s[99 - threadIdx.x];
+}
+
+static void group_copies()
+{
+    int *p;
+    OK(cudaMallocManaged(&p, 164 * sizeof(int)));
+    for (int i = 0; i < 100; i++)
+        p[i] = i * i;
+    copied<<<1, 64>>>(p, p + 100);
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 64; i++)
+        CHECK(p[100 + i] == (99 - i) * (99 - i));
+    OK(cudaFree(p));
 }
 
 static void cooperation()
@@ -216,6 +239,7 @@ int main()
     CHECK(q.x > 1 - 1e-15 && q.x < 1 + 1e-15 && q.y > 2 - 1e-15 && q.y < 2 + 1e-15 && CUDART_PI > 3.14);
     small_floats();
     cooperation();
+    group_copies();
     textures();
     graphs();
     boxes();

@@ -513,8 +513,10 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                          \
     GMUX_SMALL_MATH(T, V, hexp, expf)                                                              \
     GMUX_SMALL_MATH(T, V, hexp2, exp2f)                                                            \
+    GMUX_SMALL_MATH(T, V, hexp10, exp10f)                                                          \
     GMUX_SMALL_MATH(T, V, hlog, logf)                                                              \
     GMUX_SMALL_MATH(T, V, hlog2, log2f)                                                            \
+    GMUX_SMALL_MATH(T, V, hlog10, log10f)                                                          \
     GMUX_SMALL_MATH(T, V, hsin, sinf)                                                              \
     GMUX_SMALL_MATH(T, V, hcos, cosf)                                                              \
     GMUX_SMALL_MATH(T, V, htanh, tanhf)                                                            \
