@@ -19,6 +19,9 @@ extern char __cudaInitModule(void **);
 extern unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, struct CUstream_st *);
 extern cudaError_t __cudaPopCallConfiguration(dim3 *, dim3 *, size_t *, void *);
 
+extern cudaError_t __cudaGetKernel(void **, const void *);
+extern cudaError_t __cudaLaunchKernel(void *, dim3, dim3, void **, size_t, struct CUstream_st *);
+
 static int failures;
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -35,6 +38,16 @@ static cudaError_t launch(const void *stub)
     dim3 one = { 1, 1, 1 };
     (void)cudaGetLastError();
     return cudaLaunchKernel(stub, one, one, NULL, 0, NULL);
+}
+
+/* As nvcc 13 has it, which does not look at the first call's answer. */
+static cudaError_t launch_of_13(const void *stub)
+{
+    dim3 one = { 1, 1, 1 };
+    void *kernel = NULL;
+    (void)__cudaGetKernel(&kernel, stub);
+    (void)cudaGetLastError();
+    return __cudaLaunchKernel(kernel, one, one, NULL, 0, NULL);
 }
 
 int main(void)
@@ -54,6 +67,7 @@ int main(void)
     __cudaRegisterFunction(h, &stubs[0], NULL, "k", -1, NULL, NULL, NULL, NULL, NULL);
     CHECK(launch(&stubs[0]) == cudaErrorInvalidKernelImage);
     CHECK(cudaGetLastError() == cudaErrorInvalidKernelImage);
+    CHECK(launch_of_13(&stubs[0]) == cudaErrorInvalidKernelImage);
     __cudaUnregisterFatBinary(h);
     CHECK(launch(&stubs[0]) == cudaErrorInvalidDeviceFunction);
     wrapper.magic = 0x466243b1;
