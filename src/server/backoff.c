@@ -50,31 +50,6 @@ void srv_backoff_blame(struct srv_backoff *b, uint32_t uid, bool sure, uint64_t 
     o->deaths += o->owes;
 }
 
-static bool is_among(uint32_t uid, const uint32_t *uids, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (uids[i] == uid)
-            return true;
-    return false;
-}
-
-void srv_backoff_suspect(struct srv_backoff *b, const uint32_t *uids, unsigned count,
-                         uint64_t now_ns)
-{
-    unsigned left = 0;
-    if (now_ns > b->suspected_ns + FORGET_NS)
-        b->suspects_count = 0;
-    for (unsigned i = 0; i < b->suspects_count; i++)
-        if (is_among(b->suspects[i], uids, count))
-            b->suspects[left++] = b->suspects[i];
-    for (unsigned i = 0; left == 0 && i < GM_MIN(count, SRV_SUSPECTS_MAX); i++)
-        b->suspects[i] = uids[i];
-    b->suspects_count = left ? left : GM_MIN(count, SRV_SUSPECTS_MAX);
-    b->suspected_ns = now_ns;
-    if (b->suspects_count == 1)
-        srv_backoff_blame(b, b->suspects[0], false, now_ns);
-}
-
 void srv_backoff_settle(struct srv_backoff *b, uint64_t outage_ns, uint64_t now_ns)
 {
     for (unsigned i = 0; i < SRV_OFFENDERS_MAX; i++) {

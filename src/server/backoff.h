@@ -1,10 +1,9 @@
 /*
- * Users over whose images, or work, executors died. While one executor is replaced by the next
- * nobody's work goes on, so where a server has several users, one who keeps on sending such images
- * would stop all of them. He waits with the next one: a hundred times as long as that took, so that
- * it takes others a hundredth of their time at most, and twice as long each time, up to ten
- * minutes. Nobody else waits. Of his what the dead executor knew waits, too: it could be the next
- * to end one.
+ * Users over whose images executors died. While one executor is replaced by the next nobody's work
+ * goes on, so where a server has several users, one who keeps on sending such images would stop all
+ * of them. He waits with the next one: a hundred times as long as that took, so that it takes
+ * others a hundredth of their time at most, and twice as long each time, up to ten minutes. Nobody
+ * else waits, nor does anything else of his.
  *
  * Users are known by their ids: leaving and coming again is of no use. Event loop only.
  */
@@ -14,7 +13,6 @@
 #include "base/attr.h"
 
 #define SRV_OFFENDERS_MAX 64u
-#define SRV_SUSPECTS_MAX  64u
 
 struct srv_offender {
     uint32_t uid;
@@ -27,19 +25,11 @@ struct srv_offender {
 /* Zeroed: knows nobody. */
 struct srv_backoff {
     struct srv_offender offenders[SRV_OFFENDERS_MAX];
-    uint32_t
-        suspects[SRV_SUSPECTS_MAX]; /* executors were working for each of them when they died */
-    unsigned suspects_count;
-    uint64_t suspected_ns;
 };
 
 /* An executor died over an image of his; not `sure`: or over another user's. The second time it is
  * his. */
 void srv_backoff_blame(struct srv_backoff *b, uint32_t uid, bool sure, uint64_t now_ns);
-/* An executor died while it was working for these users, nobody knows over which of them. Whoever
- * was there each time, and alone in that, is in doubt: the second time it is his. */
-void srv_backoff_suspect(struct srv_backoff *b, const uint32_t *uids, unsigned count,
-                         uint64_t now_ns);
 /* The next one has been told everything, so long after that. */
 void srv_backoff_settle(struct srv_backoff *b, uint64_t outage_ns, uint64_t now_ns);
 /* Until when he waits; 0: he does not. */

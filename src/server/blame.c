@@ -129,24 +129,6 @@ void srv_executor_blame(struct srv_executor *x, bool memory)
     }
 }
 
-void srv_executor_suspect(struct srv_executor *x)
-{
-    uint32_t uids[SRV_SUSPECTS_MAX];
-    unsigned count = 0;
-    /* Over an image, or by somebody outside. */
-    if (x->server->users_count < 2 || !x->restored || x->wary || x->killed)
-        return;
-    gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
-        bool known = !c->in_executor || !srv_session_is_busy(c);
-        for (unsigned i = 0; !known && i < count; i++)
-            known = uids[i] == c->uid;
-        if (!known && count < SRV_SUSPECTS_MAX)
-            uids[count++] = c->uid;
-    }
-    if (count)
-        srv_backoff_suspect(&x->backoff, uids, count, gm_now_ns());
-}
-
 void srv_executor_settle(struct srv_executor *x)
 {
     const uint64_t now = gm_now_ns();
@@ -155,17 +137,7 @@ void srv_executor_settle(struct srv_executor *x)
 
 static void on_patience(uv_timer_t *timer)
 {
-    struct srv_executor *x = GM_CONTAINER_OF(timer, struct srv_executor, patience);
-    if (x->restored)
-        srv_executor_resume(x);
-    srv_executor_go_on(x);
-}
-
-void srv_executor_resume(struct srv_executor *x)
-{
-    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
-        if (c->to_resume && !srv_executor_makes_wait(x, c))
-            srv_session_resume(c);
+    srv_executor_go_on(GM_CONTAINER_OF(timer, struct srv_executor, patience));
 }
 
 /* Looked at again now and then: the others may have gone. */

@@ -144,7 +144,8 @@ static void replay(struct srv_executor *x)
         if (x->careful && c->repeats)
             return;
     }
-    srv_executor_resume(x);
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
+        srv_session_resume(c);
 }
 
 static void set_restored(struct srv_executor *x)
@@ -543,7 +544,6 @@ static void when_dead(struct srv_executor *x)
     if (x->restored)
         x->died_ns = gm_now_ns();
     srv_executor_blame(x, memory);
-    srv_executor_suspect(x);
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
         c->held_back = c->to_resume = false;
     srv_executor_judge(x);

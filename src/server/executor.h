@@ -7,7 +7,7 @@
  * others were being worked on beside it: it is the likely cause. Where memory was short all loads
  * under way are given up. Images over which executors die are refused in the end (blame.h).
  *
- * Who sends more of them waits, and so does one over whose work executors die (backoff.h).
+ * Who sends more of them waits (backoff.h).
  *
  * So that nobody is lost over another one's module, who was being worked for is not before all
  * others have everything back, and an executor that follows one which did not get so far is told
@@ -76,16 +76,12 @@ void srv_executor_go_on(struct srv_executor *x);
 /* blame.c: it has died, and its requests were accused: images that were being loaded are to blame,
  * and who has sent them. */
 void srv_executor_blame(struct srv_executor *x, bool memory);
-/* After that: users whose work it had in flight. */
-void srv_executor_suspect(struct srv_executor *x);
 /* After that: which clients it takes along. */
 void srv_executor_judge(struct srv_executor *x);
 /* The next one has restored all. */
 void srv_executor_settle(struct srv_executor *x);
-/* Clients that have everything back, and need not wait, go on. */
-void srv_executor_resume(struct srv_executor *x);
-/* Whether the client has to wait with its next image, and before it goes on after a death, as
- * executors died over its user's, and there are others. */
+/* Whether the client has to wait with its next image, as executors died over its user's, and there
+ * are others. */
 bool srv_executor_makes_wait(struct srv_executor *x, const struct srv_session *c);
 /* program.c: the path of the executor's program; false if it is not where it was looked for last.
  */

@@ -424,8 +424,9 @@ static bool is_in_executor(const struct srv_session *c)
 void srv_session_limit(struct srv_session *c)
 {
     set_limits(c);
-    if (is_in_executor(c) && !c->to_resume) /* which brings them along */
-        set_client(c, on_limited);
+    if (!is_in_executor(c))
+        return;
+    set_client(c, on_limited);
 }
 
 void srv_session_wish(struct srv_session *c, double share_pct, int priority,

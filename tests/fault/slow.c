@@ -9,10 +9,9 @@
  * one with an entry "misplaced" when it is placed; of memory what is mapped in one piece of
  * SLOW_BYTES.
  *
- * A kernel "fuse" ends the executor as a mistake does when it is launched. A module with an entry
- * "bomb" ends the executor as the system does where memory is short; one with an entry "crash" as a
- * mistake does; one with an entry "mine" does the former while the file named by GMUX_MINE is
- * there.
+ * A module with an entry "bomb" ends the executor as the system does where memory is short; one
+ * with an entry "crash" as a mistake does; one with an entry "mine" does the former while the file
+ * named by GMUX_MINE is there.
  *
  * It also has something to refuse: memory that is mapped to be read only.
  */
@@ -184,10 +183,6 @@ static void die_for_memory(void)
     kill(getpid(), SIGKILL);
 }
 
-/* Of modules with an entry "fuse". */
-static struct dev_module *_Atomic fuses[16];
-static _Atomic unsigned fuses_count;
-
 static int module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
                        uint32_t kind, struct dev_module **out, struct dev_module_info *info)
 {
@@ -200,21 +195,11 @@ static int module_load(struct dev_client *c, uint32_t device, const void *image,
     if (memmem(image, size, ".entry crash(", 13))
         abort();
     int r = dev_null_ops.module_load(c, device, image, size, kind, out, info);
-    if (r == 0 && memmem(image, size, ".entry fuse(", 12))
-        fuses[fuses_count++] = *out;
     if (r == 0 && memmem(image, size, ".entry misplaced(", 17)) {
         places_slowly = c;
         placed_slowly = *out;
     }
     return r;
-}
-
-static int launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
-{
-    for (unsigned i = 0; i < fuses_count; i++)
-        if (fuses[i] == l->module)
-            abort();
-    return dev_null_ops.launch(q, seq, l);
 }
 
 static int module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
@@ -243,5 +228,4 @@ static __attribute__((constructor)) void fill(void)
     gmux_device.memory_attach = memory_attach;
     gmux_device.module_load = module_load;
     gmux_device.module_place = module_place;
-    gmux_device.launch = launch;
 }

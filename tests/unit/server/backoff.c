@@ -54,47 +54,6 @@ Test(backoff, who_may_have_been_innocent_waits_the_second_time)
     cr_assert_eq(srv_backoff_until(&b, OTHER, now), now + 5 * S);
 }
 
-static bool waits_after(uint32_t uid, const uint32_t *busy, unsigned count)
-{
-    srv_backoff_suspect(&b, busy, count, now);
-    srv_backoff_settle(&b, 50 * MS, now);
-    return srv_backoff_until(&b, uid, now) > now;
-}
-
-Test(backoff, who_was_there_each_time)
-{
-    enum { THIRD = 2000 };
-    const uint32_t all[] = { BOMBER, OTHER, THIRD }, without_third[] = { BOMBER, OTHER },
-                   without_other[] = { BOMBER, THIRD }, others[] = { OTHER, THIRD };
-    for (unsigned i = 0; i < 10; i++)
-        cr_assert_not(waits_after(BOMBER, all, 3));
-    cr_assert_not(waits_after(BOMBER, without_third, 2));
-    cr_assert_not(waits_after(BOMBER, without_other, 2)); /* he, and the first time */
-    cr_assert(waits_after(BOMBER, all, 3));
-    cr_assert_eq(srv_backoff_until(&b, OTHER, now), 0);
-    /* Another one's deaths begin with whoever is there. */
-    now += 5 * S;
-    cr_assert_not(waits_after(OTHER, others, 2));
-    cr_assert_not(waits_after(OTHER, without_third, 2));
-    cr_assert(waits_after(OTHER, without_third, 2));
-    cr_assert_eq(srv_backoff_until(&b, THIRD, now), 0);
-    cr_assert_eq(srv_backoff_until(&b, BOMBER, now), 0);
-}
-
-Test(backoff, many_suspects)
-{
-    uint32_t many[SRV_SUSPECTS_MAX + 10];
-    for (unsigned i = 0; i < GM_ARRAY_LEN(many); i++)
-        many[i] = 1000 + i;
-    cr_assert_not(waits_after(1000, many, GM_ARRAY_LEN(many)));
-    cr_assert_not(waits_after(1000, many, 1));
-    cr_assert(waits_after(1000, many, 1));
-    /* A day later it was somebody else. */
-    now += 86400 * S;
-    cr_assert_not(waits_after(1001, many, 2));
-    cr_assert_not(waits_after(1000, many, 1));
-}
-
 Test(backoff, many_users)
 {
     (void)dies(BOMBER, 3600 * S);
