@@ -1,6 +1,6 @@
 /*
  * Kernels as programs have them against loops in C, one thread, in one process, taking turns: the
- * ratio of the medians, and whether both computed the same.
+ * ratio of the medians of processor time, and whether both computed the same.
  *
  *   kernel_set [--rounds N] [--jit PATH] [NAME ...]
  */
@@ -149,13 +149,13 @@ static void bench(struct soft_compiler *c, const struct kernel *k, const char *t
     float *out = launch_alloc(&l, (size_t)k->n * (k->square ? (size_t)k->n : 1) * sizeof(float));
     set_parameters(k, &l, &d, out);
     for (int r = 0; r < rounds; r++) {
-        begin = gm_now_ns();
+        begin = gm_thread_cpu_ns();
         k->loop(&d);
-        loop[r] = (double)(gm_now_ns() - begin);
-        begin = gm_now_ns();
+        loop[r] = (double)(gm_thread_cpu_ns() - begin);
+        begin = gm_thread_cpu_ns();
         if (launch_run(&l, code, k->grid, k->block, 8192) != SOFT_DONE)
             fprintf(stderr, "%s: fault\n", k->name);
-        compiled[r] = (double)(gm_now_ns() - begin);
+        compiled[r] = (double)(gm_thread_cpu_ns() - begin);
     }
     double ours = median_of(compiled, rounds), best = median_of(loop, rounds);
     printf(

@@ -75,8 +75,11 @@ static void store_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef v)
 
 LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg)
 {
-    LLVMValueRef first = jit_get(g, reg),
-                 ramp = jit_ramp(g, LLVMTypeOf(first), g->a->regs[reg].stride);
+    LLVMValueRef first = jit_get(g, reg), ramp;
+    if (jit_shape(g, reg) == IR_PATTERN)
+        ramp = jit_pattern_lanes(g, LLVMTypeOf(first), reg);
+    else
+        ramp = jit_ramp(g, LLVMTypeOf(first), g->a->regs[reg].stride);
     LLVMValueRef line = LLVMBuildAdd(g->b, jit_splat(g, first), ramp, "");
     if (!jit_may_wrap(g, reg))
         return line;

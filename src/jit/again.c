@@ -30,6 +30,8 @@ static bool is_cheap(const struct ir_instr *i)
     case IR_OP_SHL:
     case IR_OP_AND:
     case IR_OP_OR:
+    case IR_OP_XOR:
+    case IR_OP_SHR:
     case IR_OP_NOT:
     case IR_OP_NEG:
     case IR_OP_SETP:

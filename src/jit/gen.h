@@ -13,10 +13,10 @@
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that
  * wait for others), width.c (lanes of a warp), flow.c (blocks, branches), frame.c (large kernels),
  * barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once),
- * value.c (registers, operands, masks), memory.c, runs.c, space.c, affine.c, lanes.c (loads and
- * stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c,
- * fma.c, subnormal.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes,
- * object).
+ * value.c (registers, operands, masks), memory.c, pattern.c, runs.c, space.c, affine.c, lanes.c
+ * (loads and stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c,
+ * approx.c, fma.c, subnormal.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up,
+ * passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -377,6 +377,17 @@ bool jit_emit_run(struct jit_gen *g);
  * for it otherwise is of no consequence. */
 void jit_leave(struct jit_gen *g);
 void jit_emit_called(struct jit_gen *g);
+
+/* --- pattern.c: lanes that differ by constants -------------------------------------------------
+ */
+/* The lanes' differences from lane 0. */
+LLVMValueRef jit_pattern_lanes(struct jit_gen *g, LLVMTypeRef element, uint32_t reg);
+/* Whether the current instruction, a load or store of one element of `size` bytes, is made as one
+ * of vectors that are loaded or stored whole. */
+bool jit_has_pattern(const struct jit_gen *g, bool store, unsigned size);
+LLVMValueRef jit_load_pattern(struct jit_gen *g, LLVMTypeRef element, unsigned size,
+                              LLVMValueRef active);
+void jit_store_pattern(struct jit_gen *g, LLVMValueRef value, unsigned size, LLVMValueRef active);
 
 /* --- affine.c --------------------------------------------------------------------------------- */
 /* The register is affine on condition. */

@@ -342,6 +342,14 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
+static void emit_pattern_form(struct jit_gen *g, struct access *x)
+{
+    if (x->store)
+        jit_store_pattern(g, x->value[0], x->size, x->active);
+    else
+        LLVMBuildStore(g->b, jit_load_pattern(g, x->element, x->size, x->active), x->value[0]);
+}
+
 static void emit_forms(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
@@ -355,6 +363,8 @@ static void emit_forms(struct jit_gen *g, struct access *x)
     else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||
                         g->i->space == IR_SPACE_SHARED || g->i->space == IR_SPACE_GENERIC))
         emit_affine_form(g, x);
+    else if (x->count == 1 && jit_has_pattern(g, x->store, x->size))
+        emit_pattern_form(g, x);
     else if (is_structure(g, x))
         emit_structure_form(g, x);
     else

@@ -13,6 +13,11 @@ static bool is_wide(const struct ir_instr *i)
     return i->dst_count == RUN;
 }
 
+static bool is_anywhere(uint8_t shape)
+{
+    return shape == IR_VARYING || shape == IR_PATTERN;
+}
+
 /* A load of 32 bits per element from anywhere in global memory, which may be part of a run. */
 static bool is_part(const struct jit_gen *g, uint32_t at)
 {
@@ -20,7 +25,7 @@ static bool is_part(const struct jit_gen *g, uint32_t at)
     return i->op == IR_OP_LD && i->order == IR_ORDER_WEAK && i->guard == IR_NONE &&
            i->address.base != IR_NONE && i->address.symbol == IR_NONE &&
            (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST) &&
-           ir_types[i->type].size == 4 && g->a->instrs[at].address == IR_VARYING &&
+           ir_types[i->type].size == 4 && is_anywhere(g->a->instrs[at].address) &&
            (i->dst_count == 1 || is_wide(i));
 }
 

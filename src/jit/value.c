@@ -285,7 +285,8 @@ static LLVMValueRef first_lane(struct jit_gen *g, LLVMValueRef v)
 LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec)
 {
     enum ir_shape shape = jit_shape(g, reg);
-    LLVMValueRef v = vec && shape == IR_AFFINE ? jit_affine_lanes(g, reg) : jit_get(g, reg);
+    LLVMValueRef v = vec && (shape == IR_AFFINE || shape == IR_PATTERN) ? jit_affine_lanes(g, reg)
+                                                                        : jit_get(g, reg);
     if (!vec && shape == IR_VARYING)
         v = first_lane(g, v);
     v = jit_resize(g, v, jit_type(g, type), false);
@@ -489,7 +490,7 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
                    which < 4 && ir_type_is_signed(i->type));
     if (vec)
         v = jit_as_vec(g, v);
-    else if (jit_is_vec(v) && jit_shape(g, reg) == IR_AFFINE)
+    else if (jit_is_vec(v) && jit_shape(g, reg) != IR_UNIFORM) /* affine, pattern */
         v = LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
     else if (jit_is_vec(v))
         v = first_lane(g, v);

@@ -54,6 +54,8 @@ char *random_fresh_temporaries(char *text);
 /* Threads exchange values with a neighbour through shared memory. Only where all threads come
  * together. */
 void random_neighbour_op(struct maker *m);
+/* The same, with elements whose index is made of the thread number's bits. */
+void random_permuted_op(struct maker *m);
 
 /* Any statements: random_ptx.c. */
 void random_statements(struct maker *m, unsigned count);

@@ -305,7 +305,7 @@ static void together_op(struct maker *m)
 {
     unsigned r = pick(m, INTS), d = pick(m, INTS);
     if (pick(m, 2)) {
-        random_neighbour_op(m);
+        pick(m, 3) ? random_neighbour_op(m) : random_permuted_op(m);
         return;
     }
     if (pick(m, 4) == 0) {

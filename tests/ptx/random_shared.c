@@ -140,3 +140,93 @@ void random_neighbour_op(struct maker *m)
     }
     fprintf(m->out, "\tbar.sync 0;\n");
 }
+
+/* Makes %t0 an index that is made of the thread number's bits, another one for each thread if
+ * `distinct`. */
+static void permuted_index(struct maker *m, bool distinct)
+{
+    unsigned bit = pick(m, 6), low = (1u << bit) - 1;
+    switch (pick(m, distinct ? 3 : 6)) {
+    case 0:
+        fprintf(m->out, "\txor.b32 %%t0, %%me, %u;\n", 1 + pick(m, 40));
+        break;
+    case 1: /* a butterfly's */
+        fprintf(m->out,
+                "\tand.b32 %%t0, %%me, %u;\n\tshl.b32 %%t1, %%me, 1;\n"
+                "\tsub.s32 %%t0, %%t1, %%t0;\n",
+                low);
+        if (pick(m, 2))
+            fprintf(m->out, "\tadd.s32 %%t0, %%t0, %u;\n", low + 1);
+        break;
+    case 2:
+        fprintf(m->out,
+                "\tshl.b32 %%t0, %%me, 1;\n\tor.b32 %%t0, %%t0, 1;\n\txor.b32 %%t0, %%t0, %u;\n",
+                2 * low);
+        break;
+    case 3:
+        fprintf(m->out, "\tshr.%c32 %%t0, %%me, %u;\n", "us"[pick(m, 2)], bit);
+        break;
+    case 4:
+        fprintf(m->out, "\tand.b32 %%t0, %%me, %u;\n", pick(m, 64));
+        break;
+    default:
+        fprintf(m->out, "\tshr.u32 %%t0, %%me, %u;\n\tor.b32 %%t0, %%t0, %u;\n", bit / 2,
+                pick(m, 32));
+        break;
+    }
+}
+
+/* An access of the element with that index, where there is one. */
+static void permuted_access(struct maker *m, unsigned size, bool store, bool own, unsigned reg)
+{
+    char operand[48], value[16];
+    unsigned offset = own ? 0 : size * pick(m, 2);
+    if (own)
+        fprintf(m->out, "\tmov.u32 %%t0, %%me;\n");
+    else
+        permuted_index(m, store);
+    fprintf(m->out, "\tadd.s32 %%t1, %%all, %%all;\n\tsub.s32 %%t1, %%t1, 1;\n"
+                    "\tsetp.lt.u32 %%q, %%t0, %%t1;\n");
+    if (!own && pick(m, 2))
+        fprintf(m->out, "\tand.pred %%q, %%q, %%p%u;\n", pick(m, PREDS));
+    bool wide = pick(m, 2);
+    if (!wide)
+        fprintf(m->out,
+                "\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 %%t1, near;\n\tadd.s32 %%t0, %%t0, "
+                "%%t1;\n",
+                size);
+    else
+        fprintf(m->out,
+                "\tmul.wide.u32 %%a0, %%t0, %u;\n\tmov.u64 %%a1, near;\n\tadd.s64 %%a0, %%a1, "
+                "%%a0;\n",
+                size);
+    snprintf(operand, sizeof(operand), "[%%%s+%u]", wide ? "a0" : "t0", offset);
+    snprintf(value, sizeof(value), "%%%s%u", size == 8 ? "rd" : "r",
+             reg % (size == 8 ? LONGS : INTS));
+    if (store)
+        fprintf(m->out, "\t@%%q st.shared.b%u %s, %s;\n", 8 * size, operand, value);
+    else
+        fprintf(m->out, "\t@%%q ld.shared.%c%u %s, %s;\n", size < 4 ? 'u' : 'b', 8 * size, value,
+                operand);
+}
+
+void random_permuted_op(struct maker *m)
+{
+    unsigned size = 1u << (pick(m, 2) ? 2 : pick(m, 4)), half = pick(m, 2);
+    fprintf(m->out, "\tbar.sync 0;\n");
+    for (unsigned k = 0; k < 2; k++) { /* both elements of each thread have a value */
+        fprintf(m->out,
+                "\tmov.u32 %%t0, %%me;\n\t%s\n\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 %%t1, near;\n"
+                "\tadd.s32 %%t0, %%t0, %%t1;\n\tst.shared.b%u [%%t0], %%%s%u;\n",
+                k ? "add.s32 %t0, %t0, %all;" : "", size, 8 * size, size == 8 ? "rd" : "r",
+                pick(m, size == 8 ? LONGS : INTS));
+    }
+    fprintf(m->out, "\tbar.sync 0;\n");
+    if (half) {
+        permuted_access(m, size, true, false, pick(m, INTS));
+        fprintf(m->out, "\tbar.sync 0;\n");
+    }
+    permuted_access(m, size, false, false, pick(m, INTS));
+    permuted_access(m, size, false, half != 0, pick(m, INTS));
+    fprintf(m->out, "\tbar.sync 0;\n");
+}

@@ -78,6 +78,8 @@ static int analyse(struct ir_analyser *an)
     if (rc == 0)
         rc = ir_find_frontiers(an);
     if (rc == 0)
+        rc = ir_find_patterns(an);
+    if (rc == 0)
         rc = ir_find_regions(an);
     return rc;
 }
@@ -122,6 +124,7 @@ void ir_analysis_destroy(struct ir_analysis *a)
     free(a->resume);
     free(a->regions);
     free(a->pool);
+    free(a->patterns);
     free(a->live_in);
     free(a->live_out);
     free(a);
@@ -156,9 +159,10 @@ static void print_block(const struct ir_analysis *a, uint32_t b, FILE *out)
             info->barrier ? " barrier" : "");
 }
 
+static const char *const shapes[] = { "uniform", "affine", "varying", "pattern" };
+
 static void print_reg(const struct ir_analysis *a, uint32_t r, FILE *out)
 {
-    static const char *const shapes[] = { "uniform", "affine", "varying" };
     const struct ir_reg_info *info = &a->regs[r];
     fprintf(out, "r%u %s", r, shapes[info->shape]);
     if (info->shape == IR_AFFINE)
@@ -191,11 +195,8 @@ void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a, F
         if (info->widen)
             fprintf(out, " widen-%s", info->widen == IR_WIDEN_SIGNED ? "signed" : "unsigned");
         if (memory)
-            fprintf(out, " address-%s/%" PRId64 "%s",
-                    info->address == IR_UNIFORM  ? "uniform"
-                    : info->address == IR_AFFINE ? "affine"
-                                                 : "varying",
-                    info->address_stride, info->address_may_wrap ? " may-wrap" : "");
+            fprintf(out, " address-%s/%" PRId64 "%s", shapes[info->address], info->address_stride,
+                    info->address_may_wrap ? " may-wrap" : "");
         fputs("\n", out);
     }
     for (uint32_t r = 0; r < a->region_count; r++) {

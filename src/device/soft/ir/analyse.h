@@ -24,7 +24,7 @@ enum ir_range_known {
 };
 
 /* ir_reg_info.shape while the analysis runs: nothing known yet. */
-#define IR_SHAPE_UNKNOWN 3
+#define IR_SHAPE_UNKNOWN 4
 
 /* Predecessors and successors are 32-bit block numbers; a `row` is a set of blocks by priority,
  * order_words words. */
@@ -94,6 +94,8 @@ int ir_find_regions(struct ir_analyser *an);     /* region.c */
 int ir_shape_round(struct ir_analyser *an);
 /* Shapes of addresses, widenings, blends: once all is stable. */
 void ir_shape_finish(struct ir_analyser *an);
+/* pattern.c: shapes and blends are final, ranges still there. */
+int ir_find_patterns(struct ir_analyser *an);
 /* Block size known for this analysis: of the options, or .reqntid; 0 if not. */
 uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim);
 /* No warp straddles rows. */

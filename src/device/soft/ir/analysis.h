@@ -7,6 +7,7 @@
  *   same.c      registers that all definitions give the same value
  *   live.c      liveness
  *   shape.c     uniform, affine, varying; ranges.c: can a 32-bit index wrap?
+ *   pattern.c   lanes that differ by constants, but not by a stride
  *   frontier.c  thread frontiers, divergence of branches; alternates with shape.c until both are
  *               stable
  *   region.c    barrier regions
@@ -49,6 +50,7 @@ enum ir_shape {
     IR_AFFINE, /* base + lane * stride, modulo 2^(width of the register); base = the value that lane
                   0 would have */
     IR_VARYING, /* a vector */
+    IR_PATTERN, /* base + a constant of the lane's: ir_analysis.patterns */
 };
 
 struct ir_reg_info {
@@ -71,6 +73,15 @@ struct ir_reg_info {
         any_def; /* the same, or one of several that all compute one value (same.c), or IR_NONE */
     int64_t stride; /* AFFINE */
     uint64_t value;
+    uint32_t pattern; /* PATTERN, and AFFINE where known: index in ir_analysis.patterns + 1, or 0 */
+};
+
+#define IR_LANES_MAX 32
+
+/* Lane l's value is b + at[l], b the same for all lanes and a multiple of 1 << align: pattern.c. */
+struct ir_pattern {
+    int32_t at[IR_LANES_MAX];
+    uint8_t align;
 };
 
 enum ir_widen {
@@ -148,6 +159,8 @@ struct ir_analysis {
     uint32_t *resume; /* by block: region that starts after this block's barrier, or IR_NONE */
     struct ir_region *regions;
     uint32_t *pool;
+    struct ir_pattern *patterns;
+    uint32_t pattern_count;
     /* Liveness: bit r of words [b * live_words, ..) */
     uint32_t live_words;
     uint64_t *live_in, *live_out;
