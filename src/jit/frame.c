@@ -54,6 +54,17 @@ static bool is_local(const struct jit_gen *g, uint32_t reg)
     return true;
 }
 
+/* Is always written before it is read: on each way from where the function begins, and in all
+ * lanes at once. */
+static bool is_written_first(const struct jit_gen *g, uint32_t reg)
+{
+    uint32_t def = g->a->regs[reg].single_def;
+    if (is_local(g, reg))
+        return true;
+    return !g->a->parking && def != IR_NONE && g->fn->instrs[def].guard == IR_NONE &&
+           !g->a->instrs[def].blend && !ir_live_in(g->a, g->a->regions[g->region].start, reg);
+}
+
 /* Clears the frame in a loop, since objects call nothing. The prelude goes on behind it. */
 static void emit_clear(struct jit_gen *g)
 {
@@ -123,7 +134,9 @@ LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type
         return jit_alloca(g, type, ""); /* is always written before it is read */
     if (!g->large) {
         LLVMValueRef slot = jit_alloca(g, type, "");
-        LLVMBuildStore(g->prelude, LLVMConstNull(type), slot);
+        /* Where it does not count, LLVM would look for its way through all blocks. */
+        if (!is_written_first(g, reg))
+            LLVMBuildStore(g->prelude, LLVMConstNull(type), slot);
         return slot;
     }
     if (element == g->i1)
