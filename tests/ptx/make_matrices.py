@@ -212,6 +212,50 @@ def all_mma():
     mma(8, 16, "s32", "u8", "s8", "s32", "sm_75", "7.0", extra=".satfinite", values=ends)
 
 
+def quads(layout_a, layout_b, d, c):
+    """m8n8k4 of f16: product p is that of lanes 4 p .. 4 p + 3 and 16 + 4 p .. 16 + 4 p + 3."""
+    def half(t, r):
+        return t if r < 16 else t + 4
+    def fragment(which, layout, lane):
+        t = lane & 3
+        if which == "a":
+            return [(half(t, lane), i) if layout == "row" else (half(i, lane), t) for i in range(4)]
+        return [(t, half(i, lane)) if layout == "row" else (i, half(t, lane)) for i in range(4)]
+    def accumulator(t, lane):
+        if t == "f16":
+            return [(half(lane & 3, lane), i) for i in range(8)]
+        return [(half((lane & 1) + (i & 2), lane), (i & 4) + (lane & 2) + (i & 1)) for i in range(8)]
+    products = []
+    for _ in range(4):
+        am, bm, cm = matrix(8, 4, "f16"), matrix(4, 8, "f16"), matrix(8, 8, "f16")
+        products.append((am, bm, cm, product(am, bm, cm)))
+    ra, rb, rc, rd = [], [], [], []
+    for lane in range(32):
+        am, bm, cm, dm = products[lane >> 2 & 3]
+        ra += pack([am[r][x] for r, x in fragment("a", layout_a, lane)], "f16")
+        rb += pack([bm[r][x] for r, x in fragment("b", layout_b, lane)], "f16")
+        rc += pack([cm[r][x] for r, x in accumulator(c, lane)], c)
+        rd += pack([dm[r][x] for r, x in accumulator(d, lane)], d)
+    nc, nd = len(rc) // 32, len(rd) // 32
+    def source(buffer, first, count, t):
+        return load_registers(buffer, first, count, 4, *(("f", "f32") if t == "f32" else ("r", "b32")))
+    operands = [registers("f" if d == "f32" else "r", 0, nd), registers("r", 8, 2), registers("r", 10, 2),
+                registers("f" if c == "f32" else "r", 12, nc)]
+    form = "mma.sync.aligned.m8n8k4.%s.%s.%s.f16.f16.%s" % (layout_a, layout_b, d, c)
+    body = "\n".join([source("a", 8, 2, "f16"), source("b", 10, 2, "f16"), source("c", 12, nc, c),
+                      "%s %s;" % (form, ", ".join(operands)),
+                      store_registers("d", 0, nd, 4, *(("f", "f32") if d == "f32" else ("r", "b32")))])
+    write("mma_m8n8k4_%s_%s_%s_%s" % (layout_a, layout_b, d, c), form,
+          [("a", "in", "u32", ra), ("b", "in", "u32", rb), ("c", "in", "u32", rc), ("d", "out", "u32", rd)], body, "sm_70", "6.4")
+
+
+def all_quads():
+    for layout_a in ("row", "col"):
+        for layout_b in ("row", "col"):
+            for d, c in (("f32", "f32"), ("f16", "f16"), ("f32", "f16")):
+                quads(layout_a, layout_b, d, c)
+
+
 # --- ldmatrix, stmatrix, movmatrix -------------------------------------------------------------------------------------
 
 def held(m, lane, trans):
@@ -291,7 +335,7 @@ def words_of(bits, count, size):
     return [bits >> (8 * size * i) & ((1 << (8 * size)) - 1) for i in range((count + 8 * size - 1) // (8 * size))]
 
 
-def wmma(m, n, k, d, a, b, c, la, lb, lc, ld, space, target, version, operation=""):
+def wmma(m, n, k, d, a, b, c, la, lb, lc, ld, space, target, version, operation="", sync="sync.aligned"):
     am, bm = matrix(m, k, a), matrix(k, n, b)
     cm = matrix(m, n, "s32" if c == "s32" else "f16" if c == "f16" else "f32")
     dm = product(am, bm, cm, {".xor.popc": "xor", ".and.popc": "and"}.get(operation))
@@ -341,13 +385,14 @@ def wmma(m, n, k, d, a, b, c, la, lb, lc, ld, space, target, version, operation=
         if x == "b":
             body.append("mov.u32 %%r60, %d;" % strides[x])
             stride = "%r60"
-        body.append("wmma.load.%s.sync.aligned.%s.%s%s.%s %s, [%s], %s;" % (x, layout, shape, suffix, t, regs(x, t), where[x], stride))
+        body.append("wmma.load.%s.%s.%s.%s%s.%s %s, [%s], %s;" % (x, sync, layout, shape, suffix, t, regs(x, t), where[x], stride))
     types = "%s.%s" % (d, c) if a == "f16" else "%s.%s.%s.%s" % (d, a, b, c)
-    body.append("wmma.mma%s.sync.aligned.%s.%s.%s.%s%s %s, %s, %s, %s;" % (
-        operation, la, lb, shape, types, ".rn" if a == "f64" else "", regs("d", d), regs("a", a), regs("b", b), regs("c", c)))
+    body.append("wmma.mma%s.%s.%s.%s.%s.%s%s %s, %s, %s, %s;" % (
+        operation, sync, la, lb, shape, types, ".rn" if a == "f64" else "", regs("d", d), regs("a", a), regs("b", b), regs("c", c)))
     stride = wide[ld](m, n) + pad[BITS[d]]
-    body.append("wmma.store.d.sync.aligned.%s.%s.%s.%s [%%d], %s, %d;" % (ld, shape, "global", d, regs("d", d), stride))
-    name = "wmma_%s_%s_%s_%s_%s_%s%s%s%s%s%s" % (shape, d, a, b, c, space or "generic", la[0], lb[0], lc[0], ld[0], operation.replace(".", "_"))
+    body.append("wmma.store.d.%s.%s.%s.%s.%s [%%d], %s, %d;" % (sync, ld, shape, "global", d, regs("d", d), stride))
+    name = "wmma_%s_%s_%s_%s_%s_%s%s%s%s%s%s%s" % (shape, d, a, b, c, space or "generic", la[0], lb[0], lc[0], ld[0],
+                                                   operation.replace(".", "_"), "" if "aligned" in sync else "_sync")
     write(name, "wmma %s %s, %s" % (shape, types, space or "generic"), buffers, "\n".join(body), target, version)
 
 
@@ -364,6 +409,8 @@ def all_wmma():
                 wmma(*shape, "f32", "bf16", "bf16", "f32", la, lb, lc, ld, space, "sm_80", "7.0")
                 for a in ("s8", "u8"):
                     wmma(*shape, "s32", a, a, "s32", la, lb, lc, ld, space, "sm_75", "7.0")
+    # before PTX 6.3
+    wmma(16, 16, 16, "f32", "f16", "f16", "f16", "col", "row", "col", "row", "global", "sm_70", "6.0", sync="sync")
     for la in layouts:
         for lb in layouts:
             wmma(16, 16, 8, "f32", "tf32", "tf32", "f32", la, lb, la, lb, "shared", "sm_80", "7.0")
@@ -375,7 +422,7 @@ def all_wmma():
 
 
 def main():
-    for group in (all_mma, moves, all_wmma):
+    for group in (all_mma, all_quads, moves, all_wmma):
         group()
     os.makedirs(sys.argv[1], exist_ok=True)
     for old in os.listdir(sys.argv[1]):

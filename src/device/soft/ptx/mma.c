@@ -32,6 +32,13 @@ const struct ptx_mma_kind *ptx_mma_find_kind(const struct ptx_token *t)
     return NULL;
 }
 
+/* PTX 6.0 to 6.2 had wmma without .aligned. */
+bool ptx_mma_take_sync(struct ptx_expand *x)
+{
+    ptx_x_take(x, "aligned");
+    return ptx_x_take(x, "sync");
+}
+
 /* m, n, k of "m16n8k16". */
 bool ptx_mma_take_shape(struct ptx_expand *x, unsigned shape[3])
 {
@@ -110,7 +117,7 @@ static void emit_steps(struct ptx_expand *x, const struct product *p, const stru
 }
 
 /* Two f16 of a register as f32, and back. */
-static void widen(struct ptx_expand *x, struct ir_src pair, struct ir_src out[2])
+void ptx_mma_widen(struct ptx_expand *x, struct ir_src pair, struct ir_src *out)
 {
     struct ir_src high = ptx_x_op2(x, IR_OP_SHR, IR_U32, pair, ptx_x_imm(16));
     out[0] = ptx_x_convert(x, IR_F32, IR_F16, ptx_x_convert(x, IR_U16, IR_U32, pair));
@@ -165,7 +172,7 @@ static void take_accumulators(struct ptx_expand *x, const struct operands *o, bo
         if (!halves)
             c[q] = o->c[q];
         else if (q % 2 == 0)
-            widen(x, o->c[q / 2], c + q);
+            ptx_mma_widen(x, o->c[q / 2], c + q);
     }
 }
 
@@ -290,13 +297,52 @@ static bool finish_f64(struct ptx_expand *x, const unsigned shape[3], const stru
     return true;
 }
 
+/* m8n8k4 of f16 */
+static bool finish_quads(struct ptx_expand *x, const struct types *t, bool rows_a, bool rows_b)
+{
+    struct operands o;
+    struct ptx_mma_quads m = {
+        .rows_a = rows_a, .rows_b = rows_b, .half_c = t->half_c, .half_d = t->half_d
+    };
+    if (t->half_d && !t->half_c)
+        return ptx_x_refuse(x);
+    if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
+        return false;
+    if (o.count_a != 2 || o.count_b != 2 || o.count_c != 8u >> t->half_c ||
+        o.count_d != 8u >> t->half_d)
+        return ptx_mma_wrong_count(x);
+    memcpy(m.a, o.a, sizeof(m.a));
+    memcpy(m.b, o.b, sizeof(m.b));
+    memcpy(m.c, o.c, o.count_c * sizeof(*m.c));
+    struct ir_src d[8];
+    ptx_mma_quads(x, &m, d);
+    give_accumulators(x, &o, t->half_d, 8, d);
+    return true;
+}
+
+/* .row and .col, in their order: whether A's rows and B's rows are together. */
+static bool take_layouts(struct ptx_expand *x, bool *rows_a, bool *rows_b)
+{
+    unsigned found = 0;
+    bool *const rows[2] = { rows_a, rows_b };
+    for (unsigned m = 0; m < x->count && found < 2; m++) {
+        bool row = ptx_text_is(&x->modifiers[m], "row");
+        if (!row && !ptx_text_is(&x->modifiers[m], "col"))
+            continue;
+        x->taken |= 1u << m;
+        *rows[found++] = row;
+    }
+    return found == 2;
+}
+
 bool ptx_x_mma(struct ptx_expand *x)
 {
     unsigned shape[3];
     struct types t = { 0 };
     struct product p = { 0 };
+    bool rows_a = false, rows_b = false;
     bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") &&
-                 ptx_mma_take_shape(x, shape) && ptx_x_take(x, "row") && ptx_x_take(x, "col");
+                 ptx_mma_take_shape(x, shape) && take_layouts(x, &rows_a, &rows_b);
     ptx_x_take(x, "kind::f8f6f4");
     t.round = take_rounding(x);
     take_operation(x, &p);
@@ -304,6 +350,10 @@ bool ptx_x_mma(struct ptx_expand *x)
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
+    if (shape[0] == 8 && shape[2] == 4 && t.a->mma == IR_MMA_F16)
+        return shape[1] == 8 ? finish_quads(x, &t, rows_a, rows_b) : ptx_x_refuse(x);
+    if (!rows_a || rows_b)
+        return ptx_x_refuse(x);
     if (t.f64)
         return finish_f64(x, shape, &t);
     p.a = t.a;
@@ -361,7 +411,7 @@ bool ptx_mma_multiply(struct ptx_expand *x)
     struct types t = { 0 };
     struct product p = { 0 };
     struct ptx_tiling tiling;
-    bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_mma_take_shape(x, shape);
+    bool right = ptx_mma_take_sync(x) && ptx_mma_take_shape(x, shape);
     bool row_a = ptx_x_take(x, "row"), row_b = row_a && ptx_x_take(x, "row");
     right = right && (row_a || row_b || ptx_x_take(x, "col")) &&
             (row_b || ptx_x_take(x, "col") || row_a);

@@ -152,7 +152,7 @@ static bool load(struct ptx_expand *x)
     unsigned shape[3];
     struct memory m = { .x = x };
     int which = ptx_x_take_one(x, names, 3);
-    bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") && ptx_mma_take_shape(x, shape);
+    bool right = ptx_mma_take_sync(x) && ptx_mma_take_shape(x, shape);
     bool row = ptx_x_take(x, "row");
     right = right && (row || ptx_x_take(x, "col")) && take_space(x, &m.space) && which >= 0;
     const struct ptx_token *name = ptx_x_take_next(x);
@@ -214,8 +214,7 @@ static bool store(struct ptx_expand *x)
 {
     unsigned shape[3];
     struct memory m = { .x = x };
-    bool right = ptx_x_take(x, "d") && ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") &&
-                 ptx_mma_take_shape(x, shape);
+    bool right = ptx_x_take(x, "d") && ptx_mma_take_sync(x) && ptx_mma_take_shape(x, shape);
     bool row = ptx_x_take(x, "row");
     right = right && (row || ptx_x_take(x, "col")) && take_space(x, &m.space);
     const struct ptx_token *name = ptx_x_take_next(x);
