@@ -106,11 +106,15 @@ static bool parse_prototype(struct ptx_parser *p, const struct ptx_token *name)
     if (ptx_accept_dot(p, "callprototype")) {
         uint64_t s = IR_SIGNATURE_BEGIN;
         struct ptx_token ignored;
-        if (!parse_prototype_list(p, &s) || !ptx_expect_ident(p, &ignored, "'_'"))
-            return false;
+        struct ptx_mark start = ptx_here(p);
+        bool right = parse_prototype_list(p, &s) && ptx_expect_ident(p, &ignored, "'_'");
         s = ir_signature_add(s, IR_SIGNATURE_RESULTS);
-        if (!parse_prototype_list(p, &s))
+        right = right && parse_prototype_list(p, &s);
+        /* The function cannot run, but that a call names the prototype is no mistake. */
+        if (!right && !ptx_set_aside(p))
             return false;
+        if (!right)
+            ptx_return_to(p, &start);
         raw->prototypes[index] = s;
     }
     while (p->token.kind != PTX_END && !ptx_token_is(&p->token, ';'))

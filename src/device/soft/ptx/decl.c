@@ -182,9 +182,10 @@ bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_va
         return false;
     v->size = element_size(v);
     v->align = align ? align : v->reference ? DEV_TEXTURE_ALIGN : (uint32_t)element_size(v);
-    if (v->align < ir_types[v->type].size)
-        return ptx_fail(p, -EINVAL, &v->name, "'%.*s' is aligned less than its type",
-                        PTX_TEXT(&v->name));
+    /* Where parameters lie is the text's choice; elsewhere an element's own alignment does not
+     * hurt. */
+    if (space != IR_SPACE_PARAM)
+        v->align = GM_MAX(v->align, (uint32_t)ir_types[v->type].size);
     for (uint32_t i = v->is_unsized; i < v->dim_count; i++)
         if (__builtin_mul_overflow(v->size, v->dims[i], &v->size) || v->size > IR_MAX_GLOBAL_BYTES)
             return ptx_fail(p, -E2BIG, &v->name, "'%.*s' is too large", PTX_TEXT(&v->name));

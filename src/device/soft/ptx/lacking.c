@@ -38,7 +38,7 @@ bool ptx_lacks_type(const struct ptx_token *t)
 bool ptx_lacks_directive(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "alias", "blocksareclusters", "explicitcluster",
+        "blocksareclusters", "explicitcluster",
         "local", "maxclusterrank",    "reqnctapercluster",
         "tex",   "abi_preserve",      "abi_preserve_control",
     };

@@ -297,6 +297,8 @@ static bool map_all(struct ptx_parser *p, struct ptx_maps *maps)
         else if (chosen != same->index || is_missing(&m->symbols[same->index]))
             m->symbols[same->index].flags |= IR_SYM_DROPPED;
     }
+    for (uint32_t n = 0; n < p->alias_count; n++)
+        maps->fn[p->aliases[n].fn] = maps->fn[p->aliases[n].is];
     for (uint32_t f = 0; f < m->fn_count; f++)
         if (!map_function(p, maps, &p->raws[f]))
             return false;

@@ -415,9 +415,40 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
 
 /* --- everything together ---------------------------------------------------------------------- */
 
+static bool parse_function_name(struct ptx_parser *p, uint32_t *fn)
+{
+    struct ptx_token t;
+    struct ptx_name name;
+    if (!ptx_expect_ident(p, &t, "function name"))
+        return false;
+    if (!ptx_lookup(p, &t, &name) || name.kind != PTX_NAME_FN || p->m->fns[name.index].is_entry)
+        return ptx_fail(p, -EINVAL, &t, "'%.*s' is no device function", PTX_TEXT(&t));
+    *fn = name.index;
+    return true;
+}
+
+/* .alias a, b; where a has a prototype and b a body */
+static bool parse_alias(struct ptx_parser *p)
+{
+    struct ptx_alias alias;
+    struct ptx_token at = p->token;
+    if (!parse_function_name(p, &alias.fn) || !ptx_expect(p, ',') ||
+        !parse_function_name(p, &alias.is))
+        return false;
+    if (p->m->fns[alias.fn].is_defined || !p->m->fns[alias.is].is_defined)
+        return ptx_fail(p, -EINVAL, &at, "an alias is a prototype's, for a function with a body");
+    struct ptx_alias *added = IR_PUSH(p->aliases, p->alias_count, p->alias_cap);
+    if (!added)
+        return ptx_out_of_memory(p);
+    *added = alias;
+    return ptx_expect(p, ';');
+}
+
 static bool parse_linked(struct ptx_parser *p)
 {
     uint8_t flags = 0;
+    if (ptx_accept_dot(p, "alias"))
+        return parse_alias(p);
     for (;;) {
         if (ptx_accept_dot(p, "visible"))
             flags |= IR_SYM_VISIBLE;

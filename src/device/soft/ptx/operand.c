@@ -153,6 +153,10 @@ static bool find_constant(const char *text, uint32_t length, enum ir_type *type,
         { "%nctaid.w", IR_U32, IR_SRC_IMM, 0, false },
         { "%envreg", IR_B32, IR_SRC_IMM, 0, true },
         { "%pm", IR_U32, IR_SRC_IMM, 0, true },
+        { "%cluster_ctaid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%cluster_nctaid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%clusterid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%nclusterid.w", IR_U32, IR_SRC_IMM, 0, false },
         { "%is_explicit_cluster", IR_PRED, IR_SRC_IMM, 0, false },
         { "%cluster_ctaid.x", IR_U32, IR_SRC_IMM, 0, false },
         { "%cluster_ctaid.y", IR_U32, IR_SRC_IMM, 0, false },
@@ -219,7 +223,11 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
         return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
     if (length > t->length)
         ptx_advance(p);
-    bool low = have == IR_U32 && (type == IR_U16 || type == IR_B16); /* as PTX 1 had them */
+    /* PTX 1 had them of 16 bits, and %gridid of 32. */
+    uint8_t want = ir_types[type].size;
+    bool low = (have == IR_U32 && (type == IR_U16 || type == IR_B16)) ||
+               (have == IR_U64 && out->kind == IR_SRC_SREG && out->index == IR_SREG_GRIDID &&
+                ir_types[type].class != 'F' && (want == 2 || want == 4));
     if (!low && !suits(have, type, false))
         return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", (int)length, text,
                         ir_types[have].text, ir_types[type].text);
@@ -239,10 +247,10 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
         return !p->why.error;
     struct ir_instr cvt = mov;
     cvt.op = IR_OP_CVT;
-    cvt.type = IR_U16;
-    cvt.type2 = IR_U32;
+    cvt.type = want == 2 ? IR_U16 : IR_U32;
+    cvt.type2 = (uint8_t)have;
     cvt.src[0] = *out;
-    if (!ptx_new_register(p, t, IR_U16, name, IR_NONE, &cvt.dst[0]))
+    if (!ptx_new_register(p, t, cvt.type, name, IR_NONE, &cvt.dst[0]))
         return false;
     *out = ir_src_reg(cvt.dst[0]);
     return ptx_append_instr(p, &cvt);

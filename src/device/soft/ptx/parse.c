@@ -130,6 +130,7 @@ static void parser_finish(struct ptx_parser *p)
     free(p->units);
     free(p->links);
     free(p->same);
+    free(p->aliases);
     ptx_names_finish(&p->names);
     ptx_names_finish(&p->exports);
     free(p);

@@ -91,6 +91,11 @@ struct ptx_same {
     uint32_t link;
 };
 
+/* A function that is another one. */
+struct ptx_alias {
+    uint32_t fn, is;
+};
+
 struct ptx_parser {
     struct ptx_lexer lexer;
     struct ptx_token token; /* the next one, not consumed yet */
@@ -117,6 +122,8 @@ struct ptx_parser {
     uint32_t link_count, link_cap;
     struct ptx_same *same;
     uint32_t same_count, same_cap;
+    struct ptx_alias *aliases;
+    uint32_t alias_count, alias_cap;
     bool has_workspace;
     uint32_t workspace; /* symbol of the hidden parameter (runtime.c) */
 };
