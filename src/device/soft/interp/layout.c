@@ -5,7 +5,8 @@
  * together in one place, found by a linear scan over the instructions in that order. A register is
  * taken to be alive from its first to its last place in it, loops included, which is what makes the
  * scan right: it never gives two registers that are alive at one point the same place. Lanes that
- * wait elsewhere lose nothing, because instructions write the running lanes only. A function too
+ * wait elsewhere lose nothing, because instructions write the running lanes only; so registers that
+ * share a place have the same width, for else one lane's bytes are another one's. A function too
  * large for the analysis gets text order and a place for each register.
  */
 #include <stdlib.h>
@@ -159,13 +160,13 @@ static uint32_t heap_pop(struct places *p)
     return place;
 }
 
-/* Registers whose width is in `widths` (a bit each) get places; returns how many there are. */
+/* Registers of that width get places; returns how many there are. */
 static uint32_t scan(struct interp_layout *l, const struct life *lives, uint32_t count,
-                     uint32_t widths, struct places *p)
+                     uint8_t width, struct places *p)
 {
     p->heap_count = p->free_count = p->made = 0;
     for (uint32_t k = 0; k < count && lives[k].first != UINT32_MAX; k++) {
-        if (!(widths >> l->width[lives[k].reg] & 1))
+        if (l->width[lives[k].reg] != width)
             continue;
         while (p->heap_count && p->heap[0].last < lives[k].first)
             p->free[p->free_count++] = heap_pop(p);
@@ -207,13 +208,19 @@ static bool layout_shared(struct interp_layout *l, const struct ir_fn *f,
             l->at[r] = INTERP_NOWHERE;
         lives_find(l, f, a, lives);
         qsort(lives, regs, sizeof(*lives), by_first);
-        l->pred_count = scan(l, lives, regs, 1u << INTERP_W1, &p);
-        uint32_t narrow = scan(l, lives, regs, 1u << INTERP_W16 | 1u << INTERP_W32, &p);
-        uint32_t wide = scan(l, lives, regs, 1u << INTERP_W64, &p);
-        for (uint32_t r = 0; r < regs; r++)
-            if (l->width[r] == INTERP_W64 && l->at[r] != INTERP_NOWHERE)
-                l->at[r] = narrow + 2 * l->at[r];
-        l->slot_count = narrow + 2 * wide;
+        l->pred_count = scan(l, lives, regs, INTERP_W1, &p);
+        uint32_t words = scan(l, lives, regs, INTERP_W32, &p);
+        uint32_t halves = scan(l, lives, regs, INTERP_W16, &p);
+        uint32_t wide = scan(l, lives, regs, INTERP_W64, &p);
+        for (uint32_t r = 0; r < regs; r++) {
+            if (l->at[r] == INTERP_NOWHERE)
+                continue;
+            if (l->width[r] == INTERP_W16)
+                l->at[r] += words;
+            if (l->width[r] == INTERP_W64)
+                l->at[r] = words + halves + 2 * l->at[r];
+        }
+        l->slot_count = words + halves + 2 * wide;
         ok = clear_find(l, f, a);
     }
     free(lives);
