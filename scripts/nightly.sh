@@ -1,7 +1,7 @@
 #!/bin/bash
 # nightly.sh BUILD [CORPUS]: the software device compared with itself at length. Every PTX test, the examples, random
 # kernels of many seeds and, with CORPUS, the PTX files of that directory run interpreted, compiled and changing over
-# in between.
+# in between; random programs in CUDA C++, whose results the host computes, too.
 set -uo pipefail
 
 build=$1 corpus=${2:-}
@@ -27,6 +27,7 @@ step "examples" "$ptx/corpus" examples/*/kernel.ptx bench/kernel.ptx bench/kerne
 step "random, interpreted" "$ptx/random_cases" --count="${COUNT:-2000}"
 step "random, compiled" "$ptx/random_cases" --against=jit --count="${COUNT:-2000}"
 step "random, compiled as large kernels are" "$ptx/random_cases" --against=jit --large --count="${COUNT:-2000}"
+step "random programs" tests/cudart/random_cuda.py "$build" --count="$((${COUNT:-2000} / 20))"
 if [ -n "$corpus" ]; then
     for file in "$corpus"/*.ptx; do
         step "$file" "$ptx/corpus" "$file"
