@@ -49,7 +49,7 @@ static LLVMValueRef as_number(struct jit_gen *g, LLVMValueRef flag, LLVMValueRef
     return LLVMBuildZExt(g->b, flag, LLVMTypeOf(like), "");
 }
 
-/* a + b + carry, a - b - borrow; the carry out goes to dst_pred where one is asked for. */
+/* a + b + carry, a - b - !carry; the carry out goes to dst_pred where one is asked for. */
 static void emit_add(struct jit_gen *g, bool subtract, LLVMValueRef a, LLVMValueRef b,
                      LLVMValueRef carry)
 {
@@ -69,7 +69,8 @@ static void emit_add(struct jit_gen *g, bool subtract, LLVMValueRef a, LLVMValue
         out = subtract ? LLVMBuildICmp(g->b, LLVMIntULT, a, b, "")
                        : LLVMBuildICmp(g->b, LLVMIntULT, r, a, "");
     if (carry) {
-        LLVMValueRef one = as_number(g, carry, r), before = r;
+        LLVMValueRef more = subtract ? LLVMBuildNot(g->b, carry, "") : carry;
+        LLVMValueRef one = as_number(g, more, r), before = r;
         r = subtract ? LLVMBuildSub(g->b, r, one, "") : LLVMBuildAdd(g->b, r, one, "");
         if (out)
             out = LLVMBuildOr(g->b, out,
@@ -79,7 +80,7 @@ static void emit_add(struct jit_gen *g, bool subtract, LLVMValueRef a, LLVMValue
     }
     jit_set(g, 0, r);
     if (out)
-        jit_set(g, 4, out);
+        jit_set(g, 4, subtract ? LLVMBuildNot(g->b, out, "") : out);
 }
 
 /* Upper half of a 64-bit product from four 32-bit ones: vectors have no 128-bit integers. */

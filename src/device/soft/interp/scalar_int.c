@@ -22,13 +22,10 @@ static uint64_t add_carry(const struct ir_instr *i, uint64_t a, uint64_t b, bool
     return (uint64_t)sum & all_ones(type_bits(i));
 }
 
-/* a - b - borrow; *borrow is the borrow out. */
-static uint64_t sub_borrow(const struct ir_instr *i, uint64_t a, uint64_t b, bool *borrow)
+/* a + ~b + carry: the carry is 1 where nothing is borrowed. */
+static uint64_t sub_carry(const struct ir_instr *i, uint64_t a, uint64_t b, bool *carry)
 {
-    unsigned __int128 x = a & all_ones(type_bits(i));
-    unsigned __int128 y = (unsigned __int128)(b & all_ones(type_bits(i))) + *borrow;
-    *borrow = x < y;
-    return (uint64_t)(x - y) & all_ones(type_bits(i));
+    return add_carry(i, a, ~b, carry);
 }
 
 static uint64_t clamp_s32(int64_t v)
@@ -50,9 +47,9 @@ static uint64_t scalar_sub(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     if (i->flags & IR_F_SAT)
         return clamp_s32((int64_t)(int32_t)s[0] - (int32_t)s[1]);
-    bool borrow = false;
-    uint64_t r = sub_borrow(i, s[0], s[1], &borrow);
-    *p = borrow;
+    bool carry = true;
+    uint64_t r = sub_carry(i, s[0], s[1], &carry);
+    *p = carry;
     return r;
 }
 
@@ -66,9 +63,9 @@ static uint64_t scalar_addc(const struct ir_instr *i, const uint64_t *s, bool *p
 
 static uint64_t scalar_subc(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
-    bool borrow = s[2] & 1;
-    uint64_t r = sub_borrow(i, s[0], s[1], &borrow);
-    *p = borrow;
+    bool carry = s[2] & 1;
+    uint64_t r = sub_carry(i, s[0], s[1], &carry);
+    *p = carry;
     return r;
 }
 

@@ -274,7 +274,7 @@ enum {
     IR_F_FTZ = 1,
     IR_F_SAT = 2,       /* clamp: floats to [0, 1], integers to the range of the type */
     IR_F_APPROX = 4,    /* also .full (div.full.f32) */
-    IR_F_CARRY_OUT = 8, /* .cc: dst_pred is the carry (borrow for SUB) */
+    IR_F_CARRY_OUT = 8, /* .cc: dst_pred is the carry */
     IR_F_UNI =
         16, /* the text promises that all lanes agree (a hint: not to be trusted for safety) */
     IR_F_NAN = 32, /* min.NaN, max.NaN */
@@ -366,7 +366,8 @@ struct ir_address {
  *         (guarded: then the next block).
  *   HELPER  target = enum ir_helper; arguments in src, result (if any) in dst[0].
  *   ADDC, SUBC, MADC: an additional last source, the carry register (a predicate). IR_F_CARRY_OUT:
- *   dst_pred = carry.
+ *   dst_pred = carry. Subtractions are a + ~b + carry, as GPUs do them (and nvcc's 128-bit
+ * divisions want): after one the carry is 1 where nothing was borrowed, and addc may follow subc.
  * Never seen: CALL, LDU (is LD), BARRIER (is BAR), PREFETCH, PREFETCHU, PMEVENT, SETMAXNREG,
  * GRIDDEP (dropped: no effect here).
  */
