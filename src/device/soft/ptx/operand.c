@@ -388,6 +388,6 @@ bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
     int64_t first = i->address.displacement;
     uint64_t bytes = (uint64_t)ir_types[i->type].size * width;
     if (first < 0 || (uint64_t)first + bytes > size)
-        return ptx_fail(p, -EINVAL, at, "access outside of the parameter");
+        return ptx_fail(p, -ENOTSUP, at, "access outside of the parameter");
     return true;
 }
