@@ -317,8 +317,8 @@ static bool parse_performance(struct ptx_parser *p)
             right = parse_uint32(p, &fn->minnctapersm);
         else if (ptx_accept_dot(p, "maxnreg"))
             right = parse_uint32(p, &fn->maxnreg);
-        else if (ptx_accept_dot(p, "maxnctapersm"))
-            right = parse_uint32(p, &ignored);
+        else if (ptx_accept_dot(p, "maxnctapersm") || ptx_accept_dot(p, "maxclusterrank"))
+            right = parse_uint32(p, &ignored); /* clusters are of one block */
         else if (ptx_accept_dot(p, "noreturn"))
             right = true;
         else if (!ptx_skip_debug(p, &was))
