@@ -181,8 +181,8 @@ static void check_program(const char *name)
 static void check_daemon(int fd)
 {
     GM_AUTO_FREE char *version = cli_ask(fd, "version");
-    GM_AUTO_FREE char *share = cli_ask(fd, "get_default_active_thread_percentage");
-    GM_AUTO_FREE char *pending = cli_ask(fd, "pending");
+    GM_AUTO_FREE char *share = version ? cli_ask(fd, "get_default_active_thread_percentage") : NULL;
+    GM_AUTO_FREE char *pending = share ? cli_ask(fd, "pending") : NULL;
     if (!version || !share || !pending) {
         problems++;
         return;

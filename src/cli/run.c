@@ -127,9 +127,7 @@ static int find_daemon(void)
         return 0;
     if (fd == -EPERM)
         return cli_fail(CLI_NOT_BELIEVED, ctl_place_pipe_directory());
-    if (cli_place_start() < 0)
-        return 1;
-    fd = cli_place_require();
+    fd = cli_place_start();
     return fd < 0;
 }
 

@@ -91,7 +91,7 @@ static int take_lock(struct ctl_daemon *d, char *problem)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return complain_of(problem, d, CTL_LOCK_FILE, strerror(errno));
-        snprintf(problem, PROBLEM, "An instance of this daemon is already running");
+        snprintf(problem, PROBLEM, CTL_ALREADY_RUNNING);
         return -1;
     }
     gm_close(d->lock_fd);

@@ -12,6 +12,9 @@
 #define CTL_LOCK_FILE         "control_lock"
 #define CTL_PID_FILE          "nvidia-cuda-mps-control.pid"
 
+/* Why a daemon does not start where another one has the lock. NVIDIA's words. */
+#define CTL_ALREADY_RUNNING "An instance of this daemon is already running"
+
 struct ctl_daemon;
 
 /* CUDA_MPS_PIPE_DIRECTORY, or the default. */
