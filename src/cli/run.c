@@ -15,7 +15,7 @@
 #include "control/place.h"
 #include "control/policy.h"
 
-enum { SHARE = 1, GUARANTEE, MEMORY, PRIORITY, DEVICE, GROUP, REQUIRE };
+enum { SHARE = 1, GUARANTEE, MEMORY, PRIORITY, DEVICE, GROUP, PARTITION, REQUIRE };
 
 /* What an option sets in the program's environment, and the texts it takes. */
 static bool good_share(const char *text)
@@ -71,9 +71,18 @@ const struct gm_option cli_run_options[] = {
       .name = "group",
       .argument = "NAME",
       .help = "The group whose share, guarantee and memory it has with others (gmux set NAME ..)" },
+    { .id = PARTITION,
+      .name = "partition",
+      .argument = "UUID/NAME",
+      .help = "The static partition that it lives in (gmux-control lspart)" },
     { .id = REQUIRE, .name = "require", .help = "Refuse to run without the daemon" },
     { .name = NULL },
 };
+
+static bool good_partition(const char *text)
+{
+    return strchr(text, '/') && strlen(text) <= 128;
+}
 
 static const struct {
     bool (*good)(const char *text);
@@ -86,6 +95,8 @@ static const struct {
     [GUARANTEE] = { good_share, "a percentage above 0, up to 100", "GMUX_GUARANTEE", "" },
     [GROUP] = { ctl_group_is_name, "a name of letters, digits, '.', '_' and '-', not only digits",
                 "GMUX_GROUP", "" },
+    [PARTITION] = { good_partition, "UUID/NAME, as sm_partition add has printed it",
+                    "CUDA_MPS_SM_PARTITION", "" },
     [MEMORY] = { good_size, "a number with M or G", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=" },
     [PRIORITY] = { good_priority, "normal or low", "CUDA_MPS_CLIENT_PRIORITY", "" },
     [DEVICE] = { good_device, "an ordinal or a UUID, or some with commas", "CUDA_VISIBLE_DEVICES",

@@ -323,11 +323,15 @@ static void device_rows(struct ctl_listing *l)
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         for (unsigned i = 0; i < d->devices_count && s->state == CTL_SERVER_ACTIVE; i++) {
             const struct ctl_device *device = &d->devices[i];
-            char ordinal[16], name[NAME_MAX_BYTES];
+            char ordinal[16], name[NAME_MAX_BYTES], size[16] = "-", chunks[16] = "-";
             snprintf(ordinal, sizeof(ordinal), "%u", i);
+            if (device->parts.multiprocessors) {
+                snprintf(size, sizeof(size), "%u", device->parts.multiprocessors);
+                snprintf(chunks, sizeof(chunks), "%u", device->parts.groups);
+            }
             server_name(s, name);
             const char *cells[] = { ordinal,      name, device->pci, device->uuid,
-                                    device->name, "-",  "-",         "N/A" };
+                                    device->name, size, chunks,      "N/A" };
             ctl_listing_row(l, cells);
         }
 }

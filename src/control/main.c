@@ -194,6 +194,7 @@ static bool set_options(struct ctl_options *options)
     options->multiuser = is_on("GMUX_MULTIUSER_SERVER");
     options->exclusive_user = is_on("GMUX_EXCLUSIVE_USER");
     options->classic_limits = is_on("GMUX_CLASSIC_LIMITS");
+    options->partitions = is_on("GMUX_STATIC_PARTITIONING");
     const char *protocol = getenv("CUDA_MPS_PROTOCOL_VERSION");
     const char *problem = protocol && *protocol ? ctl_protocol_check(protocol) : NULL;
     if (problem) {

@@ -104,6 +104,12 @@ const struct gm_option ctl_options_table[] = {
       .text = "Without this option *set_active_thread_percentage* and "
               "*set_device_pinned_mem_limit* also apply to "
               "clients that run." },
+    { .id = CTL_OPTION_PARTITIONS,
+      .letter = 'S',
+      .name = "static-partitioning",
+      .variable = "GMUX_STATIC_PARTITIONING",
+      .help = "Give programs a static partition of a device, or nothing",
+      .text = "See *PARTITIONS*. Percentages of multiprocessors do not count then." },
     { .id = CTL_OPTION_PROTOCOL,
       .letter = 'p',
       .name = "protocol",

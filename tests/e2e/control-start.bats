@@ -12,12 +12,12 @@ teardown() {
 
 @test "help, version, unknown options" {
     run -0 "$control" -h
-    for option in --daemon --foreground --multiuser-server --exclusive-user --classic-limits -q; do
+    for option in --daemon --foreground --multiuser-server --exclusive-user --classic-limits --static-partitioning -S -q; do
         [[ $output == *"$option"* ]]
     done
     run -0 "$control" -v
     [ "${lines[0]}" = "CUDA MPS Control binary version: 13000" ]
-    for option in -x --bogus -S -p -a --daemon=1; do
+    for option in -x --bogus -p -a --daemon=1; do
         run -1 "$control" "$option"
         [[ $output == "gmux-control: unrecognized option "* ]]
         [ "${#lines[@]}" = 1 ]

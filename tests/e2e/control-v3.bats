@@ -189,7 +189,7 @@ one_client() {
 
 @test "protocol 3: what is not served is refused in plain words" {
     start_daemon -p 3
-    for module in namespace sm-partition feature memacct context-share; do
+    for module in namespace feature memacct context-share; do
         for verb in "" help list "create a --server=b" $'\xff'; do
             # shellcheck disable=SC2086 # words of a command
             run -0 "$control" $module $verb
