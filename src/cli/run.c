@@ -142,6 +142,18 @@ static int find_daemon(void)
     return fd < 0;
 }
 
+/* What it starts may be another program, which can: it is told, and goes on. */
+static void say_obstacles(const char *name)
+{
+    static struct cli_program p;
+    char text[PATH_MAX + 128];
+    if (cli_program_read(&p, name, false) < 0)
+        return; /* execvp() will say so */
+    for (unsigned i = 0; i < CLI_OBSTACLES; i++)
+        if (cli_program_obstacle(&p, i, text, sizeof(text)))
+            cli_fail("%s does not share the device: %s", name, text);
+}
+
 int cli_run(const struct cli_command *c, int argc, char **argv)
 {
     struct gm_options walk;
@@ -156,6 +168,7 @@ int cli_run(const struct cli_command *c, int argc, char **argv)
         return cli_fail("which program?");
     if (set_library_path() != 0 || find_daemon() != 0)
         return 1;
+    say_obstacles(argv[walk.index]);
     execvp(argv[walk.index], argv + walk.index);
     int error = errno;
     cli_fail("%s: %s", argv[walk.index], strerror(error));

@@ -256,6 +256,8 @@ doctor_says() {
     echo 'int main(void) { return 0; }' > "$DIR/empty.c"
     cc -static -o "$DIR/static" "$DIR/empty.c" || skip "needs libc.a"
     doctor_says "statically linked" "$DIR/static"
+    run -0 "$gmux" run "$DIR/static"
+    [ "$output" = "gmux run: $DIR/static does not share the device: it is statically linked and cannot load our library" ]
     # The loader looks into a DT_RPATH before LD_LIBRARY_PATH, and into a DT_RUNPATH after it.
     mkdir "$DIR/lib"
     cc -shared -o "$DIR/lib/libcuda.so.1" -x c /dev/null
