@@ -130,6 +130,8 @@ static void read_elf(struct cli_program *p, const struct file *f)
 static int find_program(struct cli_program *p, const char *name)
 {
     const char *path = getenv("PATH");
+    if (!*name)
+        return -ENOENT;
     if (strchr(name, '/') || !path)
         return realpath(name, p->path) ? 0 : -errno;
     while (*path) {

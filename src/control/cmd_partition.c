@@ -11,6 +11,7 @@
 #include "control/command.h"
 #include "control/listing.h"
 #include "control/module.h"
+#include "control/name.h"
 #include "control/partition.h"
 #include "control/queue.h"
 #include "control/state.h"
@@ -207,18 +208,13 @@ static struct ctl_partition *named(const struct ctl_daemon *d, const char *name)
     return NULL;
 }
 
-static bool is_name(const char *s)
-{
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    return n && n <= CTL_PARTITION_NAME_MAX && !s[n];
-}
-
-/* Programs that began without a partition would be beside those in one. */
+/* Programs with contexts that began without a partition would be beside those in one. */
 static bool is_busy(const struct ctl_daemon *d)
 {
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
-        if (s->clients_count)
-            return !ctl_partitions_hold(d);
+        gm_list_for_each (c, &s->clients, struct ctl_client, link)
+            if (c->contexts_count && !c->partition)
+                return true;
     return false;
 }
 
@@ -231,15 +227,16 @@ void ctl_v3_partition_create(struct ctl_request *r)
     const char *chunks = ctl_words_option(&r->words, "chunks");
     const char *rest = ctl_words_option(&r->words, "include-remainder");
     const char *problem = NULL;
-    uint64_t uid = 0, count = 0;
+    uint64_t count = 0;
+    uid_t uid = 0;
     if (!server || !device || !chunks)
         problem = "--server=, --device= and --chunks= are needed";
-    else if (!is_name(name))
+    else if (!ctl_name_is_good(name))
         problem = "a name has lowercase letters, digits and '_', up to 64";
     else if (named(d, name))
         problem = "there is one of that name";
-    else if (strncmp(server, "uid_", 4) != 0 || !gm_parse_u64(server + 4, CTL_UID_MAX, &uid))
-        problem = "a server is its user's and has the name uid_UID: there are no others";
+    else if (!ctl_name_find(d, server, &uid))
+        problem = "there is no such server";
     else if (!gm_parse_u64(chunks, UINT32_MAX, &count) || !count)
         problem = "--chunks= is a number above 0";
     else if (rest && strcmp(rest, "false") != 0 && strcmp(rest, "0") != 0)
@@ -259,7 +256,7 @@ void ctl_v3_partition_create(struct ctl_request *r)
         return;
     snprintf(p->name, sizeof(p->name), "%s", name);
     p->has_uid = true;
-    p->uid = (uid_t)uid;
+    p->uid = uid;
     ctl_state_save(d);
     ctl_reply(r,
               "SM partition '%s' created on device %s (sm-count=%u)\n"
@@ -297,9 +294,9 @@ static void partition_rows(struct ctl_listing *l)
 {
     const struct ctl_daemon *d = l->request->daemon;
     gm_list_for_each (p, &d->partitions, struct ctl_partition, link) {
-        char server[16] = "-", chunks[16], size[16], clients[16];
+        char server[CTL_SERVER_NAME_MAX + 1] = "-", chunks[16], size[16], clients[16];
         if (p->has_uid)
-            snprintf(server, sizeof(server), "uid_%u", (unsigned)p->uid);
+            ctl_name_of(d, p->uid, server);
         snprintf(chunks, sizeof(chunks), "%u", ctl_partition_groups(p));
         snprintf(size, sizeof(size), "%u", ctl_partition_groups(p) * p->parts.step);
         snprintf(clients, sizeof(clients), "%u", ctl_partition_clients(d, p));

@@ -5,6 +5,7 @@
  * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it
  * when a daemon dies in whatever way, so that the holder may replace what a dead one left behind.
  */
+#include "control/name.h"
 #include "control/partition.h"
 #include "control/daemon.h"
 
@@ -208,6 +209,7 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_users_free(d);
     ctl_groups_free(d);
     ctl_partitions_free(d);
+    ctl_names_free(d);
     ctl_restart_free(d->restart);
     free(d->pipe_directory);
     free(d->server_path);
@@ -280,6 +282,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->callers);
     gm_list_init(&d->users);
     gm_list_init(&d->groups);
+    gm_list_init(&d->names);
     gm_list_init(&d->partitions);
     gm_list_init(&d->part_waits);
     gm_list_init(&d->servers);

@@ -150,6 +150,7 @@ struct ctl_daemon {
 
     struct gm_list users;      /* struct ctl_user: those for whom limits were set */
     struct gm_list groups;     /* struct ctl_group */
+    struct gm_list names;      /* struct ctl_server_name */
     struct gm_list partitions; /* struct ctl_partition */
     struct gm_list part_waits; /* struct ctl_request: until it is known how devices are divided */
     struct gm_list servers;    /* struct ctl_server */

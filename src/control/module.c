@@ -8,8 +8,9 @@
 #define FORMAT "[--format=table|csv[,noheader]]"
 
 const struct ctl_module_command ctl_module_commands[] = {
-    { "server", "create", "NAME [--uid=UID]", 1, "uid= allowed-devices= locality-domains= ",
-      CTL_CHANGES, ctl_v3_server_create, "Starts the server of a user, whose name is uid_UID" },
+    { "server", "create", "[NAME] [--uid=UID]", 1,
+      "uid= allowed-devices= locality-domains= ", CTL_CHANGES | CTL_FEWER, ctl_v3_server_create,
+      "Starts the server of a user, which is called uid_UID or as it is said" },
     { "server", "delete", "NAME [--force]", 1, "force ", CTL_CHANGES, ctl_v3_server_delete,
       "Ends a server that has no clients; with --force in any case" },
     { "server", "list", FORMAT, 0, "format= ", 0, ctl_v3_server_list, "Prints the servers" },
@@ -81,7 +82,8 @@ static bool check(struct ctl_request *r, const struct ctl_module_command *c)
             return false;
         }
     }
-    if (ctl_words_plain_count(&r->words) != c->words) {
+    const unsigned count = ctl_words_plain_count(&r->words);
+    if (c->flags & CTL_FEWER ? count > c->words : count != c->words) {
         ctl_reply(r, "Usage: %s %s %s\n", c->module, c->verb, c->arguments);
         return false;
     }

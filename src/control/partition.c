@@ -11,7 +11,8 @@
 
 bool ctl_partitions_hold(const struct ctl_daemon *d)
 {
-    return d->options.partitions || !gm_list_empty(&d->partitions);
+    return d->options.partitions || !gm_list_empty(&d->partitions) ||
+           !gm_list_empty(&d->part_waits); /* there are about to be some */
 }
 
 struct ctl_device *ctl_partition_device(struct ctl_daemon *d, const char *uuid)

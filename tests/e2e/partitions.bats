@@ -146,6 +146,33 @@ END
     until_true 100 is_free
 }
 
+@test "protocol 3: -a begins with the partitions of a file" {
+    uid=$(id -u)
+    start_daemon -p 3
+    "$control" server create "uid_$uid"
+    knows() { "$control" device list --format=csv,noheader | grep -q '^0,'; }
+    until_true 100 knows
+    uuid=$("$control" device list --format=csv,noheader | cut -d, -f4)
+    "$control" quit -t 0
+    cat >"$DIR/apply.toml" <<END
+schema_version = "1.0"
+[servers.training]
+uid = $uid
+[[servers.training.devices]]
+uuid = "$uuid"
+  [[servers.training.devices.sm_partitions]]
+  name = "large"
+  chunks = 1
+  include_remainder = false
+END
+    start_daemon -p 3 -a "$DIR/apply.toml"
+    there() { "$control" sm-partition list --format=csv,noheader | grep -q "^large,training,$uuid,"; }
+    until_true 100 there
+    partition=$uuid/$("$control" sm-partition list --format=csv,noheader | cut -d, -f4)
+    run -1 "$GMUX_BUILD/examples/vecadd"
+    CUDA_MPS_SM_PARTITION=$partition run -0 "$GMUX_BUILD/examples/vecadd"
+}
+
 @test "-S: others look, and do not touch" {
     two_users "$control"
     start_daemon -S

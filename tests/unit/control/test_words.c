@@ -76,7 +76,7 @@ Test(words, every_command_is_found_and_complete)
             owners = owners || strcmp(c->name, own[i]) == 0;
         bool kept = strncmp(c->name, "set_default_", 12) == 0 ||
                     strcmp(c->name, "limit_user") == 0 || strcmp(c->name, "limit_group") == 0 ||
-                    strcmp(c->name, "sm_partition") == 0;
+                    strcmp(c->name, "sm_partition") == 0 || strcmp(c->name, "name_server") == 0;
         unsigned flags = asks ? 0 : owners ? CTL_OWN : CTL_CHANGES;
         cr_assert_eq(c->flags, flags | (kept ? CTL_KEPT : 0), "%s: open to whom, and kept?",
                      c->name);
