@@ -130,8 +130,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGCHLD) {
         ctl_server_reap(d);
     } else if (number == SIGHUP) {
-        ctl_logfile_reopen(&d->control_log);
-        ctl_logfile_reopen(&d->server_log);
+        ctl_place_reopen_logs(d);
     } else {
         ctl_log(d, "Signal %d (%s): quit", number, strsignal(number));
         ctl_quit(d, 0);
@@ -212,6 +211,7 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_names_free(d);
     ctl_restart_free(d->restart);
     free(d->pipe_directory);
+    free(d->log_directory);
     free(d->server_path);
     free(d);
 }

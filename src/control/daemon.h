@@ -123,6 +123,7 @@ struct ctl_daemon {
     uid_t uid;
     pid_t pid;
     char *pipe_directory;
+    char *log_directory; /* NULL: no log files */
     char *server_path;
     const char *server_name; /* argv[0] of servers */
     struct ctl_logfile control_log;

@@ -27,6 +27,9 @@ GM_MUST_CHECK int ctl_place_open(struct ctl_daemon *d);
  * which has been logged: another daemon has the place, or it may not be ours any more. */
 GM_MUST_CHECK int ctl_place_restore(struct ctl_daemon *d);
 
+/* Somebody has moved the logs away, or their directory, which is made again then. */
+void ctl_place_reopen_logs(struct ctl_daemon *d);
+
 /* At the end: the place is free for the next daemon. */
 void ctl_place_leave(struct ctl_daemon *d);
 

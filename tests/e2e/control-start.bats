@@ -141,6 +141,21 @@ teardown() {
     wait_log control "Cmd:ps"
 }
 
+@test "SIGHUP: logs whose directory has been removed, or moved away" {
+    start_daemon
+    rm -r "$DIR/log"
+    kill -HUP "$daemon"
+    until_true 50 test -e "$DIR/log/server.log"
+    "$control" ps
+    wait_log control "Cmd:ps"
+    mv "$DIR/log" "$DIR/old"
+    ln -s "$DIR/old" "$DIR/log" # is not followed: it goes on where it was
+    kill -HUP "$daemon"
+    "$control" get_server_list
+    until_true 50 grep -q Cmd:get_server_list "$DIR/old/control.log"
+    rm "$DIR/log"
+}
+
 @test "SIGTERM ends it in order" {
     start_daemon
     kill -TERM "$daemon"
