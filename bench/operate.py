@@ -139,7 +139,28 @@ def bench_guarantees(b):
     b.row("… without the first", "soft", "%", second=rest[0], third=rest[1])
 
 
-BENCHES = {"crowd": bench_crowd, "gmux_run": bench_run, "live_limit": bench_live, "guarantees": bench_guarantees}
+def bench_partitions(b):
+    """Two static partitions of one chunk each: two programs in the first, one in the second."""
+    with b.daemon() as e:
+        subprocess.run([b.control, "quit", "-t", "0"], env=e, check=True)
+        subprocess.run([b.control, "-d", "-S"], env=e, check=True)
+        device = ask(b, e, "lspart").splitlines()[2].split()
+        if int(device[1]) < 2:
+            return
+        first, second = (ask(b, e, "sm_partition", "add", device[0], "1").split()[1] for _ in range(2))
+        programs = [Program(b, e, "--partition", p) for p in (first, first, second)]
+        try:
+            time.sleep(0.5)
+            got = parts(progress(programs, 20))
+        finally:
+            for p in programs:
+                p.end()
+    b.row("partitions_2_and_1", "soft", "%", first=got[0] + got[1], second=got[2], within_first=got[0] - got[1],
+          deviation=abs(got[2] - 50), must_deviation=2)
+
+
+BENCHES = {"crowd": bench_crowd, "gmux_run": bench_run, "live_limit": bench_live, "guarantees": bench_guarantees,
+           "partitions": bench_partitions}
 
 
 # ---- endurance ----

@@ -21,7 +21,7 @@ STATUSES = {
 }
 KINDS = {"option": "Options", "command": "Commands", "variable": "Variables", "file": "Files", "state": "States of a server",
          "status": "Exit status", "error": "CUDA errors", "behaviour": "Behaviour"}
-OWN_COMMANDS = {"version", "clients", "pending", "restart"}  # and limit_*, group..: gmux' own, that MPS has not
+OWN_COMMANDS = {"version", "clients", "pending", "restart", "name_server"}  # and limit_*, group..: gmux' own, that MPS has not
 
 
 def entries(path=ROOT / "docs/contract.txt"):

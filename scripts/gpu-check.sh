@@ -2,7 +2,8 @@
 # On a machine with a GPU and its driver: scripts/gpu-check.sh BUILD [SECTION]...
 #
 # Prints a line for each check and ends with "N passed, N failed, N skipped"; status 0 if none failed. Without names all
-# sections, in this order: examples api shares print idle nbody limits faults killed users launches endless liar.
+# sections, in this order: examples api shares partitions print idle nbody limits faults killed users launches endless
+# liar.
 #
 # "direct" is without a daemon: our library passes each call on to NVIDIA's driver. "gmux" is under a daemon of the
 # check's own; there a check also fails if its program never came to the daemon, and an API test if it leaves out
@@ -17,7 +18,7 @@ if ! [ -x "${1:-/nonexistent}/src/control/gmux-control" ] || ! [ -x "$1/tests/e2
 fi
 build=$(cd "$1" && pwd)
 shift
-sections=${*:-examples api shares print idle nbody limits faults killed users launches endless liar}
+sections=${*:-examples api shares partitions print idle nbody limits faults killed users launches endless liar}
 device=${DEVICE:-cuda}
 control=$build/src/control/gmux-control
 misbehave=$build/tests/e2e/misbehave
@@ -215,6 +216,41 @@ shares() {
         gmux "client priority $p" env CUDA_MPS_CLIENT_PRIORITY=$p "$build/tests/api/api-stream"
     done
 }
+partitions() {
+    echo "== static partitions: which multiprocessors"
+    local gpu a b both own share=$build/tests/api/api-share
+    restart_daemon -S
+    gpu=$("$control" lspart | awk 'NR == 3 { print $1 }')
+    "$control" lspart
+    a=$("$control" sm_partition add "$gpu" 1) a=${a#Partition } a=${a% created}
+    b=$("$control" sm_partition add "$gpu" 1) b=${b#Partition } b=${b% created}
+    run_gmux "$misbehave" limit
+    [ $? -ne 0 ] && grep -q 'CUDA_MPS_SM_PARTITION is not set.*' "$DIR/out"
+    verdict "gmux no program without a partition" $? "$DIR/out"
+    gmux "green contexts in B" env CUDA_MPS_SM_PARTITION="$b" "$build/tests/api/api-green"
+    if [ "$device" != cuda ]; then
+        echo "        the rest skipped: multiprocessors without numbers"
+        restart_daemon
+        return
+    fi
+    start_program first env SHARE_HOLD=1 CUDA_MPS_SM_PARTITION="$a" "$share"
+    until_true 200 holds first
+    verdict "gmux one in A holds its multiprocessors" $? "$DIR/first.out"
+    own=$(multiprocessors "$DIR/first.out" | wc -l)
+    gmux "a second one in A" env CUDA_MPS_SM_PARTITION="$a" "$share"
+    notes
+    both=$( (multiprocessors "$DIR/first.out" && multiprocessors "$DIR/out") | sort | uniq -d | wc -l)
+    [ "$own" -gt 0 ] && [ "$both" -eq "$own" ]
+    verdict "gmux two in A have $both multiprocessors of $own together" $? "$DIR/first.out"
+    gmux "one in B" env CUDA_MPS_SM_PARTITION="$b" "$share"
+    both=$( (multiprocessors "$DIR/first.out" && multiprocessors "$DIR/out") | sort | uniq -d | wc -l)
+    [ "$both" -eq 0 ]
+    verdict "gmux one in A and one in B have $both together" $? "$DIR/first.out"
+    end_program first
+    verdict "gmux the first one ends" $? "$DIR/first.out"
+    "$control" lspart
+    restart_daemon
+}
 print() {
     echo "== programs that print at the same time: each gets its own text"
     local i
@@ -323,6 +359,6 @@ if [ "$failed" -gt "${FAILED_MAX:-4}" ]; then
     exit 1
 fi
 ! wanted api || api_under_gmux
-for section in shares print idle nbody limits faults killed users launches endless liar; do
+for section in shares partitions print idle nbody limits faults killed users launches endless liar; do
     ! wanted "$section" || "$section"
 done

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEEN_MAX 4096 /* keys of a file */
+#define SEEN_MAX   4096 /* keys of a file */
+#define ARRAYS_MAX 256  /* .. and arrays of tables */
 
 /* A path of keys, one text behind the other in `storage`. */
 struct path {
@@ -22,6 +23,11 @@ struct reader {
     struct path table, key; /* the key with its table in front */
     char *seen[SEEN_MAX];
     unsigned seen_count;
+    struct {
+        struct path name;
+        unsigned last; /* number of its last table */
+    } * arrays;
+    unsigned arrays_count;
     struct gm_toml_error *error;
 };
 
@@ -312,17 +318,69 @@ static bool read_end(struct reader *r)
     return true;
 }
 
+/* The place of an array in `arrays`, or arrays_count. */
+static unsigned find_array(const struct reader *r, const struct path *p)
+{
+    unsigned i = 0;
+    while (i < r->arrays_count && (r->arrays[i].name.used != p->used ||
+                                   memcmp(r->arrays[i].name.storage, p->storage, p->used) != 0))
+        i++;
+    return i;
+}
+
+static bool add_number(struct reader *r, struct path *p, unsigned number)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%u", number);
+    return add_key(r, p, text);
+}
+
+/* A table of an array that is there, or of a new one. */
+static bool add_table(struct reader *r, struct path *p)
+{
+    unsigned i = find_array(r, p);
+    if (i < r->arrays_count)
+        return add_number(r, p, ++r->arrays[i].last);
+    void *more = i < ARRAYS_MAX ? reallocarray(r->arrays, i + 1, sizeof(*r->arrays)) : NULL;
+    if (!more)
+        return fail(r, "there are too many arrays");
+    r->arrays = more;
+    r->arrays[i].name = *p;
+    r->arrays[i].last = 0;
+    r->arrays_count++;
+    return add_number(r, p, 0);
+}
+
+/* What is below an array is in its last table. */
+static bool resolve(struct reader *r, const struct path *written, bool array)
+{
+    struct path *p = &r->table;
+    memset(p, 0, sizeof(*p));
+    for (unsigned i = 0; i < written->depth; i++) {
+        if (!add_key(r, p, written->storage + written->start[i]))
+            return false;
+        const unsigned found = find_array(r, p);
+        const bool last = i + 1 == written->depth;
+        if (last && array) {
+            if (!add_table(r, p))
+                return false;
+        } else if (found < r->arrays_count && !add_number(r, p, r->arrays[found].last)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_table(struct reader *r)
 {
-    memset(&r->table, 0, sizeof(r->table));
-    if (peek(r) == '[')
-        return fail(r, "arrays of tables are not understood here");
-    if (!read_key(r, &r->table))
+    struct path written = { .depth = 0 };
+    const bool array = take(r, '[');
+    if (!read_key(r, &written))
         return false;
-    name_path(&r->table, r->error->key);
-    if (!take(r, ']'))
+    name_path(&written, r->error->key);
+    if (!take(r, ']') || (array && !take(r, ']')))
         return fail(r, "a ] is missing");
-    return is_new(r, &r->table, '[');
+    return resolve(r, &written, array) && is_new(r, &r->table, '[');
 }
 
 static bool read_pair(struct reader *r, gm_toml_fn *each, void *arg)
@@ -380,6 +438,7 @@ int gm_toml_read(const char *text, size_t size, gm_toml_fn *each, void *arg,
     }
     for (unsigned i = 0; i < r->seen_count; i++)
         free(r->seen[i]);
+    free(r->arrays);
     free(r);
     return good ? 0 : -EINVAL;
 }

@@ -1,7 +1,9 @@
 /*
  * Reads configuration files: TOML as far as a configuration of keys and values needs it. Comments,
- * tables, dotted and quoted keys, strings of one line, integers, floats and booleans. Arrays,
- * inline tables, dates and strings of several lines are refused by name, as is whatever is no TOML.
+ * tables and arrays of them, dotted and quoted keys, strings of one line, integers, floats and
+ * booleans. Other arrays, inline tables, dates and strings of several lines are refused by name, as
+ * is whatever is no TOML. A table of an array has its number, from 0 on, in its path: of the second
+ * [[a.b]] the key c is a.b.1.c.
  *
  * No global state; any thread.
  */
@@ -12,7 +14,7 @@
 
 #include "base/attr.h"
 
-#define GM_TOML_DEPTH_MAX 4
+#define GM_TOML_DEPTH_MAX 8
 #define GM_TOML_TEXT_MAX  512
 
 enum gm_toml_type { GM_TOML_STRING, GM_TOML_INTEGER, GM_TOML_FLOAT, GM_TOML_BOOLEAN };

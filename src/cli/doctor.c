@@ -154,7 +154,7 @@ static void check_runtime(const struct cli_program *p)
 static void check_program(const char *name)
 {
     struct cli_program p;
-    int r = cli_program_read(&p, name);
+    int r = cli_program_read(&p, name, true);
     if (r < 0) {
         say(BAD, "%s: %s", name, strerror(-r));
         return;
@@ -164,25 +164,19 @@ static void check_program(const char *name)
         say(NOTE, "it is a script for %s: what that loads does not show here", p.script);
     else if (!p.is_elf)
         say(BAD, "it is no program for this machine");
-    if (p.is_32bit)
-        say(BAD, "it is a 32-bit program: there is no 32-bit libcuda.so.1");
-    if (p.other_machine)
-        say(BAD, "it is for another processor");
-    if (p.privileged)
-        say(BAD, "it is set-uid or set-gid: the loader ignores LD_LIBRARY_PATH, and our library "
-                 "the environment");
-    if (p.is_elf && p.is_static && !p.is_32bit && !p.other_machine)
-        say(BAD, "it is statically linked and cannot load our library");
-    if (*p.path_libcuda)
-        say(BAD, "its run path (DT_RPATH) leads to %s, which it will find first", p.path_libcuda);
+    for (unsigned i = 0; i < CLI_OBSTACLES; i++) {
+        char text[PATH_MAX + 128];
+        if (cli_program_obstacle(&p, i, text, sizeof(text)))
+            say(BAD, "%s", text);
+    }
     check_runtime(&p);
 }
 
 static void check_daemon(int fd)
 {
     GM_AUTO_FREE char *version = cli_ask(fd, "version");
-    GM_AUTO_FREE char *share = cli_ask(fd, "get_default_active_thread_percentage");
-    GM_AUTO_FREE char *pending = cli_ask(fd, "pending");
+    GM_AUTO_FREE char *share = version ? cli_ask(fd, "get_default_active_thread_percentage") : NULL;
+    GM_AUTO_FREE char *pending = share ? cli_ask(fd, "pending") : NULL;
     if (!version || !share || !pending) {
         problems++;
         return;

@@ -150,6 +150,8 @@ static int list_groups(int fd, enum cli_format format, bool first_line)
     struct cli_table t = { .headings = group_headings, .columns = GM_ARRAY_LEN(group_headings) };
     GM_AUTO_FREE char *text = cli_ask(fd, "groups");
     char *f[GROUP_FIELDS], *line, *rest = text;
+    if (!text)
+        return 1;
     while ((line = strsep(&rest, "\n"))) {
         if (cli_fields(line, f, GROUP_FIELDS) != GROUP_FIELDS)
             continue;
@@ -159,7 +161,7 @@ static int list_groups(int fd, enum cli_format format, bool first_line)
             cli_table_add(&t, f[i]);
     }
     cli_table_print(&t, format, first_line);
-    return text ? 0 : 1;
+    return 0;
 }
 
 int cli_list(const struct cli_command *c, int argc, char **argv)
@@ -194,6 +196,8 @@ int cli_list(const struct cli_command *c, int argc, char **argv)
     while ((line = strsep(&rest, "\n")))
         if (cli_fields(line, f, PENDING_FIELDS) == PENDING_FIELDS)
             add_pending(&t, f);
+    if (!pending)
+        return 1;
     cli_table_print(&t, format, first_line);
-    return pending ? 0 : 1;
+    return 0;
 }

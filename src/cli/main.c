@@ -2,6 +2,7 @@
  * gmux: runs programs on a shared device, shows who uses it, sets their limits. A thin layer over
  * the daemon's UI (control/ui.h): whatever it does, gmux-control(1) can do, too.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -115,6 +116,17 @@ static bool is_word(const char *word, const char *letter, const char *name)
     return strcmp(word, letter) == 0 || strcmp(word, name) == 0 || strcmp(word, name + 2) == 0;
 }
 
+/* What nobody has got is no success; who closes a pipe early knows that he did. */
+static int finish_output(int status)
+{
+    const bool failed = ferror(stdout);
+    const int error = fflush(stdout) == 0 ? 0 : errno;
+    if (!failed && !error)
+        return status;
+    return error == EPIPE ? 1
+                          : cli_fail("cannot write the output: %s", strerror(error ? error : EIO));
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";
@@ -148,5 +160,5 @@ int main(int argc, char **argv)
         return cli_fail("there is no command \"%s\"; `gmux --help` lists them", name);
     snprintf(prefix, sizeof(prefix), "gmux %s", name);
     command_name = prefix;
-    return c->run(c, argc - 1, argv + 1);
+    return finish_output(c->run(c, argc - 1, argv + 1));
 }

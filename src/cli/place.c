@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,6 +22,9 @@
 #define PIPE_VARIABLE "CUDA_MPS_PIPE_DIRECTORY"
 #define LOG_VARIABLE  "CUDA_MPS_LOG_DIRECTORY"
 
+#define OTHERS_S    5 /* in which a daemon that somebody else is starting listens */
+#define WORDS_BYTES 4096
+
 static bool is_own_place; /* which nobody has named */
 
 /* To the daemon that listens in the place that the environment names, if it is believed. */
@@ -30,7 +35,10 @@ static int connect_here(void)
     int r = fd < 0 ? fd : tp_peer(fd, &peer);
     if (r < 0)
         return r;
-    return tp_daemon_is_trusted(peer.uid) ? gm_take_fd(&fd) : -EPERM;
+    if (!tp_daemon_is_trusted(peer.uid))
+        return -EPERM;
+    ctl_ui_patience(fd, true);
+    return gm_take_fd(&fd);
 }
 
 static void own_directory(char *out, size_t size)
@@ -103,36 +111,79 @@ static int make_folder(const char *path)
     return 0;
 }
 
+/* In the child. Its words go to `words`. */
+static void become_daemon(const char *program, int words)
+{
+    char log[PATH_MAX];
+    snprintf(log, sizeof(log), "%s/log", ctl_place_pipe_directory());
+    setenv(LOG_VARIABLE, log, 0);
+    /* What is for the program is not for everybody whom the daemon will serve. */
+    unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    unsetenv("CUDA_MPS_CLIENT_PRIORITY");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("GMUX_GROUP");
+    unsetenv("GMUX_GUARANTEE");
+    if (words >= 0)
+        dup2(words, STDERR_FILENO);
+    execl(program, "gmux-control", "-d", (char *)NULL);
+    _exit(127);
+}
+
+/* Somebody else's, who began at the same time as we. */
+static int connect_soon(void)
+{
+    const struct timespec nap = { .tv_nsec = 10 * 1000 * 1000 };
+    int fd = connect_here();
+    for (int i = 0; fd < 0 && fd != -EPERM && i < OTHERS_S * 100; i++) {
+        nanosleep(&nap, NULL);
+        fd = connect_here();
+    }
+    return fd;
+}
+
 int cli_place_start(void)
 {
     static const char *const names[] = { "gmux-control", "../control/gmux-control", NULL };
     GM_AUTO_FREE char *program = cli_find_beside(names);
-    char log[PATH_MAX];
+    char said[WORDS_BYTES + 1];
     int status;
     if (!program)
         return cli_fail("gmux-control is not installed beside gmux"), -1;
     if (make_folder(ctl_place_pipe_directory()) < 0)
         return -1;
+    GM_AUTO_FD int words = memfd_create("gmux", MFD_CLOEXEC);
     pid_t pid = fork();
     if (pid < 0)
         return cli_fail("cannot start a daemon: %s", strerror(errno)), -1;
-    if (pid == 0) {
-        snprintf(log, sizeof(log), "%s/log", ctl_place_pipe_directory());
-        setenv(LOG_VARIABLE, log, 0);
-        /* What is for the program is not for everybody whom the daemon will serve. */
-        unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-        unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
-        unsetenv("CUDA_MPS_CLIENT_PRIORITY");
-        unsetenv("CUDA_VISIBLE_DEVICES");
-        unsetenv("GMUX_GROUP");
-        unsetenv("GMUX_GUARANTEE");
-        execl(program, "gmux-control", "-d", (char *)NULL);
-        _exit(127);
-    }
+    if (pid == 0)
+        become_daemon(program, words);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return 0; /* whether it runs shows when we connect; somebody else may have started it at the
-                 same time */
+    ssize_t n = words < 0 ? 0 : pread(words, said, WORDS_BYTES, 0);
+    said[GM_MAX(n, 0)] = '\0';
+    if (!strstr(said, CTL_ALREADY_RUNNING)) {
+        fputs(said, stderr);
+        return cli_place_require();
+    }
+    int fd = connect_soon();
+    return fd >= 0 ? fd : cli_place_require();
+}
+
+/* Why it may be silent, as far as that can be seen from here. */
+static const char *state_of(int fd)
+{
+    struct tp_peer peer;
+    char path[64], line[512] = "";
+    if (tp_peer(fd, &peer) < 0 || peer.pid <= 0)
+        return "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)peer.pid);
+    FILE *in = fopen(path, "re");
+    if (!in)
+        return "";
+    const char *name_end = fgets(line, sizeof(line), in) ? strrchr(line, ')') : NULL;
+    fclose(in);
+    return name_end && (name_end[2] == 'T' || name_end[2] == 't') ? ": its process is stopped" : "";
 }
 
 char *cli_ask(int fd, const char *fmt, ...)
@@ -152,6 +203,6 @@ char *cli_ask(int fd, const char *fmt, ...)
     if (good)
         return answer;
     free(answer);
-    cli_fail("the daemon does not answer");
+    cli_fail("the daemon in %s does not answer%s", ctl_place_pipe_directory(), state_of(fd));
     return NULL;
 }

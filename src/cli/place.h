@@ -19,8 +19,9 @@
 GM_MUST_CHECK int cli_place_connect(void);
 /* The same after one line on standard error if there is none. Descriptor or -1. */
 GM_MUST_CHECK int cli_place_require(void);
-/* Starts a daemon in the place that cli_place_connect() has set, with its logs there. 0, or -1
- * after a line on standard error. */
+/* Starts a daemon in the place that cli_place_connect() has set, with its logs there, and connects
+ * to it, or to one that somebody else has started there in the meantime. Descriptor, or -1 after a
+ * line on standard error. */
 GM_MUST_CHECK int cli_place_start(void);
 
 /* Asks one command. The answer, which the caller frees; NULL after a line on standard error. */

@@ -125,12 +125,13 @@ static void read_elf(struct cli_program *p, const struct file *f)
         if (headers[i].p_type == PT_DYNAMIC)
             read_dynamic(p, f, headers, e.e_phnum, &headers[i]);
     }
-    p->opens_libcuda = !p->needs_libcuda && memmem(f->data, f->size, "libcuda.so.1", 12);
 }
 
 static int find_program(struct cli_program *p, const char *name)
 {
     const char *path = getenv("PATH");
+    if (!*name)
+        return -ENOENT;
     if (strchr(name, '/') || !path)
         return realpath(name, p->path) ? 0 : -errno;
     while (*path) {
@@ -144,7 +145,29 @@ static int find_program(struct cli_program *p, const char *name)
     return -ENOENT;
 }
 
-int cli_program_read(struct cli_program *p, const char *name)
+bool cli_program_obstacle(const struct cli_program *p, unsigned i, char *out, size_t size)
+{
+    const bool loads = p->is_elf && !p->is_32bit && !p->other_machine;
+    const struct {
+        bool is;
+        const char *text;
+    } all[CLI_OBSTACLES] = {
+        { p->is_32bit, "it is a 32-bit program: there is no 32-bit libcuda.so.1" },
+        { p->other_machine, "it is for another processor" },
+        { p->privileged, "it is set-uid or set-gid: the loader ignores LD_LIBRARY_PATH, and our "
+                         "library the environment" },
+        { loads && p->is_static, "it is statically linked and cannot load our library" },
+        { *p->path_libcuda != '\0', NULL },
+    };
+    if (all[i].text)
+        snprintf(out, size, "%s", all[i].text);
+    else
+        snprintf(out, size, "its run path (DT_RPATH) leads to %s, which it will find first",
+                 p->path_libcuda);
+    return all[i].is;
+}
+
+int cli_program_read(struct cli_program *p, const char *name, bool all_of_it)
 {
     struct stat st;
     memset(p, 0, sizeof(*p));
@@ -169,6 +192,8 @@ int cli_program_read(struct cli_program *p, const char *name)
         p->script[strcspn(p->script, "\r\n")] = '\0';
     }
     read_elf(p, &f);
+    if (all_of_it && p->is_elf && !p->is_32bit && !p->other_machine && !p->needs_libcuda)
+        p->opens_libcuda = memmem(f.data, f.size, "libcuda.so.1", 12);
     munmap(map, f.size);
     return 0;
 }

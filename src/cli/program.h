@@ -28,7 +28,13 @@ struct cli_program {
                                     LD_LIBRARY_PATH */
 };
 
-/* Reads it; 0, or -errno. The file may be anything. */
-GM_MUST_CHECK int cli_program_read(struct cli_program *p, const char *name);
+/* Reads it: with `all_of_it` also what it may open when it runs. 0, or -errno. The file may be
+ * anything. */
+GM_MUST_CHECK int cli_program_read(struct cli_program *p, const char *name, bool all_of_it);
+
+/* What keeps it from our library, by number: true, and a line about it. */
+#define CLI_OBSTACLES 5u
+GM_MUST_CHECK bool cli_program_obstacle(const struct cli_program *p, unsigned i, char *out,
+                                        size_t size);
 
 #endif

@@ -15,7 +15,7 @@
 #include "control/place.h"
 #include "control/policy.h"
 
-enum { SHARE = 1, GUARANTEE, MEMORY, PRIORITY, DEVICE, GROUP, REQUIRE };
+enum { SHARE = 1, GUARANTEE, MEMORY, PRIORITY, DEVICE, GROUP, PARTITION, REQUIRE };
 
 /* What an option sets in the program's environment, and the texts it takes. */
 static bool good_share(const char *text)
@@ -71,9 +71,18 @@ const struct gm_option cli_run_options[] = {
       .name = "group",
       .argument = "NAME",
       .help = "The group whose share, guarantee and memory it has with others (gmux set NAME ..)" },
+    { .id = PARTITION,
+      .name = "partition",
+      .argument = "UUID/NAME",
+      .help = "The static partition that it lives in (gmux-control lspart)" },
     { .id = REQUIRE, .name = "require", .help = "Refuse to run without the daemon" },
     { .name = NULL },
 };
+
+static bool good_partition(const char *text)
+{
+    return strchr(text, '/') && strlen(text) <= 128;
+}
 
 static const struct {
     bool (*good)(const char *text);
@@ -86,6 +95,8 @@ static const struct {
     [GUARANTEE] = { good_share, "a percentage above 0, up to 100", "GMUX_GUARANTEE", "" },
     [GROUP] = { ctl_group_is_name, "a name of letters, digits, '.', '_' and '-', not only digits",
                 "GMUX_GROUP", "" },
+    [PARTITION] = { good_partition, "UUID/NAME, as sm_partition add has printed it",
+                    "CUDA_MPS_SM_PARTITION", "" },
     [MEMORY] = { good_size, "a number with M or G", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=" },
     [PRIORITY] = { good_priority, "normal or low", "CUDA_MPS_CLIENT_PRIORITY", "" },
     [DEVICE] = { good_device, "an ordinal or a UUID, or some with commas", "CUDA_VISIBLE_DEVICES",
@@ -127,10 +138,20 @@ static int find_daemon(void)
         return 0;
     if (fd == -EPERM)
         return cli_fail(CLI_NOT_BELIEVED, ctl_place_pipe_directory());
-    if (cli_place_start() < 0)
-        return 1;
-    fd = cli_place_require();
+    fd = cli_place_start();
     return fd < 0;
+}
+
+/* What it starts may be another program, which can: it is told, and goes on. */
+static void say_obstacles(const char *name)
+{
+    static struct cli_program p;
+    char text[PATH_MAX + 128];
+    if (cli_program_read(&p, name, false) < 0)
+        return; /* execvp() will say so */
+    for (unsigned i = 0; i < CLI_OBSTACLES; i++)
+        if (cli_program_obstacle(&p, i, text, sizeof(text)))
+            cli_fail("%s does not share the device: %s", name, text);
 }
 
 int cli_run(const struct cli_command *c, int argc, char **argv)
@@ -147,6 +168,7 @@ int cli_run(const struct cli_command *c, int argc, char **argv)
         return cli_fail("which program?");
     if (set_library_path() != 0 || find_daemon() != 0)
         return 1;
+    say_obstacles(argv[walk.index]);
     execvp(argv[walk.index], argv + walk.index);
     int error = errno;
     cli_fail("%s: %s", argv[walk.index], strerror(error));

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "cli/command.h"
 #include "cli/place.h"
+#include "control/ui.h"
 #include "cli/table.h"
 
 enum { NOW = 1 };
@@ -144,5 +145,6 @@ int cli_stop(const struct cli_command *c, int argc, char **argv)
         GM_AUTO_FREE char *server = server_of(fd, client);
         return server ? judge(cli_ask(fd, "terminate_client %s %s", server, client), "0") : 1;
     }
+    ctl_ui_patience(fd, false); /* it waits for programs to end */
     return judge(cli_ask(fd, now ? "quit -t 0" : "quit"), "");
 }

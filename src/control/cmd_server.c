@@ -8,10 +8,12 @@
 #include "control/command.h"
 #include "control/conn.h"
 #include "control/log.h"
+#include "control/name.h"
 #include "control/queue.h"
 #include "control/quit.h"
 #include "control/restart.h"
 #include "control/server.h"
+#include "control/users.h"
 
 /* Force comes after at most a day. */
 #define QUIT_MAX_S 86400u
@@ -22,6 +24,15 @@
 void ctl_cmd_version(struct ctl_request *r)
 {
     ctl_reply(r, "gmux %s\n", GMUX_VERSION);
+}
+
+void ctl_cmd_name_server(struct ctl_request *r)
+{
+    uid_t uid;
+    const char *problem = ctl_user_named(ctl_words_at(&r->words, 1), &uid)
+                              ? ctl_name_set(r->daemon, uid, ctl_words_at(&r->words, 2))
+                              : "there is no such user";
+    ctl_reply(r, "%s\n", problem ? problem : "0");
 }
 
 void ctl_cmd_get_server_list(struct ctl_request *r)

@@ -1,5 +1,5 @@
 /*
- * Protocol 3's commands about servers, clients and devices. A server's name is its user's, uid_UID.
+ * Protocol 3's commands about servers, clients and devices.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,25 +8,27 @@
 #include "control/link.h"
 #include "control/listing.h"
 #include "control/module.h"
+#include "control/name.h"
 #include "control/queue.h"
+#include "control/state.h"
 
-#define NAME_MAX_BYTES 16 /* of "uid_4294967294" */
+#define NAME_MAX_BYTES (CTL_SERVER_NAME_MAX + 1)
 
 static void server_name(const struct ctl_server *s, char out[NAME_MAX_BYTES])
 {
-    snprintf(out, NAME_MAX_BYTES, "uid_%u", (unsigned)s->uid);
+    ctl_name_of(s->daemon, s->uid, out);
 }
 
 /* Beside the server that takes clients there may be one of the same user that is about to end. */
 static struct ctl_server *find_server(struct ctl_daemon *d, const char *name)
 {
     struct ctl_server *found = NULL;
-    gm_list_for_each (s, &d->servers, struct ctl_server, link) {
-        char own[NAME_MAX_BYTES];
-        server_name(s, own);
-        if (strcmp(own, name) == 0 && (!found || s->state != CTL_SERVER_STOPPING))
+    uid_t uid;
+    if (!ctl_name_find(d, name, &uid))
+        return NULL;
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (s->uid == uid && (!found || s->state != CTL_SERVER_STOPPING))
             found = s;
-    }
     return found;
 }
 
@@ -48,30 +50,51 @@ static uid_t shared_by(const struct ctl_daemon *d)
 
 /* --- servers ---------------------------------------------------------------------------------- */
 
+/* Of --uid, of the name if it is uid_UID, or the daemon's own. */
+static bool wanted_uid(const struct ctl_request *r, const char *name, uid_t *uid)
+{
+    const char *word = ctl_words_option(&r->words, "uid");
+    uint64_t number = r->daemon->uid;
+    if (word && !gm_parse_u64(word, CTL_UID_MAX, &number))
+        return false;
+    *uid = (uid_t)number;
+    return word || ctl_name_find(r->daemon, name, uid) || *name;
+}
+
+/* A server that runs keeps the name that it has. */
+static bool runs_by_another(struct ctl_daemon *d, uid_t uid, const char *name)
+{
+    char own[NAME_MAX_BYTES];
+    ctl_name_of(d, uid, own);
+    return strcmp(own, name) != 0 && find_server(d, own);
+}
+
 void ctl_v3_server_create(struct ctl_request *r)
 {
-    const char *name = ctl_words_plain(&r->words, 0),
-               *uid_word = ctl_words_option(&r->words, "uid");
-    const char *problem = NULL;
-    uint64_t uid, given;
-    bool good = strncmp(name, "uid_", 4) == 0 && gm_parse_u64(name + 4, CTL_UID_MAX, &uid);
+    struct ctl_daemon *d = r->daemon;
+    const char *name = ctl_words_plain(&r->words, 0), *problem = NULL;
+    uid_t uid = d->uid;
     if (ctl_words_option(&r->words, "allowed-devices"))
         problem = "--allowed-devices: servers have all devices that the daemon's "
                   "CUDA_VISIBLE_DEVICES leaves";
     else if (ctl_words_option(&r->words, "locality-domains"))
         problem = "--locality-domains: devices are not divided";
-    else if (!good)
-        problem = "a server is its user's and has the name uid_UID: there are no others";
-    else if (uid_word && (!gm_parse_u64(uid_word, CTL_UID_MAX, &given) || given != uid))
-        problem = "--uid is not the user that the name says";
-    else if (r->daemon->options.multiuser && uid != shared_by(r->daemon))
+    else if (!wanted_uid(r, name, &uid))
+        problem = "--uid is no user's number, or neither it nor a name is there";
+    else if (d->options.multiuser && uid != shared_by(d))
         problem = "all users share one server";
-    else if (r->daemon->quitting)
+    else if (d->quitting)
         problem = "the daemon is about to end";
-    else
-        problem = ctl_queue_start(r->daemon, (uid_t)uid);
+    else if (*name && ctl_name_is_good(name) && runs_by_another(d, uid, name))
+        problem = "its user's server has another name, and each user has one server";
+    else if (*name)
+        problem = ctl_name_set(d, uid, name);
+    if (!problem)
+        problem = ctl_queue_start(d, uid);
     if (problem)
         ctl_reply(r, "server create: %s\n", problem);
+    else
+        ctl_state_save(d);
 }
 
 void ctl_v3_server_delete(struct ctl_request *r)
@@ -83,8 +106,11 @@ void ctl_v3_server_delete(struct ctl_request *r)
     if (!force && (s->clients_count || !gm_list_empty(&s->pending)))
         ctl_reply(r, "server delete: %s has clients; --force ends it in any case\n",
                   ctl_words_plain(&r->words, 0));
-    else
+    else {
+        ctl_name_drop(r->daemon, s->uid);
+        ctl_state_save(r->daemon);
         ctl_server_shutdown(s, force);
+    }
 }
 
 static const char *const server_columns[] = {
@@ -323,11 +349,15 @@ static void device_rows(struct ctl_listing *l)
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         for (unsigned i = 0; i < d->devices_count && s->state == CTL_SERVER_ACTIVE; i++) {
             const struct ctl_device *device = &d->devices[i];
-            char ordinal[16], name[NAME_MAX_BYTES];
+            char ordinal[16], name[NAME_MAX_BYTES], size[16] = "-", chunks[16] = "-";
             snprintf(ordinal, sizeof(ordinal), "%u", i);
+            if (device->parts.multiprocessors) {
+                snprintf(size, sizeof(size), "%u", device->parts.multiprocessors);
+                snprintf(chunks, sizeof(chunks), "%u", device->parts.groups);
+            }
             server_name(s, name);
             const char *cells[] = { ordinal,      name, device->pci, device->uuid,
-                                    device->name, "-",  "-",         "N/A" };
+                                    device->name, size, chunks,      "N/A" };
             ctl_listing_row(l, cells);
         }
 }

@@ -48,6 +48,15 @@ const struct ctl_command ctl_commands[] = {
       "Sets what the programs of a group have together: share=, guarantee= or memory=; prints 0 or "
       "why not",
       CTL_OWN | CTL_KEPT, ctl_cmd_limit_group },
+    { "name_server", "USER NAME",
+      "Gives a user's server a name for protocol 3; prints 0 or why not", CTL_CHANGES | CTL_KEPT,
+      ctl_cmd_name_server },
+    { "sm_partition", "add DEVICE CHUNKS | rm DEVICE PARTITION",
+      "With --static-partitioning: makes a partition of so many chunks of a device and prints its "
+      "name for CUDA_MPS_SM_PARTITION, or ends one that no program is in",
+      CTL_CHANGES | CTL_KEPT, ctl_cmd_sm_partition },
+    { "lspart", "", "With --static-partitioning: prints devices, and their partitions", 0,
+      ctl_cmd_lspart },
     { "get_device_client_list", "[SERVER]",
       "Prints devices and who uses them, as process id and context", 0,
       ctl_cmd_get_device_client_list },

@@ -9,8 +9,9 @@
 
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
-    CTL_OWN = 2,  /* the same, and for each user as far as his own clients go (ctl_request_may) */
-    CTL_KEPT = 4, /* what it sets outlives a daemon that is killed (state.h) */
+    CTL_OWN = 2,   /* the same, and for each user as far as his own clients go (ctl_request_may) */
+    CTL_FEWER = 8, /* of protocol 3: its last word may be missing */
+    CTL_KEPT = 4,  /* what it sets outlives a daemon that is killed (state.h) */
 };
 
 struct ctl_command {
@@ -39,6 +40,10 @@ void ctl_command_received(struct ctl_conn *c, const char *line);
 /* A line of the answer to `clients`. */
 ctl_usage_row ctl_cmd_clients_row;
 
+/* Hooks: those who wait to hear how devices can be divided. */
+void ctl_partition_known(struct ctl_daemon *d);
+void ctl_partition_server_gone(struct ctl_daemon *d);
+
 /* The rows' functions. */
 void ctl_cmd_clients(struct ctl_request *r);
 void ctl_cmd_pending(struct ctl_request *r);
@@ -46,6 +51,9 @@ void ctl_cmd_limit_client(struct ctl_request *r);
 void ctl_cmd_limit_user(struct ctl_request *r);
 void ctl_cmd_limit_group(struct ctl_request *r);
 void ctl_cmd_groups(struct ctl_request *r);
+void ctl_cmd_name_server(struct ctl_request *r);
+void ctl_cmd_sm_partition(struct ctl_request *r);
+void ctl_cmd_lspart(struct ctl_request *r);
 void ctl_cmd_version(struct ctl_request *r);
 void ctl_cmd_get_server_list(struct ctl_request *r);
 void ctl_cmd_get_server_status(struct ctl_request *r);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/toml.h"
 #include "control/options.h"
 #include "control/policy.h"
 #include "control/users.h"
@@ -25,7 +24,7 @@ struct reading {
     struct ctl_config config;
 };
 
-static const char *add_command(struct ctl_config *c, const char *command)
+const char *ctl_config_add(struct ctl_config *c, const char *command)
 {
     char **more = reallocarray(c->commands, c->count + 1, sizeof(*more));
     if (!more)
@@ -76,7 +75,7 @@ static const char *read_limit(struct reading *r, const struct gm_toml_item *item
         return why;
     snprintf(command, sizeof(command), "%s %u%s%s %s", group ? "limit_group" : "limit_user",
              (unsigned)uid, group ? "/" : "", group ? name : "", word);
-    return add_command(&r->config, command);
+    return ctl_config_add(&r->config, command);
 }
 
 static const char *on_item(void *arg, const struct gm_toml_item *item)
@@ -117,7 +116,7 @@ static void finish(struct reading *r)
     ctl_config_finish(&r->config);
 }
 
-static int read_all(struct reading *r, const char *path, char *why, unsigned why_size)
+int ctl_config_file(const char *path, gm_toml_fn *each, void *arg, char *why, unsigned why_size)
 {
     GM_AUTO_FREE char *text = NULL;
     size_t size = 0;
@@ -129,7 +128,7 @@ static int read_all(struct reading *r, const char *path, char *why, unsigned why
         snprintf(why, why_size, "%s: %s", path, result == -EINVAL ? "no file" : strerror(-result));
     if (result < 0)
         return -1;
-    if (gm_toml_read(text, size, on_item, r, &error) == 0)
+    if (gm_toml_read(text, size, each, arg, &error) == 0)
         return 0;
     snprintf(why, why_size, "%s:%u: %.200s%s%s", path, error.line, error.key,
              *error.key ? ": " : "", error.why);
@@ -139,7 +138,7 @@ static int read_all(struct reading *r, const char *path, char *why, unsigned why
 int ctl_config_read(struct ctl_config *c, const char *path, char *why, unsigned why_size)
 {
     struct reading r = { .settings_count = 0 };
-    int result = read_all(&r, path, why, why_size);
+    int result = ctl_config_file(path, on_item, &r, why, why_size);
     for (unsigned i = 0; result == 0 && i < r.settings_count; i++) {
         const char *variable = r.settings[i].option->variable;
         if (getenv(variable))
@@ -164,7 +163,7 @@ void ctl_config_forget(const struct ctl_config *c)
 int ctl_config_check(const char *path, char *why, unsigned why_size)
 {
     struct reading r = { .settings_count = 0 };
-    int result = read_all(&r, path, why, why_size);
+    int result = ctl_config_file(path, on_item, &r, why, why_size);
     finish(&r);
     return result;
 }

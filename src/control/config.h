@@ -9,7 +9,7 @@
 #ifndef GMUX_CONTROL_CONFIG_H
 #define GMUX_CONTROL_CONFIG_H
 
-#include "base/attr.h"
+#include "base/toml.h"
 
 #define CTL_SETTINGS_MAX 64
 
@@ -23,6 +23,12 @@ struct ctl_config {
 /* Options become environment variables where those are not set. 0, or -1 with one line in `why`. */
 GM_MUST_CHECK int ctl_config_read(struct ctl_config *c, const char *path, char *why,
                                   unsigned why_size);
+/* Calls `each` for every value of a file that is root's or one's own. 0, or -1 with one line in
+ * `why`: a mistake with file, line and key. */
+GM_MUST_CHECK int ctl_config_file(const char *path, gm_toml_fn *each, void *arg, char *why,
+                                  unsigned why_size);
+/* One more command. NULL, or why not. */
+GM_MUST_CHECK const char *ctl_config_add(struct ctl_config *c, const char *command);
 /* As above, without any effect. */
 GM_MUST_CHECK int ctl_config_check(const char *path, char *why, unsigned why_size);
 /* Before it is read again: the environment is without what it has set. */

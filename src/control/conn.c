@@ -119,6 +119,17 @@ static void join(struct ctl_conn *c, struct tp_packet *p)
     }
 }
 
+static void partition(struct ctl_conn *c, struct tp_packet *p)
+{
+    struct wire_partition m;
+    wire_get_partition(&p->body, &m);
+    if (!wire_dec_finish(&p->body) || p->fds_count) {
+        ctl_conn_drop(c, "malformed partition");
+        return;
+    }
+    snprintf(c->partition, sizeof(c->partition), "%s", m.name);
+}
+
 static void ui_command(struct ctl_conn *c, struct tp_packet *p)
 {
     struct wire_ui_command m;
@@ -158,6 +169,7 @@ static const struct {
     void (*handle)(struct ctl_conn *c, struct tp_packet *p);
 } allowed[] = {
     { CTL_CONN_NEW, WIRE_JOIN, true, join },
+    { CTL_CONN_NEW, WIRE_PARTITION, true, partition },
     { CTL_CONN_NEW, WIRE_HELLO, true, hello },
     { CTL_CONN_NEW, WIRE_LINK_RETURN, true, server_returned },
     { CTL_CONN_NEW, WIRE_UI_COMMAND, false, ui_command },

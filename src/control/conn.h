@@ -28,6 +28,7 @@ struct ctl_conn {
     unsigned attempts;           /* servers that died before they could take it */
     /* from the hello */
     struct ctl_wish wish;
+    char partition[129];
     char command[1025];
 };
 

@@ -5,6 +5,8 @@
  * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it
  * when a daemon dies in whatever way, so that the holder may replace what a dead one left behind.
  */
+#include "control/name.h"
+#include "control/partition.h"
 #include "control/daemon.h"
 
 #include <errno.h>
@@ -59,6 +61,7 @@ static void finish(struct ctl_daemon *d)
     ctl_log(d, "Exit with status 0");
     ctl_place_leave(d);
 
+    ctl_partition_known(d); /* nobody will say */
     gm_list_for_each_safe (r, &d->quits, struct ctl_request, link) {
         gm_list_remove(&r->link);
         ctl_request_finish(r);
@@ -127,8 +130,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGCHLD) {
         ctl_server_reap(d);
     } else if (number == SIGHUP) {
-        ctl_logfile_reopen(&d->control_log);
-        ctl_logfile_reopen(&d->server_log);
+        ctl_place_reopen_logs(d);
     } else {
         ctl_log(d, "Signal %d (%s): quit", number, strsignal(number));
         ctl_quit(d, 0);
@@ -205,8 +207,11 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_logfile_finish(&d->server_log);
     ctl_users_free(d);
     ctl_groups_free(d);
+    ctl_partitions_free(d);
+    ctl_names_free(d);
     ctl_restart_free(d->restart);
     free(d->pipe_directory);
+    free(d->log_directory);
     free(d->server_path);
     free(d);
 }
@@ -224,6 +229,12 @@ static void apply_config(struct ctl_daemon *d)
     d->loading = false;
 }
 
+static void server_gone(struct ctl_daemon *d)
+{
+    ctl_partition_server_gone(d);
+    ctl_quit_server_gone(d);
+}
+
 /* The top: what parts below tell those above them. */
 const struct ctl_hooks ctl_hooks = {
     .command = ctl_command_received,
@@ -231,8 +242,9 @@ const struct ctl_hooks ctl_hooks = {
     .server_returned = ctl_return_server,
     .client = ctl_queue_admit,
     .turn = ctl_queue_advance,
-    .server_gone = ctl_quit_server_gone,
+    .server_gone = server_gone,
     .server_ends = ctl_link_give_up,
+    .parts_known = ctl_partition_known,
     .link = &ctl_link_ops,
 };
 
@@ -270,6 +282,9 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->callers);
     gm_list_init(&d->users);
     gm_list_init(&d->groups);
+    gm_list_init(&d->names);
+    gm_list_init(&d->partitions);
+    gm_list_init(&d->part_waits);
     gm_list_init(&d->servers);
     gm_list_init(&d->queue);
     gm_list_init(&d->quits);

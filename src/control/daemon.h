@@ -85,7 +85,15 @@ struct ctl_options {
     bool exclusive_user; /* one user's server at a time */
     bool classic_limits; /* changed limits are for new clients only */
     bool modules;        /* protocol 3: its commands are known, too */
+    bool partitions;     /* programs need a static partition of a device */
     struct ctl_config config;
+};
+
+/* How a device can be divided. Zeroes: not known. */
+struct ctl_parts {
+    uint32_t multiprocessors;
+    uint32_t step;   /* of them in a group */
+    uint32_t groups; /* 0: not at all */
 };
 
 struct ctl_device {
@@ -93,6 +101,7 @@ struct ctl_device {
     char uuid[41];  /* GPU-70f598bb-8246-94c4-2fd3-678326b63d17 */
     char pci[33];   /* as the server gave it: 0000:06:00.0 */
     bool exclusive; /* admits one context (compute mode EXCLUSIVE_PROCESS) */
+    struct ctl_parts parts;
 };
 
 struct ctl_conn;
@@ -114,6 +123,7 @@ struct ctl_daemon {
     uid_t uid;
     pid_t pid;
     char *pipe_directory;
+    char *log_directory; /* NULL: no log files */
     char *server_path;
     const char *server_name; /* argv[0] of servers */
     struct ctl_logfile control_log;
@@ -139,9 +149,12 @@ struct ctl_daemon {
     struct ctl_ration strangers; /* log lines that they may cause */
     struct ctl_ration trusted;   /* the same for UIs of root and the daemon's user */
 
-    struct gm_list users;   /* struct ctl_user: those for whom limits were set */
-    struct gm_list groups;  /* struct ctl_group */
-    struct gm_list servers; /* struct ctl_server */
+    struct gm_list users;      /* struct ctl_user: those for whom limits were set */
+    struct gm_list groups;     /* struct ctl_group */
+    struct gm_list names;      /* struct ctl_server_name */
+    struct gm_list partitions; /* struct ctl_partition */
+    struct gm_list part_waits; /* struct ctl_request: until it is known how devices are divided */
+    struct gm_list servers;    /* struct ctl_server */
     unsigned servers_count;
     struct gm_list queue; /* exclusive mode: struct ctl_conn of users whose turn has not come */
     struct ctl_timer *backoff;
@@ -190,6 +203,8 @@ struct ctl_hooks {
     /* A server is gone; before that: is about to be freed. */
     void (*server_gone)(struct ctl_daemon *d);
     void (*server_ends)(struct ctl_server *s);
+    /* A server has said how devices can be divided. */
+    void (*parts_known)(struct ctl_daemon *d);
     /* What a server says; its owner is the struct ctl_server. */
     const struct ctl_channel_ops *link;
 };

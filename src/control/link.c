@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/log.h"
+#include "control/partition.h"
 #include "control/process.h"
 #include "control/return.h"
 
@@ -33,7 +34,12 @@ static void keep_devices(struct ctl_server *s, const struct ctl_device *devices,
     bool believed = ctl_server_believed(s);
     if (d->devices_believed && !believed)
         return;
-    memcpy(d->devices, devices, n * sizeof(devices[0]));
+    for (unsigned i = 0; i < n; i++) {
+        const struct ctl_parts parts = d->devices[i].parts;
+        const bool same = i < d->devices_count && strcmp(d->devices[i].uuid, devices[i].uuid) == 0;
+        d->devices[i] = devices[i];
+        d->devices[i].parts = same ? parts : (struct ctl_parts) { 0 };
+    }
     d->devices_count = n;
     d->devices_believed = believed;
 }
@@ -51,9 +57,9 @@ static void on_ready(struct ctl_server *s, struct tp_packet *p)
         struct wire_link_device info;
         wire_get_link_device(&list, &info);
         struct ctl_device *device = &devices[n++];
+        *device = (struct ctl_device) { .exclusive = info.exclusive != 0 };
         snprintf(device->name, sizeof(device->name), "%s", info.name);
         snprintf(device->pci, sizeof(device->pci), "%s", info.pci_bus_id);
-        device->exclusive = info.exclusive != 0;
         ctl_text_clean(device->name);
         ctl_text_clean(device->pci);
         format_uuid(device->uuid, info.uuid);
@@ -66,9 +72,34 @@ static void on_ready(struct ctl_server *s, struct tp_packet *p)
     for (unsigned i = 0; i < n; i++)
         s->exclusive |= devices[i].exclusive;
     keep_devices(s, devices, n);
+    ctl_partition_ask(s);
     ctl_server_ready(s);
     if (s->process >= 0)
         ctl_return_ready(s);
+}
+
+static void on_parts(struct ctl_server *s, struct tp_packet *p)
+{
+    struct ctl_daemon *d = s->daemon;
+    struct ctl_parts parts[CTL_DEVICES_MAX];
+    struct wire_link_parts m;
+    struct wire_dec list;
+    unsigned n = 0;
+    wire_get_link_parts(&p->body, &m);
+    wire_dec_init(&list, m.devices.data, m.devices.size);
+    while (!p->body.fatal && n < CTL_DEVICES_MAX && !wire_dec_end(&list)) {
+        struct wire_link_part part;
+        wire_get_link_part(&list, &part);
+        list.fatal |= part.groups > 64 || part.multiprocessors > UINT16_MAX ||
+                      (uint64_t)part.groups * part.step > part.multiprocessors;
+        parts[n++] = (struct ctl_parts) { part.multiprocessors, part.step, part.groups };
+    }
+    p->body.fatal = !wire_dec_finish(&p->body) || !wire_dec_finish(&list);
+    if (p->body.fatal || n != d->devices_count || (d->devices_believed && !ctl_server_believed(s)))
+        return;
+    for (unsigned i = 0; i < n; i++)
+        d->devices[i].parts = parts[i];
+    ctl_hooks.parts_known(d);
 }
 
 static void on_failed(struct ctl_server *s, struct tp_packet *p)
@@ -135,6 +166,18 @@ static void on_return_group(struct ctl_server *s, struct tp_packet *p)
     struct wire_link_return_group m;
     wire_get_link_return_group(&p->body, &m);
     if (wire_dec_finish(&p->body) && !ctl_return_group(s, &m))
+        p->body.fatal = true;
+}
+
+static void on_return_partition(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_return_partition m;
+    wire_get_link_return_partition(&p->body, &m);
+    struct ctl_client *c =
+        wire_dec_finish(&p->body) && s->process >= 0 ? ctl_server_client(s, m.pid) : NULL;
+    if (c)
+        c->partition = ctl_partition_find(s->daemon, m.name);
+    else
         p->body.fatal = true;
 }
 
@@ -284,6 +327,8 @@ static const struct {
     { WIRE_LINK_RETURN_CLIENT, STARTING, on_return_client },
     { WIRE_LINK_TRAITS, STARTING, on_traits },
     { WIRE_LINK_RETURN_GROUP, STARTING, on_return_group },
+    { WIRE_LINK_RETURN_PARTITION, STARTING, on_return_partition },
+    { WIRE_LINK_PARTS, RUNNING, on_parts },
 };
 
 static void on_packet(void *owner, struct tp_packet *p)

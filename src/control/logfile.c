@@ -81,13 +81,20 @@ int ctl_logfile_open(struct ctl_logfile *l, int directory, const char *name)
     return 0;
 }
 
-void ctl_logfile_reopen(struct ctl_logfile *l)
+void ctl_logfile_reopen(struct ctl_logfile *l, int directory)
 {
-    int fd = l->directory >= 0 ? open_file(l) : -1;
-    if (fd < 0)
+    GM_AUTO_FD int before = l->directory;
+    if (before < 0)
         return;
-    gm_close(l->fd);
-    l->fd = fd;
+    l->directory = fcntl(directory >= 0 ? directory : before, F_DUPFD_CLOEXEC, 0);
+    int fd = l->directory >= 0 ? open_file(l) : -1;
+    if (fd >= 0) {
+        gm_close(l->fd);
+        l->fd = fd;
+        return;
+    }
+    gm_close(l->directory);
+    l->directory = gm_take_fd(&before);
 }
 
 void ctl_logfile_finish(struct ctl_logfile *l)
@@ -103,7 +110,7 @@ static void rotate(struct ctl_logfile *l)
     l->size = 0;
     snprintf(old, sizeof(old), "%s.1", l->name);
     if (renameat(l->directory, l->name, l->directory, old) == 0)
-        ctl_logfile_reopen(l);
+        ctl_logfile_reopen(l, -1);
 }
 
 void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt,

@@ -53,8 +53,9 @@ bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns);
 
 /* Opens (creates) `name`, which is kept, in a directory, which stays the caller's. 0 or -errno. */
 GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, int directory, const char *name);
-/* Opens the file anew under its name; goes on with the old one where that fails. */
-void ctl_logfile_reopen(struct ctl_logfile *l);
+/* Opens the file anew under its name, in that directory (-1: where it was); goes on with the old
+ * one where that fails. */
+void ctl_logfile_reopen(struct ctl_logfile *l, int directory);
 void ctl_logfile_finish(struct ctl_logfile *l);
 
 void ctl_logfile_write(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, ...)

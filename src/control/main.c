@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "control/apply.h"
 #include "control/command.h"
 #include "control/daemon.h"
 #include "control/module.h"
@@ -194,6 +195,7 @@ static bool set_options(struct ctl_options *options)
     options->multiuser = is_on("GMUX_MULTIUSER_SERVER");
     options->exclusive_user = is_on("GMUX_EXCLUSIVE_USER");
     options->classic_limits = is_on("GMUX_CLASSIC_LIMITS");
+    options->partitions = is_on("GMUX_STATIC_PARTITIONING");
     const char *protocol = getenv("CUDA_MPS_PROTOCOL_VERSION");
     const char *problem = protocol && *protocol ? ctl_protocol_check(protocol) : NULL;
     if (problem) {
@@ -201,6 +203,15 @@ static bool set_options(struct ctl_options *options)
         return false;
     }
     options->modules = speaks_three();
+    const char *apply = getenv("GMUX_APPLY");
+    if (apply && *apply && !options->modules) {
+        fprintf(stderr, "gmux-control: --apply %s: is for protocol 3: -p 3 is missing\n", apply);
+        return false;
+    }
+    if (apply && *apply && ctl_apply_read(&options->config, apply, why, sizeof(why)) < 0) {
+        fprintf(stderr, "gmux-control: %s\n", why);
+        return false;
+    }
     server_user = getenv("GMUX_SERVER_USER");
     return !(server_user && *server_user) || set_server_user(options, server_user);
 }

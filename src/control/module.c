@@ -8,8 +8,9 @@
 #define FORMAT "[--format=table|csv[,noheader]]"
 
 const struct ctl_module_command ctl_module_commands[] = {
-    { "server", "create", "NAME [--uid=UID]", 1, "uid= allowed-devices= locality-domains= ",
-      CTL_CHANGES, ctl_v3_server_create, "Starts the server of a user, whose name is uid_UID" },
+    { "server", "create", "[NAME] [--uid=UID]", 1,
+      "uid= allowed-devices= locality-domains= ", CTL_CHANGES | CTL_FEWER, ctl_v3_server_create,
+      "Starts the server of a user, which is called uid_UID or as it is said" },
     { "server", "delete", "NAME [--force]", 1, "force ", CTL_CHANGES, ctl_v3_server_delete,
       "Ends a server that has no clients; with --force in any case" },
     { "server", "list", FORMAT, 0, "format= ", 0, ctl_v3_server_list, "Prints the servers" },
@@ -29,8 +30,13 @@ const struct ctl_module_command ctl_module_commands[] = {
       "Prints the devices of each server" },
     { "namespace", "", "", 0, "", 0, NULL,
       "there are no namespaces: limit_user and limit_group set limits for some of the programs" },
-    { "sm-partition", "", "", 0, "", 0, NULL,
-      "multiprocessors are not partitioned: limits and guarantees are shares of them" },
+    { "sm-partition", "create", "NAME --server=SERVER --device=DEVICE --chunks=NUMBER", 1,
+      "server= device= chunks= include-remainder= ", CTL_CHANGES, ctl_v3_partition_create,
+      "Makes a partition of so many chunks of a device, for programs of a user" },
+    { "sm-partition", "delete", "NAME", 1, "", CTL_CHANGES, ctl_v3_partition_delete,
+      "Ends a partition that no program is in" },
+    { "sm-partition", "list", FORMAT, 0, "format= ", 0, ctl_v3_partition_list,
+      "Prints the partitions" },
     { "feature", "", "", 0, "", 0, NULL, "there are no features to turn on and off" },
     { "memacct", "", "", 0, "", 0, NULL,
       "device memory is not accounted by control groups: limits are set for programs, users and "
@@ -76,7 +82,8 @@ static bool check(struct ctl_request *r, const struct ctl_module_command *c)
             return false;
         }
     }
-    if (ctl_words_plain_count(&r->words) != c->words) {
+    const unsigned count = ctl_words_plain_count(&r->words);
+    if (c->flags & CTL_FEWER ? count > c->words : count != c->words) {
         ctl_reply(r, "Usage: %s %s %s\n", c->module, c->verb, c->arguments);
         return false;
     }

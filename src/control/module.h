@@ -36,5 +36,8 @@ void ctl_v3_client_list(struct ctl_request *r);
 void ctl_v3_client_get(struct ctl_request *r);
 void ctl_v3_client_terminate(struct ctl_request *r);
 void ctl_v3_device_list(struct ctl_request *r);
+void ctl_v3_partition_create(struct ctl_request *r);
+void ctl_v3_partition_delete(struct ctl_request *r);
+void ctl_v3_partition_list(struct ctl_request *r);
 
 #endif

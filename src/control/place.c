@@ -91,7 +91,7 @@ static int take_lock(struct ctl_daemon *d, char *problem)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return complain_of(problem, d, CTL_LOCK_FILE, strerror(errno));
-        snprintf(problem, PROBLEM, "An instance of this daemon is already running");
+        snprintf(problem, PROBLEM, CTL_ALREADY_RUNNING);
         return -1;
     }
     gm_close(d->lock_fd);
@@ -196,14 +196,25 @@ static int open_logs(struct ctl_daemon *d, char *problem)
         int r = ctl_logfile_open(&d->control_log, fd, "control.log");
         if (r == 0)
             r = ctl_logfile_open(&d->server_log, fd, "server.log");
-        if (r == 0)
+        if (r == 0) {
+            d->log_directory = gm_take_ptr(real);
             return 0;
+        }
         complain(problem, directory, strerror(-r));
     }
     if (directory == asked)
         return -1;
     fprintf(stderr, "%s: going on without log files (CUDA_MPS_LOG_DIRECTORY)\n", problem);
     return 0;
+}
+
+void ctl_place_reopen_logs(struct ctl_daemon *d)
+{
+    char why[PROBLEM];
+    GM_AUTO_FD int fd =
+        d->log_directory ? ctl_directory_open(d->log_directory, why, sizeof(why)) : -1;
+    ctl_logfile_reopen(&d->control_log, fd);
+    ctl_logfile_reopen(&d->server_log, fd);
 }
 
 /* Every socket's name has to fit behind it. */

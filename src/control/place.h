@@ -12,6 +12,9 @@
 #define CTL_LOCK_FILE         "control_lock"
 #define CTL_PID_FILE          "nvidia-cuda-mps-control.pid"
 
+/* Why a daemon does not start where another one has the lock. NVIDIA's words. */
+#define CTL_ALREADY_RUNNING "An instance of this daemon is already running"
+
 struct ctl_daemon;
 
 /* CUDA_MPS_PIPE_DIRECTORY, or the default. */
@@ -23,6 +26,9 @@ GM_MUST_CHECK int ctl_place_open(struct ctl_daemon *d);
 /* Makes again what was removed from there. 0: it was all there; 1: made again; -1: not possible,
  * which has been logged: another daemon has the place, or it may not be ours any more. */
 GM_MUST_CHECK int ctl_place_restore(struct ctl_daemon *d);
+
+/* Somebody has moved the logs away, or their directory, which is made again then. */
+void ctl_place_reopen_logs(struct ctl_daemon *d);
 
 /* At the end: the place is free for the next daemon. */
 void ctl_place_leave(struct ctl_daemon *d);

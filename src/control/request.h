@@ -41,11 +41,12 @@ struct ctl_request {
     bool kept;
     unsigned tries; /* restart */
     struct ctl_timer *timer;
-    struct ctl_server *server; /* which was asked .. */
-    unsigned awaits;           /* .. for this message */
-    uint32_t client;           /* terminate_client */
-    uint64_t serial;           /* clients .. */
-    ctl_usage_row *row;        /* .. and what makes a line of the answer */
+    struct ctl_server *server;            /* which was asked .. */
+    unsigned awaits;                      /* .. for this message */
+    uint32_t client;                      /* terminate_client */
+    uint64_t serial;                      /* clients .. */
+    ctl_usage_row *row;                   /* .. and what makes a line of the answer */
+    void (*again)(struct ctl_request *r); /* sm_partition: once devices are known */
 };
 
 /* Cuts a line into words; false if it is too long. Words beyond the last that fits are ignored, as

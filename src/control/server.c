@@ -19,6 +19,7 @@
 #include "control/conn.h"
 #include "control/group.h"
 #include "control/log.h"
+#include "control/partition.h"
 #include "control/process.h"
 #include "control/spawn.h"
 #include "control/users.h"
@@ -269,12 +270,23 @@ void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c)
         ctl_hooks.turn(s->daemon);
 }
 
+/* One that is to have a partition must not run on everything instead. */
+static bool wants_impossible(const struct ctl_daemon *d, const struct ctl_conn *conn)
+{
+    return *conn->partition && !ctl_partitions_hold(d);
+}
+
 static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
 {
     uint8_t buffer[2048];
     struct wire_enc e;
     struct ctl_daemon *d = s->daemon;
     struct ctl_client *c = NULL;
+    if (wants_impossible(d, conn)) {
+        ctl_conn_refuse(conn, GM_CUDA_INVALID_RESOURCE_CONFIGURATION,
+                        "CUDA_MPS_SM_PARTITION: multiprocessors are not partitioned here");
+        return;
+    }
     if (has_room(s, conn->peer.uid))
         c = ctl_server_add_client(s, conn->peer.pid > 0 ? (uint32_t)conn->peer.pid : 0,
                                   conn->peer.uid, &conn->wish, conn->command);
@@ -287,6 +299,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     if (d->options.multiuser) /* NVIDIA's line names the server's user */
         ctl_log_stranger(d, "Client %u is process %d of user %u", c->key, (int)conn->peer.pid,
                          (unsigned)conn->peer.uid);
+    ctl_partition_tell(s, c, conn->partition);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client(&e, 0,
                           &(struct wire_link_client) { .pid = c->key,

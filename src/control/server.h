@@ -34,7 +34,8 @@ struct ctl_client {
     uid_t uid;
     bool connected; /* the server has said so */
     struct ctl_wish wish;
-    struct ctl_group *group; /* NULL: in none */
+    struct ctl_group *group;         /* NULL: in none */
+    struct ctl_partition *partition; /* the same */
     uint64_t pid_namespace;
     unsigned contexts_count;
     struct ctl_context contexts[CTL_CONTEXTS_MAX];

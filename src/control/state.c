@@ -9,6 +9,8 @@
 #include "base/cleanup.h"
 #include "control/group.h"
 #include "control/log.h"
+#include "control/name.h"
+#include "control/partition.h"
 #include "control/request.h"
 #include "control/users.h"
 
@@ -45,6 +47,13 @@ static void put_all(struct ctl_text *t, const struct ctl_daemon *d)
     for (unsigned i = 0; i < l->memory_count; i++)
         ctl_text_add(t, "set_default_device_pinned_mem_limit %s %s\n", l->memory[i].device,
                      l->memory[i].value);
+    gm_list_for_each (n, &d->names, struct ctl_server_name, link)
+        ctl_text_add(t, "name_server %u %s\n", (unsigned)n->uid, n->name);
+    gm_list_for_each (p, &d->partitions, struct ctl_partition, link) {
+        ctl_text_add(t, "sm_partition keep %s %u %u %u %llx", p->uuid, p->parts.multiprocessors,
+                     p->parts.step, p->parts.groups, (unsigned long long)p->groups);
+        ctl_text_add(t, *p->name ? " %s %u\n" : "\n", p->name, (unsigned)p->uid);
+    }
     gm_list_for_each (u, &d->users, struct ctl_user, link)
         if (has_limits(&u->limits)) {
             ctl_text_add(t, "limit_user %u", (unsigned)u->uid);

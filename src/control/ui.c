@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "control/request.h"
 #include "control/place.h"
 #include "transport/sock.h"
@@ -19,7 +21,12 @@
 /* After `quit`: how long the daemon's process may take to go. */
 #define GONE_MS 5000
 
+/* The daemon gives a server CTL_ANSWER_MS to answer a question, and then answers itself. */
+#define PATIENCE_S     15
+#define PATIENCE_MAX_S 86400
+
 static struct tp_packet packet;
+static int output_error;
 
 static int connect_to(const char *name)
 {
@@ -32,6 +39,17 @@ int ctl_ui_connect(void)
 {
     int fd = connect_to(CTL_PRIVILEGED_SOCKET);
     return fd >= 0 ? fd : connect_to(CTL_SOCKET);
+}
+
+void ctl_ui_patience(int fd, bool bounded)
+{
+    const char *text = getenv("GMUX_ANSWER_TIMEOUT");
+    uint64_t seconds;
+    if (!text || !gm_parse_u64(text, PATIENCE_MAX_S, &seconds) || seconds == 0)
+        seconds = PATIENCE_S;
+    const struct timeval limit = { .tv_sec = bounded ? (time_t)seconds : 0 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
 bool ctl_ui_ask(int fd, const char *line, FILE *out)
@@ -54,7 +72,8 @@ bool ctl_ui_ask(int fd, const char *line, FILE *out)
         if (!good)
             return false;
     } while (!m.last);
-    fflush(out);
+    if (fflush(out) < 0)
+        output_error = errno;
     return true;
 }
 
@@ -86,6 +105,7 @@ static int run_line(int fd, const char *line)
         printf("Command too long\n");
         return 0;
     }
+    ctl_ui_patience(fd, !is_quit(line)); /* which waits for programs to end */
     if (!ctl_ui_ask(fd, line, stdout)) {
         printf("Cannot send command to MPS control daemon process\n");
         return 1;
@@ -110,7 +130,18 @@ static int run_input(int fd)
     return status;
 }
 
-int ctl_ui_run(int count, char **words)
+/* What nobody has got is no success; who closes a pipe early knows that he did. */
+static int finish_output(int status)
+{
+    if (fflush(stdout) < 0)
+        output_error = errno;
+    if (!output_error || output_error == EPIPE)
+        return status;
+    fprintf(stderr, "gmux-control: cannot write the output: %s\n", strerror(output_error));
+    return 1;
+}
+
+static int run(int count, char **words)
 {
     struct ctl_text line = { 0 };
     signal(SIGPIPE, SIG_IGN);
@@ -126,4 +157,9 @@ int ctl_ui_run(int count, char **words)
     int status = run_line(fd, line.data ? line.data : "");
     ctl_text_finish(&line);
     return status;
+}
+
+int ctl_ui_run(int count, char **words)
+{
+    return finish_output(run(count, words));
 }

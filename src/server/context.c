@@ -58,6 +58,12 @@ static int open_context(struct srv_session *c, const struct wire_context_open *m
         return GM_CUDA_INVALID_VALUE;
     if (m->device >= c->server->devices_count)
         return GM_CUDA_INVALID_DEVICE;
+    const int admitted = srv_partition_admits(c, m->device);
+    if (admitted) {
+        srv_say(c->server, "Client {PID: %u, Context ID: %u} has no partition of device %u", c->pid,
+                m->context, m->device);
+        return admitted;
+    }
     struct srv_context *x = calloc(1, sizeof(*x));
     if (!x || srv_charge(&x->charge, &c->account, SRV_CONTEXTS, 1) < 0) {
         free(x);

@@ -67,18 +67,24 @@ void srv_group_place(struct srv_session *c, const struct wire_link_client_group 
 
 bool srv_group_matters(const struct srv_session *c)
 {
-    return c->group || c->guarantee_pct > 0;
+    return c->group || c->guarantee_pct > 0 || srv_partition_group(c);
 }
 
 void srv_group_tell(struct srv_session *c, srv_answer_fn *done)
 {
     const struct srv_group *g = c->group;
-    const struct wire_engine_client_group m = {
+    const uint32_t partition = srv_partition_group(c);
+    struct wire_engine_client_group m = {
         .client = c->id,
         .guarantee_pct = c->guarantee_pct,
         .group = g ? g->number : 0,
         .group_share_pct = g ? g->share_pct : 0,
         .group_guarantee_pct = g ? g->guarantee_pct : 0,
     };
+    if (partition) {
+        m.guarantee_pct = 0;
+        m.group = partition;
+        m.group_share_pct = m.group_guarantee_pct = srv_partition_share(c);
+    }
     srv_engine_client_group(c, &m, done, c);
 }

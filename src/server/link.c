@@ -264,6 +264,12 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
     case WIRE_LINK_CLIENT:
         on_client(s, p);
         return NULL;
+    case WIRE_LINK_CLIENT_PARTITION:
+        srv_partition_announce(s, p);
+        return NULL;
+    case WIRE_LINK_PARTS_ASK:
+        srv_partition_describe(s);
+        return NULL;
     case WIRE_LINK_LIMITS:
         on_limits(s, p);
         return NULL;

@@ -30,7 +30,13 @@ static void send_client(struct srv_server *s, const struct srv_session *c)
     struct wire_enc e = srv_encoder(s);
     wire_pack_link_return_client(&e, 0, &m);
     srv_peer_send(&s->link, &e, NULL, 0);
-    if (!srv_group_matters(c))
+    if (c->partition.pid) {
+        const struct wire_link_return_partition partition = { c->pid, c->partition.name };
+        e = srv_encoder(s);
+        wire_pack_link_return_partition(&e, 0, &partition);
+        srv_peer_send(&s->link, &e, NULL, 0);
+    }
+    if (!c->group && c->guarantee_pct <= 0)
         return;
     const struct wire_link_return_group group = { c->pid, c->guarantee_pct,
                                                   c->group ? c->group->name : "" };

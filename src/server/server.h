@@ -17,6 +17,7 @@
 #include "server/executor.h"
 #include "server/group.h"
 #include "server/memory.h"
+#include "server/partition.h"
 #include "server/peer.h"
 #include "server/ranges.h"
 #include "server/sweep.h"
@@ -91,8 +92,10 @@ struct srv_session {
     char *command;           /* what `ps` shows; NULL: nothing */
     char memory_ceiling[33]; /* set for its user, in the same form */
     double guarantee_pct;    /* of its own; 0: none */
+    struct srv_partition partition;
     double granted_pct;
-    uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device */
+    uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device, .. */
+    uint32_t engine_multiprocessors[TP_DEVICES];  /* .. and what the executor holds it to */
     int granted_priority;
 
     struct tp_session shared;
@@ -176,6 +179,7 @@ struct srv_server {
     unsigned contexts_count;
     uint32_t next_session;
     uint32_t next_group;
+    struct srv_partition next_partition;    /* of a client that is on its way */
     struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in
                                                device_packet */
     uint32_t devices_count;                 /* 0: not known yet */

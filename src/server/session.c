@@ -169,6 +169,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->account.limit[SRV_OBJECTS] = SRV_OBJECTS_MAX;
     c->account.limit[SRV_NAMES] = SRV_NAMES_MAX;
     read_client(c, client);
+    srv_partition_take(c);
     int r = srv_peer_open(&c->peer, &s->loop, fd, &session_ops);
     if (r < 0) {
         srv_link_client_gone(s, c->pid, strerror(-r));
@@ -204,6 +205,9 @@ static void set_limits(struct srv_session *c)
     c->granted_pct = GM_MIN(s->limits.share_pct, c->share_pct);
     if (c->group && c->group->share_pct > 0)
         c->granted_pct = GM_MIN(c->granted_pct, c->group->share_pct);
+    const double partition_pct = srv_partition_share(c); /* in place of percentages */
+    if (partition_pct > 0)
+        c->granted_pct = partition_pct;
     c->granted_priority =
         c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
     for (uint32_t d = 0; d < s->devices_count; d++) {
@@ -216,7 +220,11 @@ static void set_limits(struct srv_session *c)
             limit = GM_MIN(limit, c->window_size / 2);
         c->account.limit[srv_device_bytes(d)] = limit;
         c->account.limit[srv_imported_bytes(d)] = GM_MIN(limit, s->devices[d].memory_total);
-        c->granted_multiprocessors[d] = srv_limits_multiprocessors(&s->devices[d], c->granted_pct);
+        const uint32_t own = srv_partition_size(c, d);
+        c->granted_multiprocessors[d] =
+            own ? own : srv_limits_multiprocessors(&s->devices[d], c->granted_pct);
+        c->engine_multiprocessors[d] =
+            own && !s->guarantees ? s->devices[d].multiprocessors : c->granted_multiprocessors[d];
     }
     if (!c->shared.control)
         return;
@@ -250,8 +258,10 @@ static int make_memory(struct srv_session *c)
     c->shared_fd = tp_session_create();
     int r = c->shared_fd < 0 ? c->shared_fd
                              : tp_session_attach(&c->shared, c->shared_fd, TP_SESSION_SIZE);
-    if (r == 0)
+    if (r == 0) {
+        srv_partition_write(c);
         r = take_window(c);
+    }
     const struct srv_keeper_ops *device =
         c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd;
     const struct srv_keeper_ops *host =
@@ -363,7 +373,7 @@ static void on_client_added(void *arg, int result, struct tp_packet *answer)
 
 static struct wire_bytes encode_multiprocessors(const struct srv_session *c)
 {
-    return (struct wire_bytes) { c->granted_multiprocessors, sizeof(c->granted_multiprocessors) };
+    return (struct wire_bytes) { c->engine_multiprocessors, sizeof(c->engine_multiprocessors) };
 }
 
 /* Tells an executor everything that it has to know of the client itself. */

@@ -42,6 +42,7 @@
 #define TP_EVENTS          65536u
 #define TP_PARTS           1024u
 #define TP_PART_GROUPS     127u /* of a split, at most */
+#define TP_PART_STATIC     1u   /* the server's, if it is there: what the client has at all */
 #define TP_RING_BYTES      (1u << 20)
 #define TP_REPLY_BYTES     (64u << 10)
 #define TP_NAMES_BYTES     (4u << 20) /* most of it is never touched */

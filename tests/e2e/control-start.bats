@@ -12,12 +12,12 @@ teardown() {
 
 @test "help, version, unknown options" {
     run -0 "$control" -h
-    for option in --daemon --foreground --multiuser-server --exclusive-user --classic-limits -q; do
+    for option in --daemon --foreground --multiuser-server --exclusive-user --classic-limits --static-partitioning -S -q; do
         [[ $output == *"$option"* ]]
     done
     run -0 "$control" -v
     [ "${lines[0]}" = "CUDA MPS Control binary version: 13000" ]
-    for option in -x --bogus -S -p -a --daemon=1; do
+    for option in -x --bogus -p -a --daemon=1; do
         run -1 "$control" "$option"
         [[ $output == "gmux-control: unrecognized option "* ]]
         [ "${#lines[@]}" = 1 ]
@@ -139,6 +139,21 @@ teardown() {
     until_true 50 test -e "$DIR/log/control.log"
     "$control" ps
     wait_log control "Cmd:ps"
+}
+
+@test "SIGHUP: logs whose directory has been removed, or moved away" {
+    start_daemon
+    rm -r "$DIR/log"
+    kill -HUP "$daemon"
+    until_true 50 test -e "$DIR/log/server.log"
+    "$control" ps
+    wait_log control "Cmd:ps"
+    mv "$DIR/log" "$DIR/old"
+    ln -s "$DIR/old" "$DIR/log" # is not followed: it goes on where it was
+    kill -HUP "$daemon"
+    "$control" get_server_list
+    until_true 50 grep -q Cmd:get_server_list "$DIR/old/control.log"
+    rm "$DIR/log"
 }
 
 @test "SIGTERM ends it in order" {

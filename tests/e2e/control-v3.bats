@@ -177,10 +177,11 @@ one_client() {
     server=$(the_server)
     says "server delete $me --force" ""
     until_true 100 gone "$server"
-    says "server create training" "server create: a server is its user's and has the name uid_UID: there are no others"
-    says "server create uid_99999999999999999999" "server create: a server is its user's and has the name uid_UID: there are no others"
-    says "server create $me --uid=77" "server create: --uid is not the user that the name says"
-    says "server create $me --uid=-1" "server create: --uid is not the user that the name says"
+    says "server create uid_99999999999999999999" "server create: a name that begins with uid_ goes on with its user's number"
+    says "server create $me --uid=77" "server create: a name that begins with uid_ goes on with its user's number"
+    says "server create $me --uid=-1" "server create: --uid is no user's number, or neither it nor a name is there"
+    says "server create" "server create: --uid is no user's number, or neither it nor a name is there"
+    says "server create Training" "server create: a name has lowercase letters, digits and '_', up to 64"
     run -0 "$control" server create "$me" --allowed-devices=0
     [[ $output == "server create: --allowed-devices: "* ]]
     run -0 "$control" server create "$me" --locality-domains=1
@@ -189,13 +190,98 @@ one_client() {
 
 @test "protocol 3: what is not served is refused in plain words" {
     start_daemon -p 3
-    for module in namespace sm-partition feature memacct context-share; do
+    for module in namespace feature memacct context-share; do
         for verb in "" help list "create a --server=b" $'\xff'; do
             # shellcheck disable=SC2086 # words of a command
             run -0 "$control" $module $verb
             [[ ${#lines[@]} == 1 && $output == "$module: "*" "* ]]
         done
     done
+}
+
+@test "protocol 3: a server with a name of its own, which the next daemon knows" {
+    uid=$(id -u)
+    start_daemon -p 3
+    says "server create training --uid=$uid" ""
+    until_true 100 one_server
+    server=$(the_server)
+    wait_log control "NEW SERVER $server: Ready"
+    run -0 "$control" server list --format=csv,noheader
+    [[ $output == "training,$uid,$server,Ready,"* ]]
+    says "server get training uid" "$uid"
+    says "server get $me uid" "Server $me not found"
+    says "server create another --uid=$uid" "server create: its user's server has another name, and each user has one server"
+    says "server create --uid=$uid" "" # is there
+    start_client one
+    [[ $(answered one) == served* ]]
+    says "client get $one server" training
+    kill -9 "$daemon"
+    starts() { "$control" -d -p 3 3>&- 2>/dev/null; }
+    until_true 100 starts
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    until_true 100 grep -q "^name_server $uid training$" "$DIR/pipe/control_state"
+    says "server delete training --force" "Server training not found" # the stand-in ends with its daemon
+    says "server create training --uid=$uid" ""
+    says "server delete training --force" ""
+    run ! grep -q training "$DIR/pipe/control_state"
+}
+
+@test "protocol 3: -a begins with the servers of a file; mistakes: file, line, key, and nothing is applied" {
+    uid=$(id -u)
+    cat >"$DIR/good.toml" <<END
+schema_version = "1.0"
+[servers.training]
+uid                      = $uid
+active_thread_percentage = "50"
+pinned_memory_limit      = "10G"
+client_priority          = 1
+locality_domains         = false
+[features.memacct]
+enabled = false
+END
+    run -1 "$control" -d -a "$DIR/good.toml"
+    [ "$output" = "gmux-control: --apply $DIR/good.toml: is for protocol 3: -p 3 is missing" ]
+    run -0 "$control" --check -p 3 -a "$DIR/good.toml"
+    start_daemon -p 3 -a "$DIR/good.toml"
+    until_true 100 one_server
+    says "server get training active-thread-percentage" 50
+    says "server get training pinned-memory-limit" 10G
+    says "server get training client-priority" 1
+    says "server get training uid" "$uid"
+    "$control" quit -t 0
+    while read -r line where text; do
+        { printf 'schema_version = "1.0"\n' && printf '%b\n' "$text"; } >"$DIR/bad.toml"
+        run -1 "$control" -d -p 3 -a "$DIR/bad.toml"
+        [ "${#lines[@]}" = 1 ] && [[ $output == "gmux-control: $DIR/bad.toml:$line: $where: "* ]] || {
+            echo "$text: $output"
+            false
+        }
+    done <<'END'
+2 frob frob = 1
+3 servers.a.frob [servers.a]\nfrob = 1
+3 servers.A.uid [servers.A]\nuid = 1
+3 servers.a.uid [servers.a]\nuid = -1
+3 servers.a.uid [servers.a]\nuid = "root"
+3 servers.a.active_thread_percentage [servers.a]\nactive_thread_percentage = 0
+3 servers.a.active_thread_percentage [servers.a]\nactive_thread_percentage = "101"
+3 servers.a.pinned_memory_limit [servers.a]\npinned_memory_limit = "much"
+3 servers.a.client_priority [servers.a]\nclient_priority = 2
+3 servers.a.allowed_devices [servers.a]\nallowed_devices = "GPU-0"
+3 servers.a.locality_domains [servers.a]\nlocality_domains = true
+3 servers.a.locality_domains [servers.a]\nlocality_domains = 1
+3 servers.a.namespaces.b.client_priority [servers.a.namespaces.b]\nclient_priority = 1
+3 servers.a.devices.0.uuid [[servers.a.devices]]\nuuid = 7
+3 servers.a.devices.0.frob [[servers.a.devices]]\nfrob = 7
+5 servers.a.devices.0.sm_partitions.0.chunks [[servers.a.devices]]\nuuid = "GPU-0"\n[[servers.a.devices.sm_partitions]]\nchunks = 0
+5 servers.a.devices.0.sm_partitions.0.include_remainder [[servers.a.devices]]\nuuid = "GPU-0"\n[[servers.a.devices.sm_partitions]]\ninclude_remainder = true
+3 features.memacct.enabled [features.memacct]\nenabled = true
+END
+    echo '[servers.a]' >"$DIR/bad.toml"
+    run -1 "$control" -d -p 3 -a "$DIR/bad.toml"
+    [ "$output" = "gmux-control: $DIR/bad.toml: schema_version is missing" ]
+    run -1 "$control" -d -p 3 -a "$DIR/nothing.toml"
+    [ "$output" = "gmux-control: $DIR/nothing.toml: No such file or directory" ]
+    [ ! -e "$DIR/pipe/nvidia-cuda-mps-control.pid" ]
 }
 
 @test "protocol 3: missing, extra, huge, negative, non-numeric and non-UTF-8 words" {

@@ -256,6 +256,8 @@ doctor_says() {
     echo 'int main(void) { return 0; }' > "$DIR/empty.c"
     cc -static -o "$DIR/static" "$DIR/empty.c" || skip "needs libc.a"
     doctor_says "statically linked" "$DIR/static"
+    run -0 "$gmux" run "$DIR/static"
+    [ "$output" = "gmux run: $DIR/static does not share the device: it is statically linked and cannot load our library" ]
     # The loader looks into a DT_RPATH before LD_LIBRARY_PATH, and into a DT_RUNPATH after it.
     mkdir "$DIR/lib"
     cc -shared -o "$DIR/lib/libcuda.so.1" -x c /dev/null
@@ -306,4 +308,47 @@ doctor_says() {
     run -0 "${a[@]}" "$gmux" run echo good
     run -0 "${a[@]}" "$gmux" stop
     rm -rf "$place"
+}
+
+@test "run: programs that begin at the same time start one daemon, and nobody is told of the others" {
+    local i
+    for i in 1 2 3 4 5 6; do
+        start_program "together$i" "$gmux" run --require -- "$misbehave" limit
+    done
+    for i in 1 2 3 4 5 6; do
+        n=together$i
+        wait "${!n}"
+        [[ $(<"$DIR/$n.out") != *gmux* ]]
+    done
+    [ "$(grep -c "Starting control daemon" "$DIR/run/gmux/log/control.log")" = 1 ]
+}
+
+@test "a daemon whose process is stopped: one line, in time, from every command" {
+    run -0 "$gmux" run "$misbehave" limit
+    daemon=$(cat "$DIR/run/gmux/nvidia-cuda-mps-control.pid")
+    kill -STOP "$daemon"
+    export GMUX_ANSWER_TIMEOUT=1
+    for words in ls "ls --groups" "set $(id -un) share=10" "stop 1"; do
+        run -1 "$gmux" $words
+        [ "$output" = "gmux ${words%% *}: the daemon in $DIR/run/gmux does not answer: its process is stopped" ]
+    done
+    run -1 "$gmux" doctor
+    [[ $output == *"gmux doctor: the daemon in $DIR/run/gmux does not answer: its process is stopped"* ]]
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/run/gmux run -1 "$control" ps
+    [ "$output" = "Cannot send command to MPS control daemon process" ]
+    kill -CONT "$daemon"
+    run -0 "$gmux" ls
+}
+
+@test "output that cannot be written is no success; a closed pipe needs no words" {
+    run -0 "$gmux" run "$misbehave" limit
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/run/gmux
+    run -1 sh -c "'$gmux' ls > /dev/full"
+    [ "$output" = "gmux ls: cannot write the output: No space left on device" ]
+    run -1 sh -c "'$control' get_default_active_thread_percentage > /dev/full"
+    [ "$output" = "gmux-control: cannot write the output: No space left on device" ]
+    run -0 sh -c "'$control' get_default_active_thread_percentage 2>&1 | true"
+    [ -z "$output" ]
+    run -0 sh -c "'$gmux' ls 2>&1 | true"
+    [ -z "$output" ]
 }

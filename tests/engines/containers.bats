@@ -40,7 +40,8 @@ make_image() {
     tar -C "$DIR/image" -c . | "${engine[@]}" import - local/gmux >/dev/null 2>&1
 }
 
-@test "three users' containers share a device through a fourth one's daemon, by the compose file" {
+# prepare_compose: `compose` is podman-compose with the example's file and what this machine needs besides.
+prepare_compose() {
     command -v podman-compose >/dev/null || skip "needs Debian's podman-compose"
     export GMUX_IMAGE=localhost/local/gmux GMUX_PIPE=$DIR/pipe GMUX_DEVICE=soft GMUX_LIBRARY=$library
     export PROGRAM=/usr/local/bin/vecadd
@@ -56,7 +57,11 @@ make_image() {
     printf '#!/bin/bash\nargs=("$@")\nfor i in "${!args[@]}"; do\n    [[ ${args[i]} != --net* || ${args[i+1]} = none ]] || unset "args[i]" "args[i+1]"\ndone\nexec %s "${args[@]}"\n' "${engine[*]}" >"$DIR/podman"
     chmod +x "$DIR/podman"
     compose=(podman-compose --podman-path "$DIR/podman" -p gmux -f "$DIR/compose.yaml" -f "$DIR/test.yaml")
-    "${compose[@]}" up -d >"$DIR/compose.out" 2>&1 3>&- || { cat "$DIR/compose.out"; false; }
+}
+
+# are_served: the three programs have come to their ends under the daemon.
+are_served() {
+    local name uid
     for name in one two three; do
         [ "$("${engine[@]}" wait "gmux_${name}_1")" = 0 ] || { cat "$DIR/compose.out"; "${engine[@]}" logs "gmux_${name}_1"; false; }
         "${engine[@]}" logs "gmux_${name}_1" 2>&1 | grep "all correct"
@@ -65,6 +70,24 @@ make_image() {
     for uid in 10001 10002 10003; do
         grep "Starting new server [0-9]* for user $uid" "$DIR/daemon.out"
     done
+}
+
+@test "three users' containers share a device through a fourth one's daemon, by the compose file" {
+    prepare_compose
+    "${compose[@]}" up -d >"$DIR/compose.out" 2>&1 3>&- || { cat "$DIR/compose.out"; false; }
+    are_served
+    "${compose[@]}" down -t 5 >"$DIR/compose.out" 2>&1 3>&- || { cat "$DIR/compose.out"; false; }
+}
+
+@test "programs that begin before the daemon wait for it, by the compose file" {
+    prepare_compose
+    "${compose[@]}" up -d one two three >"$DIR/compose.out" 2>&1 3>&- || { cat "$DIR/compose.out"; false; }
+    for name in one two three; do # no daemon, and nobody has run on his own
+        [ "$("${engine[@]}" inspect -f '{{.State.Running}}' "gmux_${name}_1")" = true ]
+        [[ $("${engine[@]}" logs "gmux_${name}_1" 2>&1) != *"all correct"* ]]
+    done
+    "${compose[@]}" up -d gmux >"$DIR/compose.out" 2>&1 3>&- || { cat "$DIR/compose.out"; false; }
+    are_served
     "${compose[@]}" down -t 5 >"$DIR/compose.out" 2>&1 3>&- || { cat "$DIR/compose.out"; false; }
 }
 

@@ -48,3 +48,73 @@ assert not any(client.get(k) for k in ("hostIPC", "hostPID", "hostNetwork"))
 assert not any(daemon.get(k) for k in ("hostIPC", "hostPID", "hostNetwork"))
 END
 }
+
+# rendered [VALUES]: the chart, by helm or by what stands in for it.
+rendered() {
+    local chart=$GMUX_SOURCE/packaging/helm/gmux
+    if command -v helm >/dev/null; then
+        helm template gmux "$chart" --namespace kube-system ${1:+-f "$1"}
+    else
+        python3 "$BATS_TEST_DIRNAME/chart.py" "$chart" "$@"
+    fi
+}
+
+@test "the Helm chart: by its defaults the manifest, with values what they say" {
+    python3 -c 'import yaml' 2>/dev/null || skip "needs python3-yaml"
+    if command -v helm >/dev/null; then
+        run -0 helm lint --strict "$GMUX_SOURCE/packaging/helm/gmux"
+    fi
+    rendered >"$DIR/default.yaml"
+    cat >"$DIR/values.yaml" <<'END'
+config: |
+  default-share = 50
+  [users.root]
+  memory = "8G"
+defaultShare: 33
+multiuserServer: true
+staticPartitioning: true
+pipeDirectory: /run/my gmux
+image: {repository: registry.example/gmux, tag: "2"}
+resources: {limits: {memory: 1Gi}}
+END
+    rendered "$DIR/values.yaml" >"$DIR/values-out.yaml"
+    python3 - "$GMUX_SOURCE/examples/kubernetes/gmux.yaml" "$DIR" <<'END'
+import sys, yaml
+documents = lambda path: {d["kind"]: d for d in yaml.safe_load_all(open(path))}
+by_hand, default, other = documents(sys.argv[1]), documents(sys.argv[2] + "/default.yaml"), documents(sys.argv[2] + "/values-out.yaml")
+pod = lambda all: all["DaemonSet"]["spec"]["template"]["spec"]
+def same(a, b):
+    a, b = dict(pod(a)), dict(pod(b))
+    (ca,), (cb,) = a.pop("containers"), b.pop("containers")
+    for c in ca, cb:
+        for key in "image", "imagePullPolicy":
+            c.pop(key, None)
+        c["livenessProbe"].pop("timeoutSeconds", None)
+    return a == b and ca == cb
+assert set(default) == {"DaemonSet"} and same(by_hand, default)
+labels = lambda d: d["spec"]["template"]["metadata"]["labels"]
+for d in default["DaemonSet"], other["DaemonSet"]:
+    assert d["spec"]["selector"]["matchLabels"].items() <= labels(d).items()
+    assert d["metadata"]["namespace"] == "kube-system"
+container, = pod(other)["containers"]
+assert container["image"] == "registry.example/gmux:2" and container["resources"] == {"limits": {"memory": "1Gi"}}
+assert {e["name"]: e["value"] for e in container["env"]} == {
+    "NVIDIA_VISIBLE_DEVICES": "all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "33", "GMUX_MULTIUSER_SERVER": "1",
+    "GMUX_STATIC_PARTITIONING": "1", "GMUX_CONFIG": "/etc/gmux/gmux.toml"}
+volumes = {v["name"]: v for v in pod(other)["volumes"]}
+assert volumes["pipe"]["hostPath"]["path"] == "/run/my gmux"
+assert volumes["config"]["configMap"]["name"] == other["ConfigMap"]["metadata"]["name"]
+assert {m["name"] for m in container["volumeMounts"]} == set(volumes)
+open(sys.argv[2] + "/gmux.toml", "w").write(other["ConfigMap"]["data"]["gmux.toml"])
+END
+    chmod 644 "$DIR/gmux.toml"
+    GMUX_CONFIG=$DIR/gmux.toml run -0 "$GMUX_BUILD/src/control/gmux-control" --check
+    if command -v kubectl >/dev/null; then # reads it as kustomize's resources
+        printf 'resources: [default.yaml, values-out.yaml]\nnameSuffix: -x\n' >"$DIR/kustomization.yaml"
+        sed -i 's/name: gmux$/name: gmux-2/' "$DIR/values-out.yaml"
+        run -0 kubectl kustomize "$DIR"
+        [ "$(grep -c '^kind: DaemonSet' <<<"$output")" = 2 ]
+    fi
+    echo 'imgae: {tag: "2"}' >"$DIR/values.yaml"
+    command -v helm >/dev/null || run -1 rendered "$DIR/values.yaml"
+}

@@ -86,6 +86,21 @@ static int say_join(int fd)
     return tp_send(fd, &e, NULL, 0);
 }
 
+/* The name is the daemon's to judge. */
+static int say_partition(int fd)
+{
+    uint8_t buffer[256];
+    struct wire_enc e;
+    const char *name = secure_getenv("CUDA_MPS_SM_PARTITION");
+    if (!name || !*name)
+        return 0;
+    if (strlen(name) > 128)
+        name = "?"; /* there is none of that name */
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_partition(&e, 0, &(struct wire_partition) { .name = name });
+    return tp_send(fd, &e, NULL, 0);
+}
+
 int rt_say_hello(int fd, bool has_daemon)
 {
     char command[1024];
@@ -119,6 +134,8 @@ int rt_say_hello(int fd, bool has_daemon)
                         .command = command,
                     });
     int r = has_daemon ? say_join(fd) : 0;
+    if (r == 0 && has_daemon)
+        r = say_partition(fd);
     return r < 0 ? r : tp_send(fd, &e, NULL, 0);
 }
 

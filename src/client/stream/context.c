@@ -89,27 +89,27 @@ static uint64_t next_id(void)
     return atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
 }
 
-/* A program that is to have a partition must not run on everything instead. */
-static bool wants_partition(void)
+/* The daemon's devices are partitioned, and it knows of no partition of ours there. */
+static void say_homeless(int device)
 {
     const char *partition = secure_getenv("CUDA_MPS_SM_PARTITION");
-    if (rt_session->is_private || !partition || !*partition)
-        return false;
-    rt_attach_say("CUDA_MPS_SM_PARTITION=%.200s: multiprocessors are not partitioned here",
-                  partition);
-    return true;
+    if (partition && *partition)
+        rt_attach_say("CUDA_MPS_SM_PARTITION=%.200s is no partition of device %d", partition,
+                      device);
+    else
+        rt_attach_say("devices are partitioned, and CUDA_MPS_SM_PARTITION is not set");
 }
 
 static int activate(struct rt_context *c)
 {
-    if (wants_partition())
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     c->id = next_id();
     c->number = (uint32_t)c->id;
     memcpy(c->limits, rt_session->devices[c->device].limits, sizeof(c->limits));
     int r = rt_request_context_open(rt_session, c->number, c->device);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&c->active, true, memory_order_release);
+    else if (r == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION)
+        say_homeless(c->device);
     return r;
 }
 
@@ -121,7 +121,7 @@ static int create(CUdevice device, unsigned flags, bool primary, uint32_t part,
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->primary = primary;
     c->device = device;
-    c->part = part;
+    c->part = part ? part : rt_part_all();
     c->multiprocessors = multiprocessors;
     c->api_version = 3020;
     rt_context_set_flags(c, flags);

@@ -158,6 +158,8 @@ int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_c
 int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
                               uint32_t multiprocessors, struct rt_context **out);
 
+/* The part that is all of the client's multiprocessors: 0, or a static partition. */
+uint32_t rt_part_all(void);
 /* Whether contexts can have fewer multiprocessors than the client: under a daemon, as with
  * NVIDIA's. */
 bool rt_part_possible(CUdevice device);

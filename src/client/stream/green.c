@@ -66,6 +66,7 @@ static int ready(void)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shape shapes[TP_PARTS]; /* lock; from 1 on. What the executor sees is a copy */
 static uint32_t shapes_count = 1;     /* lock */
+static bool has_static;               /* lock; the first one is a static partition */
 
 static void show(const struct shape *s, struct tp_part *out)
 {
@@ -78,11 +79,26 @@ static void show(const struct shape *s, struct tp_part *out)
                           memory_order_relaxed); /* the ring publishes it */
 }
 
+/* The server has written that one before the client came. */
+uint32_t rt_part_all(void)
+{
+    struct tp_part *part = &rt_session->shared.parts[TP_PART_STATIC];
+    pthread_mutex_lock(&lock);
+    if (shapes_count <= TP_PART_STATIC &&
+        atomic_load_explicit(&part->minimum, memory_order_acquire)) {
+        has_static = true;
+        shapes_count = TP_PART_STATIC + 1;
+    }
+    const bool is_static = has_static;
+    pthread_mutex_unlock(&lock);
+    return is_static ? TP_PART_STATIC : 0;
+}
+
 /* Numbers are given for good: green contexts, streams and resources name them. 0: too many. */
 static uint32_t number_of(const struct shape *s)
 {
-    uint32_t n = 1;
     pthread_mutex_lock(&lock);
+    uint32_t n = has_static ? TP_PART_STATIC + 1 : 1;
     while (n < shapes_count && memcmp(&shapes[n], s, sizeof(*s)) != 0)
         n++;
     if (n == TP_PARTS) {
@@ -143,10 +159,9 @@ static int describe(const struct rt_context *c, int device, CUdevResource *resou
     struct part p = {
         .magic = MAGIC, .device = device, .size = rt_multiprocessors(rt_session, device), .whole = 1
     };
-    if (c && c->part) {
-        p.shape.of = c->part;
+    p.shape.of = c ? c->part : rt_part_all();
+    if (c && c->multiprocessors)
         p.size = c->multiprocessors;
-    }
     give(&p, resource);
     return CUDA_SUCCESS;
 }
@@ -454,7 +469,9 @@ int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *m
 {
     static _Atomic uint32_t turns;
     const struct part all = { .device = device, .size = rt_multiprocessors(rt_session, device) };
-    const struct wire_call_split how = { .minimum = wanted, .wanted = TP_PART_GROUPS };
+    const struct wire_call_split how = { .of = rt_part_all(),
+                                         .minimum = wanted,
+                                         .wanted = TP_PART_GROUPS };
     struct wire_call_split_is is = { 0 };
     *part = *multiprocessors = 0;
     int r = wanted < all.size ? plan(&all, &how, &is) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
@@ -464,7 +481,7 @@ int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *m
     if (r)
         return r;
     uint32_t group = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) % is.groups;
-    struct shape s = { .minimum = wanted, .wanted = is.groups };
+    struct shape s = { .of = how.of, .minimum = wanted, .wanted = is.groups };
     s.groups[group / 64] = 1ull << group % 64;
     *part = number_of(&s);
     *multiprocessors = is.size;

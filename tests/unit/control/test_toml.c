@@ -97,12 +97,14 @@ Test(toml, mistakes)
         { "a = {}", 1, "a" },
         { "[a", 1, "a" },
         { "[]", 1, "" },
-        { "[[a]]", 1, "" },
+        { "[[a]", 1, "a" },
+        { "[[a]]\n[a]", 2, "a" },
+        { "[a]\n[[a.b]]\nc = 1\n[[a.b]]\nc = 1\nc = 2", 6, "a.b.1.c" },
         { "[a] b", 1, "a" },
         { "[a]\n[a]", 2, "a" },
         { "b = 1\n[a]\nb = 1\nb = 2", 4, "a.b" },
         { "a.b = 1\na.b = 2", 2, "a.b" },
-        { "a.b.c.d.e = 1", 1, "" },
+        { "a.b.c.d.e.f.g.h.i = 1", 1, "" },
         { "ok = 1\nx.y = 'refuse'\nnever = 1", 2, "x.y" },
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {

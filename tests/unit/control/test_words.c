@@ -62,8 +62,8 @@ Test(words, limits)
 
 Test(words, every_command_is_found_and_complete)
 {
-    static const char *const open[] = { "ps",      "device_query", "version",
-                                        "clients", "pending",      "groups" };
+    static const char *const open[] = { "ps",      "device_query", "version", "clients",
+                                        "pending", "groups",       "lspart" };
     static const char *const own[] = { "terminate_client", "limit_client", "limit_group" };
     for (const struct ctl_command *c = ctl_commands; c->name; c++) {
         cr_assert_eq(ctl_command_find(c->name), c, "%s: twice in the table?", c->name);
@@ -75,7 +75,8 @@ Test(words, every_command_is_found_and_complete)
         for (size_t i = 0; i < GM_ARRAY_LEN(own); i++)
             owners = owners || strcmp(c->name, own[i]) == 0;
         bool kept = strncmp(c->name, "set_default_", 12) == 0 ||
-                    strcmp(c->name, "limit_user") == 0 || strcmp(c->name, "limit_group") == 0;
+                    strcmp(c->name, "limit_user") == 0 || strcmp(c->name, "limit_group") == 0 ||
+                    strcmp(c->name, "sm_partition") == 0 || strcmp(c->name, "name_server") == 0;
         unsigned flags = asks ? 0 : owners ? CTL_OWN : CTL_CHANGES;
         cr_assert_eq(c->flags, flags | (kept ? CTL_KEPT : 0), "%s: open to whom, and kept?",
                      c->name);
