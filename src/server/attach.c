@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "server/object.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 #include "transport/signal.h"

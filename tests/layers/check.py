@@ -4,7 +4,8 @@
     check.py NM ARCHIVE            between the folders of the client library
     check.py NM ARCHIVE --files    between the files of a folder, whatever their order: none are in a circle
 
-What has to go up goes by way of one table: rt_hooks (client/entry/hooks.h), ctl_hooks (control/daemon.h)."""
+What has to go up goes by way of one table: rt_hooks (client/entry/hooks.h), ctl_hooks (control/daemon.h),
+srv_hooks (server/hooks.h)."""
 
 import graphlib
 import pathlib
@@ -16,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 from lint import INSIDE  # noqa: E402
 
 ORDER = INSIDE["client"]
-UPWARD = {"rt_hooks", "ctl_hooks"}
+UPWARD = {"rt_hooks", "ctl_hooks", "srv_hooks"}
 
 
 def symbols(nm, archive):
