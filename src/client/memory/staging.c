@@ -63,7 +63,7 @@ static bool is_open(const struct circle *c, uint32_t number)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         const struct slot *s = &c->slots[i];
-        if (s->seq && s->number != number && !rt_lane_done(rt_session, s->number, s->seq))
+        if (s->seq && s->number != number && !rt_queue_done(rt_session, s->number, s->seq))
             return false;
     }
     return true;

@@ -258,7 +258,7 @@ void rt_session_close(struct rt_session *s)
 bool rt_session_leave(struct rt_session *s)
 {
     pthread_mutex_lock(&s->request_lock);
-    bool unused = s->serial == READY_SERIAL && atomic_load(&s->lanes_used) == 0;
+    bool unused = s->serial == READY_SERIAL && atomic_load(&s->queues_used) == 0;
     if (unused) {
         (void)shutdown(s->fd, SHUT_RDWR);
         munmap((void *)(uintptr_t)s->window_base, s->window_half * 2);

@@ -256,7 +256,7 @@ uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number);
 /* Begin, put, end. */
 int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size,
                     const void *tail, size_t tail_size);
-/* Between begin and end: makes `st` go on when lane `other` has completed `seq`. */
+/* Between begin and end: makes `st` go on when queue `other` has completed `seq`. */
 int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
 
 #endif

@@ -158,7 +158,7 @@ static int put(struct rt_stream *st, const struct call *wanted)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = *wanted;
     call->number = st->number;
-    call->seq = rt_lane_issued(rt_session, st->number) + 1;
+    call->seq = rt_queue_issued(rt_session, st->number) + 1;
     pthread_mutex_lock(&lock);
     gm_list_append(&calls, &call->link);
     looked_at += call->ready != NULL;

@@ -18,8 +18,8 @@ struct rt_signal {
     struct tp_signal *words;
     uint64_t device; /* address of `words` for the device */
     uint32_t slot;
-    uint32_t last, lane,
-        run; /* ring lock: our last record, and how many before it were ours in the same lane */
+    uint32_t last, queue,
+        run; /* ring lock: our last record, and how many before it were ours in the same queue */
 };
 
 /* A new one of this process; given back when the event goes. */
