@@ -588,13 +588,6 @@ const char *srv_on_memory_free(struct srv_session *c, const struct wire_memory_f
 
 /* --- a session's ------------------------------------------------------------------------------ */
 
-struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device)
-{
-    if (host)
-        return device == 0 ? &c->host : NULL;
-    return device < c->server->devices_count ? &c->heaps[device] : NULL;
-}
-
 struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address)
 {
     struct srv_allocation *a = srv_memory_find(&c->host, address);

@@ -309,7 +309,12 @@ void srv_modules_replay(struct srv_session *c);
 /* --- memory.c --------------------------------------------------------------------------------- */
 
 /* The heap of a device or the host's; NULL: there is no such device. */
-struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device);
+static inline struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device)
+{
+    if (host)
+        return device == 0 ? &c->host : NULL;
+    return device < c->server->devices_count ? &c->heaps[device] : NULL;
+}
 /* The client's allocation that starts at `address`, in whichever heap; NULL if there is none. */
 struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address);
 
