@@ -26,6 +26,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Words that belong on a desk, not in a product.
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
+# Each source file begins with what it is. Those of these folders have yet to.
+HEADLESS = [pathlib.Path("src/device/cuda")]
+
 # A header that is a table or a part of one source file says so in its first lines.
 UNGUARDED = re.compile(r"included\s+(?:\*\s+)?several times|Part of [a-z_]+\.c:")
 
@@ -78,6 +81,8 @@ def main():
         lines = text.count("\n")
         if path.parts[0] == "src":
             findings += [f"{path}:{n}: {why}" for n, why in check_layers(path, text)]
+            if path.suffix == ".c" and not text.startswith("/*") and path.parent not in HEADLESS:
+                findings.append(f"{path}:1: does not say what it is")
             if lines > LINES_MAX:
                 findings.append(f"{path}:{lines}: longer than {LINES_MAX} lines")
         for n, line in enumerate(text.split("\n"), 1):

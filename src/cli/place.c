@@ -1,3 +1,6 @@
+/*
+ * Finds the daemon of whoever runs the command, and starts one where there is none.
+ */
 #include "cli/place.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Images are compared by size, user and a hash of their bytes. Where none of that size is known,
+ * nothing is read.
+ */
 #include "server/blame.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * A session that changes its group takes its charges along.
+ */
 #include "server/group.h"
 
 #include <stdlib.h>

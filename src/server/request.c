@@ -1,3 +1,7 @@
+/*
+ * What is computed from a list of requests: which is next, how long to wait, whom to suspect.
+ * executor.c sends and completes them.
+ */
 #include "server/request.h"
 
 #include <stdlib.h>

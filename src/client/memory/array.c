@@ -1,3 +1,7 @@
+/*
+ * cuArray*, cuMipmappedArray*. An array is charged first and made then, in one of two ways: as an
+ * object of the device's (`apart`), or as memory.
+ */
 #include "client/memory/array.h"
 
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/*
+ * Looks at the address of each operand on its way into the ring, where there is more than one
+ * device, and notes in the queue when another device is concerned.
+ */
 #include "client/stream/reach.h"
 
 #include "client/session/map.h"
