@@ -198,6 +198,14 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
     return CUDA_SUCCESS;
 }
 
+/* As above, for a call that asks how far the event has come. */
+static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e)
+{
+    int r = enter(handle, c, e);
+    r = r ? r : rt_capture_event_used(handle);
+    return r ? r : rt_capture_unsafe();
+}
+
 /* True if another process recorded it last; *mark: which record that was. */
 static bool is_foreign(const struct rt_event *e, uint32_t *mark)
 {
@@ -352,9 +360,7 @@ CUresult rt_cuEventQuery(CUevent hEvent)
     uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
-    int r = enter(hEvent, &c, &e);
-    r = r ? r : rt_capture_event_used(hEvent);
-    r = r ? r : rt_capture_unsafe();
+    int r = enter_waiting(hEvent, &c, &e);
     if (r)
         return r;
     struct point p = event_point(e);
@@ -370,9 +376,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
-    int r = enter(hEvent, &c, &e);
-    r = r ? r : rt_capture_event_used(hEvent);
-    r = r ? r : rt_capture_unsafe();
+    int r = enter_waiting(hEvent, &c, &e);
     if (r)
         return r;
     struct tp_wait_policy policy = c->wait;
