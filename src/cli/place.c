@@ -1,5 +1,5 @@
 /*
- * Finds the daemon of whoever runs the command, and starts one where there is none.
+ * Finds the daemon that serves the user of a command, and starts one where there is none.
  */
 #include "cli/place.h"
 

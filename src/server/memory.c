@@ -29,8 +29,8 @@ struct alloc_op {
     uint64_t size;
     uint64_t align;
     bool small;
-    bool refused; /* by the device, the last time .. */
-    bool trimmed; /* .. although it has given back what it keeps */
+    bool refused; /* the device had no memory, the last time */
+    bool trimmed; /* and this although it had given back what it keeps */
     srv_allocated_fn *done;
     void *arg;
     uint64_t serial;

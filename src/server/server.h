@@ -122,8 +122,8 @@ struct srv_session {
     struct srv_charge windows_charge[SRV_WINDOWS_MAX];
 
     struct srv_account account;
-    struct srv_charge count;   /* while it has a client; .. */
-    struct srv_charge leaving; /* .. after that, if it lasts */
+    struct srv_charge count;   /* its place among the clients, while it has one */
+    struct srv_charge leaving; /* its place among those on their way out */
     struct srv_area areas[2];  /* device, host */
     struct srv_heap heaps[TP_DEVICES], host;
     uint32_t devices_used;      /* bit for each that the executor knows it to use */
@@ -140,16 +140,16 @@ struct srv_session {
     bool arrays_asked;      /* the executor is being told another amount */
 
     unsigned pending; /* requests of the client not yet answered */
-    unsigned asks;    /* requests to the executor not yet answered; .. */
-    unsigned repeats; /* .. and those of a replay, which are not counted there */
+    unsigned asks;    /* requests to the executor not yet answered, but for repeats */
+    unsigned repeats; /* requests of a replay not yet answered */
     bool in_executor; /* the executor knows it, or is being told */
-    bool to_replay;   /* the executor has yet to be told again; .. */
-    bool to_resume;   /* .. it has been, and does nothing for it yet */
+    bool to_replay;   /* a new executor has yet to be told of it */
+    bool to_resume;   /* it has been, and does nothing for it yet */
     bool held_back;   /* what it asks waits until the executor has restored all: it was asking when
                          another one died */
-    bool removing;    /* the executor is being told to forget it: .. */
-    bool stopped;     /* .. nothing of it runs there, and its device memory is not used; .. */
-    bool given_back;  /* .. so that it has been given back: the client is gone */
+    bool removing;    /* the executor is being told to forget it */
+    bool stopped;     /* nothing of it runs there any more, and its device memory is not used */
+    bool given_back;  /* the client is gone, and its device memory was given back */
     unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 

@@ -497,7 +497,7 @@ bool rt_pools_trim(bool all)
 
 enum reuse {
     REUSE_NOW, /* unused, or of the same stream */
-    REUSE_ANY, /* .. or after a wait */
+    REUSE_ANY, /* or after a wait */
 };
 
 static struct rt_block *find(struct rt_pool *p, enum size_class class, uint32_t number,

@@ -26,8 +26,8 @@
 /* Some rows of one plane, or a part of one row. */
 struct piece {
     uint64_t host, device;
-    const struct rt_array *array; /* instead of `device` ..  */
-    uint64_t x, y, z;             /* .. and where */
+    const struct rt_array *array; /* instead of `device` */
+    uint64_t x, y, z;             /* where in it */
     uint64_t width, rows;
     uint64_t host_pitch, device_pitch;
 };

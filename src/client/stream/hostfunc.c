@@ -94,11 +94,11 @@ static void *upcall_main(void *arg GM_UNUSED)
             nap_ns = LOOK_MIN_NS;
             run(call, error);
         } else if (look) {
-            (void)rt_session_look(s); /* an error is seen above, .. */
+            (void)rt_session_look(s); /* an error is seen above */
             look_again(&nap_ns);
         } else {
             (void)tp_word_wait(&s->shared.control->arrivals, seen + 1,
-                               &policy); /* .. this one's, too */
+                               &policy); /* so is an error of this wait */
         }
     }
     return NULL;
