@@ -133,14 +133,6 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
     return wire_dec_finish(&d) && s->device_count ? 0 : -EBADMSG;
 }
 
-int rt_device_by_index(const struct rt_session *s, uint32_t index)
-{
-    for (unsigned i = 0; i < s->device_count; i++)
-        if (s->devices[i].index == index)
-            return (int)i;
-    return -1;
-}
-
 static bool window_is_sane(const struct wire_session_open *m)
 {
     return gm_is_pow2(m->window_size) && m->window_size >= (1u << 20) && m->window_base != 0 &&

@@ -160,9 +160,12 @@ GM_COLD int rt_session_failed(struct rt_session *s, int error);
 /* The device with this number of the server's; -1: the program does not see it. */
 int rt_device_by_index(const struct rt_session *s, uint32_t index);
 
-/* For ask.c, which the generator writes: a new serial, where to encode the packet, sending it, and
- * waiting for an answer of type `want`, or for a status, which is a failure. The answer is
- * s->packet. Request lock held. CUresult. */
+/* The server has hung up, or broken a rule: the session ends with it. The session's error. */
+int rt_server_gone(struct rt_session *s);
+
+/* packet.c, for ask.c, which the generator writes: a new serial, where to encode the packet,
+ * sending it, and waiting for an answer of type `want`, or for a status, which is a failure. The
+ * answer is s->packet. Request lock held. CUresult. */
 uint64_t rt_request_serial(struct rt_session *s);
 void rt_request_encode(struct rt_session *s, struct wire_enc *e);
 int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd);
