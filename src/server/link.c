@@ -1,11 +1,9 @@
 /*
- * The control daemon's end: it hands over clients and limits, and is told what happens to them. It
- * is trusted, but a message that makes no sense still ends the connection, and with it the server,
- * rather than being guessed at.
+ * What the control daemon says: it hands over clients and limits, and asks what clients use. It is
+ * trusted, but a message that makes no sense still ends the connection, and with it the server,
+ * rather than being guessed at. What it is told is report.c's.
  */
-#include <cuda.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
