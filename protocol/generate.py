@@ -19,6 +19,8 @@ OUTPUTS = {
     "ask.c": (spec.parse, requests.source),
     "serve.h": (spec.parse, serve.header),
     "serve.c": (spec.parse, serve.source),
+    "send.h": (spec.parse, serve.send_header),
+    "send.c": (spec.parse, serve.send_source),
     "cuda.h": (cudaspec.parse, cudaheader.header),
     "api.h": (cudaspec.parse, dispatch.api_header),
     "exports.c": (cudaspec.parse, dispatch.exports),

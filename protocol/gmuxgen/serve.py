@@ -1,4 +1,5 @@
-"""Writes src/server/serve.{h,c} from protocol/control.api: what clients ask a server, its answers, what it asks its executor."""
+"""Writes src/server/serve.{h,c} and send.{h,c} from protocol/control.api: what clients ask a server, and below that what it
+sends: answers, and questions to its executor."""
 
 from .messages import BANNER
 from .requests import LATER, answer_of, requests
@@ -9,8 +10,8 @@ def between(spec, sender, receiver):
 
 
 def answers(spec):
-    """The messages that answer a client's request, the plain status among them."""
-    names = {answer.name for m in requests(spec) if (answer := answer_of(spec, m))} | {"status"}
+    """The messages that answer a client's request. A plain status is srv_session_status()'s."""
+    names = {answer.name for m in requests(spec) if (answer := answer_of(spec, m))} - {"status"}
     return [m for m in between(spec, "server", "client") if m.name in names]
 
 
@@ -48,14 +49,22 @@ def question(m):
 
 def header(spec):
     o = [BANNER, "#ifndef GMUX_SERVER_SERVE_H", "#define GMUX_SERVER_SERVE_H", "",
-         '#include "server/request.h"', '#include "wire/messages.h"', "",
+         '#include "transport/sock.h"', '#include "wire/messages.h"', "",
          "struct srv_session;", "",
          "/* Decodes what a client sent and calls its handler. NULL, or why the client is to be dropped. Event loop only, as all here. */",
          "const char *srv_serve(struct srv_session *c, struct tp_packet *p);", "",
          "/* --- handlers, in the file of their subject: NULL, or why the client is to be dropped. What `m` points to lies in the",
          " * packet and ends with it. `serial` is for the answer; 0: none is wanted. --- */", ""]
     o += [f"{handler(m)};" for m in between(spec, "client", "server")]
-    o += ["", "/* --- answers: each ends a request. Nothing is sent if `serial` is 0. A descriptor stays the caller's; -1: none. --- */", ""]
+    return "\n".join(o + ["", "#endif", ""])
+
+
+def send_header(spec):
+    o = [BANNER, "#ifndef GMUX_SERVER_SEND_H", "#define GMUX_SERVER_SEND_H", "",
+         '#include "server/request.h"', '#include "wire/messages.h"', "",
+         "struct srv_session;", "",
+         "/* --- answers: each ends a request. Nothing is sent if `serial` is 0. A descriptor stays the caller's; -1: none.",
+         " * Event loop only, as all here. --- */", ""]
     o += [f"{answer(m)};" for m in answers(spec)]
     o += ["", "/* --- what the executor is asked, in the session's name; see srv_executor_ask() --- */", ""]
     o += [f"{question(m)};" for m in between(spec, "server", "executor")]
@@ -90,6 +99,11 @@ def source(spec):
           "    if (!(rules[type].phases & 1u << c->phase))", '        return "a message out of place";',
           "    if (rules[type].answered && p->header.serial == 0)", '        return "a question without a serial";',
           "    c->pending++;", "    return rules[type].serve(c, p);", "}", ""]
+    return "\n".join(o)
+
+
+def send_source(spec):
+    o = [BANNER, '#include "server/send.h"', "", '#include "server/server.h"', ""]
     for m in answers(spec):
         o += [answer(m), "{", "    struct wire_enc e = srv_encoder(c->server);", f"    wire_pack_{m.name}(&e, serial, m);",
               f"    srv_session_answer(c, serial, &e, {fd_values(m)});", "}", ""]

@@ -1,3 +1,7 @@
+/*
+ * Writes diagnostics, one line each, and reads GMUX_LOG, which decides which ones. Nothing here
+ * allocates: a line that is too long is cut.
+ */
 #include "base/log.h"
 
 #include <stdarg.h>

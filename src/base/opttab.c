@@ -1,3 +1,6 @@
+/*
+ * The parser of options, and the --help and manual page that come from the same table.
+ */
 #include "base/opttab.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+/*
+ * Strict parsing by hand, one character after the other: the results do not depend on the locale of
+ * the program that this library lives in.
+ */
 #include "base/parse.h"
 
 #include <ctype.h>

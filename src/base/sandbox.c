@@ -1,3 +1,6 @@
+/*
+ * Makes a seccomp filter from a list of system calls and enters it.
+ */
 #include "base/sandbox.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * A reader by recursive descent. It stops at the first mistake, with its line.
+ */
 #include "base/toml.h"
 
 #include <ctype.h>

@@ -1,3 +1,6 @@
+/*
+ * Finds the daemon that serves the user of a command, and starts one where there is none.
+ */
 #include "cli/place.h"
 
 #include <errno.h>

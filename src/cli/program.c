@@ -1,3 +1,7 @@
+/*
+ * Reads the ELF file of a program without running it. The file may be anybody's: every offset in it
+ * is checked.
+ */
 #include "cli/program.h"
 
 #include <elf.h>

@@ -1,3 +1,7 @@
+/*
+ * Collects the fields of a table and prints them when all are known, since columns are as wide as
+ * their widest field.
+ */
 #include "cli/table.h"
 
 #include <stdarg.h>

@@ -1,3 +1,7 @@
+/*
+ * A bucket of tokens for each user: a job of some hundred processes begins at once, a flood of them
+ * is slowed down.
+ */
 #include "control/caller.h"
 
 #include <stdlib.h>

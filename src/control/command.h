@@ -9,7 +9,8 @@
 
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
-    CTL_OWN = 2,   /* the same, and for each user as far as his own clients go (ctl_request_may) */
+    CTL_OWN =
+        2, /* for those two, and for each user where his own clients are meant (ctl_request_may) */
     CTL_FEWER = 8, /* of protocol 3: its last word may be missing */
     CTL_KEPT = 4,  /* what it sets outlives a daemon that is killed (state.h) */
 };
@@ -32,7 +33,7 @@ const struct ctl_command *ctl_command_find(const char *name);
  * without memory. */
 GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change,
                                    const char *line);
-/* As above, for what an earlier daemon has kept; false, too, if that is no such command. */
+/* Runs a command that an earlier daemon has kept. False if it failed, or is no such command. */
 GM_MUST_CHECK bool ctl_command_again(struct ctl_daemon *d, const char *line);
 /* As above, for a line that came over a UI connection. */
 void ctl_command_received(struct ctl_conn *c, const char *line);

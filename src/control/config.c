@@ -1,3 +1,7 @@
+/*
+ * Turns each key into the option or the command that means the same, checks all of them, and
+ * applies them then.
+ */
 #include "control/config.h"
 
 #include <errno.h>

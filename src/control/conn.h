@@ -36,7 +36,7 @@ struct ctl_conn {
 void ctl_conn_listen(struct ctl_daemon *d, bool on);
 /* Closes and frees. */
 void ctl_conn_close(struct ctl_conn *c);
-/* As above, with a log line: the peer did something it must not. */
+/* Closes and frees, with a log line: the peer did something it must not. */
 void ctl_conn_drop(struct ctl_conn *c, const char *reason);
 /* Answers a hello in the negative, and closes. */
 void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason);

@@ -52,7 +52,8 @@ enum {
     CTL_SERVER_STARTS = 6,    /* processes tried for one server */
     CTL_RETRY_MS = 100,       /* before the second one; doubles */
     CTL_START_MS = 60000,     /* a server that is not ready by then is killed */
-    CTL_END_MS = 5000,     /* the same for one that has nothing left to wait for and does not end */
+    CTL_END_MS =
+        5000, /* a server that has nothing left to wait for and does not end by then is killed */
     CTL_RETURN_MS = 1000,  /* servers of the program that was here before come back */
     CTL_ANSWER_MS = 10000, /* of a server to what a command asks */
     CTL_BACKOFF_MS = 1600, /* exclusive mode: next attempt to end a busy server; doubles */
@@ -129,8 +130,8 @@ struct ctl_daemon {
     struct ctl_logfile control_log;
     struct ctl_logfile server_log;
     unsigned returning; /* servers that have not come back yet after a restart: new clients wait for
-                           them .. */
-    uint64_t return_by_ns;       /* .. until then */
+                           them */
+    uint64_t return_by_ns;       /* until when new clients wait for those */
     struct ctl_restart *restart; /* NULL: not possible */
     struct ctl_limits limits;    /* defaults for servers to come */
     int pipe_fd;                 /* the pipe directory, whatever its name leads to by now */

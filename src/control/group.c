@@ -1,3 +1,6 @@
+/*
+ * Keeps each user's groups, and tells the servers when one changes.
+ */
 #include "control/group.h"
 
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/*
+ * Reads what a server says, message by message, in the order that is allowed; a server that says
+ * anything else is dropped. Commands wait here for their answers, with a bound.
+ */
 #include "control/link.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * Decides which lines of strangers are written; logfile.c writes them.
+ */
 #include "control/log.h"
 
 #include <stdarg.h>

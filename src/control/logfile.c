@@ -1,3 +1,7 @@
+/*
+ * Appends lines and puts full files aside. A log that cannot be written is tried again later: the
+ * daemon goes on without.
+ */
 #include "control/logfile.h"
 
 #include <errno.h>

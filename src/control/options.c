@@ -1,3 +1,6 @@
+/*
+ * The table of options, with a check for each value.
+ */
 #include "control/options.h"
 
 #include <string.h>

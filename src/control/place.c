@@ -1,3 +1,7 @@
+/*
+ * Opens the directories and what lies in them, by descriptor, so that nobody can put something else
+ * in their place meanwhile. A daemon whose files were removed makes them again.
+ */
 #include "control/place.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * Reads, merges and prints limits. The lower one counts.
+ */
 #include "control/policy.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/*
+ * Signals, packets and log lines of a server's process, for everything above it.
+ */
 #include "control/process.h"
 
 #include <errno.h>

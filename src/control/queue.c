@@ -1,3 +1,7 @@
+/*
+ * Clients wait in one list in the order in which they came. It is looked through again after each
+ * change that they may wait for.
+ */
 #include "control/queue.h"
 
 #include "control/conn.h"

@@ -1,3 +1,6 @@
+/*
+ * Refuses those who wait, then ends the servers. The daemon ends with the last one.
+ */
 #include "control/quit.h"
 
 #include "control/queue.h"

@@ -1,3 +1,6 @@
+/*
+ * A request stays until its command has answered, even if the connection that it came from is gone.
+ */
 #include "control/request.h"
 
 #include <stdlib.h>

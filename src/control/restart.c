@@ -1,3 +1,7 @@
+/*
+ * Starts the program anew under the same process id, with one option more: the descriptors that
+ * stay open. What the option names is looked at before it is believed.
+ */
 #include "control/restart.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Reads the introduction of a server that outlived its daemon, and puts it and its clients where
+ * they would be had this daemon started them.
+ */
 #include "control/return.h"
 
 #include <stdio.h>

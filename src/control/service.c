@@ -1,3 +1,6 @@
+/*
+ * Speaks the protocols of systemd: readiness, and sockets that it has opened.
+ */
 #include "control/service.h"
 
 #include <stdio.h>

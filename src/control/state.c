@@ -1,3 +1,7 @@
+/*
+ * Writes what was set as the commands that set it, and runs those when a daemon begins. The file is
+ * a new one that takes the old one's name.
+ */
 #include "control/state.h"
 
 #include <errno.h>

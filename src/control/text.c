@@ -1,3 +1,6 @@
+/*
+ * A text that grows. What does not fit in CTL_TEXT_MAX, or in memory, is left out.
+ */
 #include "control/text.h"
 
 #include <stdio.h>

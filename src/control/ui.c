@@ -1,3 +1,6 @@
+/*
+ * The other end of the daemon's socket: sends a line and prints what comes back.
+ */
 #include "control/ui.h"
 
 #include <errno.h>

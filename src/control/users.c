@@ -1,3 +1,7 @@
+/*
+ * Names and limits of users. A limit that changes is told to all servers that have clients of the
+ * user.
+ */
 #include "control/users.h"
 
 #include <pwd.h>

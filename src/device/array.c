@@ -1,3 +1,6 @@
+/*
+ * Where each level, layer and row of an array lies, computed from its description alone.
+ */
 #include "device/array.h"
 
 #include <cuda.h>

@@ -10,7 +10,7 @@
 /* Limits that launches are checked against; they are also what the attributes say. */
 #define DEV_BLOCK_THREADS             1024u
 #define DEV_BLOCKS_PER_MULTIPROCESSOR 16u
-#define DEV_ATTR_COOPERATIVE_LAUNCH   95u /* CU_DEVICE_ATTRIBUTE_ .. */
+#define DEV_ATTR_COOPERATIVE_LAUNCH   95u /* of CU_DEVICE_ATTRIBUTE_* */
 #define DEV_BLOCK_XY                  1024u
 #define DEV_BLOCK_Z                   64u
 #define DEV_GRID_X                    0x7fffffffu

@@ -90,7 +90,7 @@ struct dev_events {
 
 struct dev_client_config {
     uint32_t id;
-    uint32_t uid; /* whose: what clients share, they share with those of the same user only */
+    uint32_t uid; /* the user: clients share things with others of their user only */
     uint64_t
         window_base; /* device area [base, base + size/2), host area [base + size/2, base + size) */
     uint64_t window_size;
@@ -101,8 +101,8 @@ struct dev_client_config {
                                               of them */
     int priority;                          /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
     struct tp_session *session;            /* lives longer than the client */
-    const _Atomic bool *leaving; /* the same; true: it is about to be stopped, what waits for it
-                                    should not. NULL: no word of it */
+    const _Atomic bool *leaving; /* lives as long; becomes true when the client is about to be
+                                    stopped: what waits for it should not. May be NULL */
 };
 
 /* What a load found; filled by module_load, owned by the module. `info` is an encoded struct
@@ -203,8 +203,8 @@ struct dev_ops {
      * memory are still there. */
     void (*client_stop)(struct dev_client *c);
     /* Frees the client with all that is left in it. After client_stop. May take as long as the
-     * device has something to do, for whomever: nobody waits for it. With `leaves_later` it returns
-     * before. */
+     * device has something to do, for any client: nobody waits for it. With `leaves_later` it
+     * returns before. */
     void (*client_destroy)(struct dev_client *c);
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned
@@ -262,8 +262,9 @@ struct dev_ops {
     int (*gate)(struct dev_queue *q, uint64_t seq);
     /* The client may have moved its gate word, or the word that the queue waits for: look again. */
     void (*gate_moved)(struct dev_queue *q);
-    /* A gate that opens when the word has its value, which gate_moved() looks for: nobody else says
-     * so. Then the device itself stores the gate word. The record is sound but for the address. */
+    /* A gate that opens when a word has a value. The device looks at the word when gate_moved() is
+     * called, and then stores the gate word itself. Everything in the record has been checked but
+     * the address. */
     int (*wait_value)(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
     int (*mark)(struct dev_queue *q, uint64_t seq);
     /* Copies with an array on one side or both. NULL: the device has no arrays. */

@@ -1,3 +1,6 @@
+/*
+ * Appends elements to a buffer that grows, and seals it in a memfd at the end.
+ */
 #include "device/modinfo.h"
 
 #include <stdlib.h>

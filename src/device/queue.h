@@ -51,7 +51,7 @@ struct dev_op {
     enum dev_op_kind kind;
     uint32_t weight; /* what it counts for in the backlog: 1, and one for each KiB that it keeps */
     bool started;    /* handed to the back end */
-    bool finished;   /* .. and given back */
+    bool finished;   /* the back end has given it back */
     union {
         struct dev_box box;
         struct dev_area area;
@@ -111,8 +111,8 @@ struct dev_work {
     uint32_t waiting;        /* queues with `waiting` */
     uint64_t arrivals;
     _Atomic uint32_t backlog;
-    bool failed; /* a fault has been recorded .. */
-    bool dead; /* .. and reported; or the client is being stopped: everything completes, nothing is
+    bool failed; /* a fault has been recorded, and is reported soon */
+    bool dead; /* it was reported, or the client is being stopped: everything completes, nothing is
                   done */
     bool reporting;
     int fault_result;

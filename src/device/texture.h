@@ -47,8 +47,8 @@ enum dev_address_mode {
 };
 
 enum dev_sampler_flags {
-    DEV_SAMPLER_LINEAR = 1,     /* filters between elements .. */
-    DEV_SAMPLER_MIP_LINEAR = 2, /* .. and between levels */
+    DEV_SAMPLER_LINEAR = 1,     /* filters between elements */
+    DEV_SAMPLER_MIP_LINEAR = 2, /* filters between levels */
     DEV_SAMPLER_NORMALIZED = 4, /* coordinates are 0 .. 1 */
     DEV_SAMPLER_INTEGER = 8,    /* integers stay integers */
     DEV_SAMPLER_SRGB = 16,

@@ -1,3 +1,6 @@
+/*
+ * Reserves the range, and opens parts of it by mapping the areas' memfds over it.
+ */
 #include "device/window.h"
 
 #include <errno.h>

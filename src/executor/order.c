@@ -1,3 +1,7 @@
+/*
+ * Keeps the orders that wait or are carried out, finds those that nothing before them concerns, and
+ * runs workers. What each order does is work.c's.
+ */
 #include "executor/order.h"
 
 #include <errno.h>

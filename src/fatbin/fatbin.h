@@ -54,7 +54,7 @@ struct fb_entry {
     uint16_t kind;      /* enum fb_kind, or one not known */
     uint16_t isa_major; /* PTX ISA version */
     uint16_t isa_minor;
-    uint32_t sm; /* 75, 90 .. */
+    uint32_t sm; /* as in sm_90: 90 */
     uint64_t flags;
     enum fb_packing packing;
     const uint8_t *data;

@@ -1,3 +1,6 @@
+/*
+ * The way from text to object: parse, choose a block size, generate, optimise, emit.
+ */
 #include "jit/compile.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * Limits of resources, then the filter of system calls.
+ */
 #include "jit/sandbox.h"
 
 #include <errno.h>

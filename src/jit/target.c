@@ -1,3 +1,6 @@
+/*
+ * Finds out about this machine once, and runs LLVM's passes over a finished module.
+ */
 #include "jit/target.h"
 
 #include <llvm-c/Analysis.h>

@@ -1,3 +1,6 @@
+/*
+ * Charges go up the chain of accounts, and are taken back where one of them refuses.
+ */
 #include "server/account.h"
 
 #include <assert.h>

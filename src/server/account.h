@@ -33,7 +33,7 @@ enum srv_quantity {
     SRV_IMPORTED_BYTES_LAST = SRV_IMPORTED_BYTES + TP_DEVICES - 1,
     SRV_WINDOW_BYTES, /* addresses */
     SRV_LEAVING, /* sessions whose client is gone and which the executor has not let go of yet; they
-                    do not count as .. */
+                    do not count among the following */
     SRV_SESSIONS,
     SRV_QUANTITIES,
 };

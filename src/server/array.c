@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/result.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 
@@ -14,8 +15,8 @@ struct array_op {
     struct srv_session *session;
     uint32_t device;
     uint64_t serial;
-    uint64_t bytes;     /* once the executor agrees .. */
-    uint64_t otherwise; /* .. and if it does not */
+    uint64_t bytes;     /* what holds once the executor agrees */
+    uint64_t otherwise; /* what holds if it does not */
 };
 
 /* What is charged meanwhile is the larger of the two. */

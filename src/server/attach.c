@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "server/object.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 #include "transport/signal.h"
@@ -32,7 +33,7 @@ struct srv_attachment {
     uint64_t address, size;
     uint32_t access, asked; /* what the executor has granted, and what it is being asked for */
     bool live;              /* the executor has it */
-    bool busy;              /* .. or is being told */
+    bool busy;              /* the executor is being told */
     uint64_t serial;
     bool answered; /* nobody waits until it is gone */
 };

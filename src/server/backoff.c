@@ -1,3 +1,6 @@
+/*
+ * A small table of users. An entry that nobody needs any more is used again.
+ */
 #include "server/backoff.h"
 
 #include "base/clock.h"

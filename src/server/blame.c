@@ -1,3 +1,7 @@
+/*
+ * Images are compared by size, user and a hash of their bytes. Where none of that size is known,
+ * nothing is read.
+ */
 #include "server/blame.h"
 
 #include <errno.h>
@@ -10,14 +14,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "server/executor.h"
 #include "server/server.h"
 
 /* Of larger ones the beginning says who they are: nobody waits for long while it is read. */
 #define READ_MAX (4ull << 20)
-/* So often those who wait are looked at. */
-#define LOOK_MS 100u
-
 static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
 {
     static uint8_t part[64u << 10];
@@ -101,90 +101,4 @@ uint64_t srv_oom_kills(void)
         if (sscanf(line, "oom_kill %llu", &kills) == 1)
             break;
     return kills;
-}
-
-static bool is_load(const struct srv_request *r)
-{
-    return r->accused && r->type == WIRE_ENGINE_MODULE_LOAD && r->fds_count;
-}
-
-void srv_executor_blame(struct srv_executor *x, bool memory)
-{
-    const struct srv_session *one = NULL;
-    bool several_users = false;
-    x->wary &= !x->restored;
-    gm_list_for_each (r, &x->sent, struct srv_request, link)
-        if (is_load(r) && r->done) {
-            several_users |= one && one->uid != r->session->uid;
-            one = r->session;
-        }
-    gm_list_for_each (r, &x->sent, struct srv_request, link) {
-        if (!is_load(r))
-            continue;
-        x->wary |= r->done != NULL;
-        if (r->done)
-            srv_backoff_blame(&x->backoff, r->session->uid, !several_users, gm_now_ns());
-        srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns,
-                  memory && r->done ? SRV_CULPRIT : 1);
-    }
-}
-
-void srv_executor_settle(struct srv_executor *x)
-{
-    const uint64_t now = gm_now_ns();
-    srv_backoff_settle(&x->backoff, x->died_ns ? now - x->died_ns : 0, now);
-}
-
-static void on_patience(uv_timer_t *timer)
-{
-    srv_executor_go_on(GM_CONTAINER_OF(timer, struct srv_executor, patience));
-}
-
-/* Looked at again now and then: the others may have gone. */
-bool srv_executor_makes_wait(struct srv_executor *x, const struct srv_session *c)
-{
-    const uint64_t now = gm_now_ns();
-    if (x->server->users_count < 2 || !srv_backoff_until(&x->backoff, c->uid, now))
-        return false;
-    if (!uv_is_active((uv_handle_t *)&x->patience))
-        uv_timer_start(&x->patience, on_patience, LOOK_MS, 0);
-    return true;
-}
-
-/* --- clients ---------------------------------------------------------------------------------- */
-
-/* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
-static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
-{
-    unsigned most = 0;
-    gm_list_for_each (r, &x->sent, struct srv_request, link)
-        if (r->session == c && !r->done && r->type == WIRE_ENGINE_MODULE_LOAD)
-            most = GM_MAX(most, r->suspected);
-    return most;
-}
-
-/* Which clients the dead executor takes along: those with work in flight, and the client whose
- * module it was just loading anew, or for the second time at the same time as others'. */
-void srv_executor_judge(struct srv_executor *x)
-{
-    gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
-        if (!c->in_executor)
-            continue;
-        c->suspected += suspicion(x, c);
-        if (c->failed || c->phase == SRV_DRAINING) {
-            c->in_executor = false;
-            if (c->failed) /* the executor was about to do it */
-                tp_session_release_waiters(&c->shared);
-        } else if (c->suspected >= SRV_CULPRIT) {
-            srv_backoff_blame(&x->backoff, c->uid, true, gm_now_ns());
-            srv_link_fault(x->server, c->pid, GM_CUDA_LAUNCH_FAILED,
-                           "its module ended the executor");
-            c->in_executor = false;
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
-        } else if (srv_session_is_busy(c)) {
-            c->in_executor = false;
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
-                             "it had work in flight when the executor ended");
-        }
-    }
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/result.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 

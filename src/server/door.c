@@ -1,3 +1,6 @@
+/*
+ * The socket and its visitors, and the other side: an object that another server has given.
+ */
 #include "server/door.h"
 
 #include <errno.h>

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "server/hooks.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -30,6 +31,8 @@
 #define PAUSE_MS             50u
 #define PAUSE_MAX_MS         5000u
 #define START_TRIES          3u
+/* So often those who wait because of their images are looked at. */
+#define LOOK_MS 100u
 /* From here on nobody new waits for the next start. */
 #define DEATHS_MAX 6u
 
@@ -96,12 +99,29 @@ static bool leads_there(const struct srv_request *r)
            r->type == WIRE_ENGINE_UNMAP;
 }
 
+static void on_patience(uv_timer_t *timer)
+{
+    srv_executor_go_on(GM_CONTAINER_OF(timer, struct srv_executor, patience));
+}
+
+/* Whether the client has to wait with its next image, as executors died over its user's, and there
+ * are others. Looked at again now and then: the others may have gone. */
+static bool makes_wait(struct srv_executor *x, const struct srv_session *c)
+{
+    const uint64_t now = gm_now_ns();
+    if (x->server->users_count < 2 || !srv_backoff_until(&x->backoff, c->uid, now))
+        return false;
+    if (!uv_is_active((uv_handle_t *)&x->patience))
+        uv_timer_start(&x->patience, on_patience, LOOK_MS, 0);
+    return true;
+}
+
 static bool is_held_back(struct srv_executor *x, const struct srv_request *r)
 {
     bool load = r->type == WIRE_ENGINE_MODULE_LOAD,
          may_end_it = r->session->held_back || (x->wary && load);
     return r->session->to_replay || (may_end_it && !x->restored) ||
-           (load && srv_executor_makes_wait(x, r->session));
+           (load && makes_wait(x, r->session));
 }
 
 /* Of a client that is being forgotten the descriptors may be gone by now. */
@@ -140,12 +160,12 @@ static void replay(struct srv_executor *x)
         if (!c->to_replay)
             continue;
         c->to_replay = false;
-        srv_session_replay(c);
+        srv_hooks.session_replay(c);
         if (x->careful && c->repeats)
             return;
     }
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
-        srv_session_resume(c);
+        srv_hooks.session_resume(c);
 }
 
 static void set_restored(struct srv_executor *x)
@@ -186,7 +206,7 @@ static void repeat(struct srv_executor *x, struct srv_session *c, const struct w
 {
     struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
     if (!r) {
-        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
+        srv_hooks.session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
         return;
     }
     c->repeats++;
@@ -227,13 +247,13 @@ static void complete(struct srv_request *r, int result, struct tp_packet *answer
     } else {
         c->repeats--;
         if (result != 0 && !c->failed)
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
-                             "it could not be restored on a new executor");
+            srv_hooks.session_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
+                                   "it could not be restored on a new executor");
         else if (r->type == WIRE_ENGINE_CLIENT_SET) /* it has all its modules back */
             c->suspected = 0;
     }
     free(r);
-    srv_session_check_end(c);
+    srv_hooks.session_check_end(c);
 }
 
 static struct srv_request *first_unsent(struct srv_executor *x)
@@ -372,6 +392,13 @@ static const char *learn_devices(struct srv_executor *x, const struct wire_engin
     return NULL;
 }
 
+static void learn_traits(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_engine_traits m;
+    wire_get_engine_traits(&p->body, &m);
+    s->guarantees = m.guarantees != 0;
+}
+
 static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
 {
     struct srv_server *s = x->server;
@@ -382,7 +409,7 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
     if (m.result != 0) {
         if (x->ready_once)
             return m.reason;
-        srv_server_failed(s, m.result, m.reason);
+        srv_hooks.executor_failed(s, m.result, m.reason);
         return NULL;
     }
     if (!s->devices_count) {
@@ -402,7 +429,7 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
             c->to_replay = true;
         replay(x);
     }
-    srv_server_ready(s);
+    srv_hooks.executor_ready(s);
     if (gm_list_empty(&x->sent))
         set_restored(x);
     srv_executor_go_on(x);
@@ -417,7 +444,7 @@ static void on_client_fault(struct srv_executor *x, struct tp_packet *p)
         if (c->id == m.client && c->in_executor && !c->failed) {
             int result = m.result > 0 ? m.result : GM_CUDA_UNKNOWN;
             srv_link_fault(x->server, c->pid, result, m.text);
-            srv_session_fail(c, result, m.address, m.text);
+            srv_hooks.session_fail(c, result, m.address, m.text);
             break;
         }
 }
@@ -427,7 +454,7 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
     struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
     switch (packet->header.type) {
     case WIRE_ENGINE_TRAITS:
-        srv_group_learn(x->server, packet);
+        learn_traits(x->server, packet);
         return NULL;
     case WIRE_ENGINE_READY:
         return on_ready(x, packet);
@@ -550,7 +577,7 @@ static void when_dead(struct srv_executor *x)
     judge_requests(x);
     if (x->closing) {
         x->state = SRV_EXECUTOR_NONE;
-        srv_server_check_end(s);
+        srv_hooks.executor_ended(s);
         return;
     }
     if (x->restored && gm_now_ns() - x->started_ns > PEACE_NS)
@@ -559,13 +586,13 @@ static void when_dead(struct srv_executor *x)
     x->careful = !x->restored;
     x->restored = false;
     if (!x->ready_once && x->deaths >= START_TRIES) {
-        srv_server_failed(s, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
+        srv_hooks.executor_failed(s, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
         return;
     }
     if (x->deaths >= DEATHS_MAX)
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
             if (c->phase == SRV_OPENING)
-                srv_session_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
+                srv_hooks.session_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
     unsigned pause = x->deaths > 10  ? PAUSE_MAX_MS
                      : x->deaths > 1 ? PAUSE_MS << (x->deaths - 2)
                                      : 0;

@@ -59,30 +59,28 @@ struct srv_executor {
 };
 
 void srv_executor_init(struct srv_executor *x, struct srv_server *s);
-/* Starts the process, again and again; failure for good is reported through srv_server_failed(). */
+/* Starts the process, again and again; failure for good is reported through
+ * srv_hooks.executor_failed(). */
 void srv_executor_start(struct srv_executor *x);
 /* Ends it for good. */
 void srv_executor_close(struct srv_executor *x);
 
 /* Asks. The packet was encoded with any serial; it is copied, descriptors must live until the
  * answer. Without `done` an earlier executor knew it already: it is lost with this one, as the next
- * replay repeats it. serve.h has a function for each message. */
+ * replay repeats it. send.h has a function for each message. */
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e,
                       const int *fds, unsigned fds_count, srv_answer_fn *done, void *arg);
 
 /* Sends what waits and need not wait any longer. */
 void srv_executor_go_on(struct srv_executor *x);
 
-/* blame.c: it has died, and its requests were accused: images that were being loaded are to blame,
+/* judge.c: it has died, and its requests were accused: images that were being loaded are to blame,
  * and who has sent them. */
 void srv_executor_blame(struct srv_executor *x, bool memory);
 /* After that: which clients it takes along. */
 void srv_executor_judge(struct srv_executor *x);
 /* The next one has restored all. */
 void srv_executor_settle(struct srv_executor *x);
-/* Whether the client has to wait with its next image, as executors died over its user's, and there
- * are others. */
-bool srv_executor_makes_wait(struct srv_executor *x, const struct srv_session *c);
 /* program.c: the path of the executor's program; false if it is not where it was looked for last.
  */
 GM_MUST_CHECK bool srv_executor_find(char *out, size_t size);

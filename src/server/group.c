@@ -1,17 +1,13 @@
+/*
+ * A session that changes its group takes its charges along.
+ */
 #include "server/group.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/serve.h"
+#include "server/send.h"
 #include "server/server.h"
-
-void srv_group_learn(struct srv_server *s, struct tp_packet *p)
-{
-    struct wire_engine_traits m;
-    wire_get_engine_traits(&p->body, &m);
-    s->guarantees = m.guarantees != 0;
-}
 
 static struct srv_group *find(struct srv_session *c, const char *name)
 {

@@ -13,9 +13,7 @@
 #include "server/request.h"
 #include "server/user.h"
 
-struct srv_server;
 struct srv_session;
-struct tp_packet;
 struct wire_link_client_group;
 
 struct srv_group {
@@ -28,8 +26,6 @@ struct srv_group {
     struct srv_account account; /* between those of its sessions and its user's */
 };
 
-/* The executor says whether its devices have groups and guarantees. */
-void srv_group_learn(struct srv_server *s, struct tp_packet *p);
 /* Puts the session into a group of its user's, or out of the one that it is in. The session's
  * limits are to be set anew. */
 void srv_group_place(struct srv_session *c, const struct wire_link_client_group *m);

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
-#include "server/serve.h"
+#include "server/send.h"
 #include "server/server.h"
 
 /* --- out of the executor ---------------------------------------------------------------------- */
@@ -160,4 +160,43 @@ void srv_session_check_end(struct srv_session *c)
         give_place(c);
     }
     srv_server_check_end(c->server);
+}
+
+/* --- the server's end ------------------------------------------------------------------------- */
+
+void srv_server_check_end(struct srv_server *s)
+{
+    if (s->link_lost && gm_list_empty(&s->sessions))
+        s->stopping = true; /* nobody can come */
+    if (!s->stopping || s->ended)
+        return;
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase != SRV_DRAINING || !c->stopped)
+            return;
+    s->ended =
+        true; /* and the executor, with what it has left to do for those whose clients are gone */
+    srv_say(s, "Exiting");
+    s->has_link = false;
+    srv_peer_close(&s->link);
+    srv_door_close(s);
+    srv_executor_close(&s->executor);
+    uv_close((uv_handle_t *)&s->terminate, NULL);
+    uv_close((uv_handle_t *)&s->dump, NULL);
+    uv_close((uv_handle_t *)&s->audit, NULL);
+    uv_close((uv_handle_t *)&s->relink, NULL);
+    srv_reader_close(&s->reader);
+    srv_sweeper_close(&s->sweeper);
+}
+
+void srv_server_stop(struct srv_server *s, bool force)
+{
+    if (!s->stopping && !gm_list_empty(&s->sessions) && !force)
+        srv_say(s, "Waiting for current clients to finish");
+    s->stopping = true;
+    if (force) {
+        gm_list_for_each (c, &s->sessions, struct srv_session, link)
+            srv_session_drop(c);
+        srv_executor_close(&s->executor); /* nothing waits for its answers */
+    }
+    srv_server_check_end(s);
 }

@@ -57,3 +57,11 @@ uint32_t srv_limits_multiprocessors(const struct wire_device *d, double share_pc
     uint32_t steps = GM_MIN(n, d->multiprocessors_shared) / step;
     return GM_MAX(steps, 1u) * step;
 }
+
+void srv_server_limit_memory(struct srv_server *s)
+{
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        s->limits.memory[d] = d < s->devices_count ? srv_limits_memory(s->limits.memory_text, d,
+                                                                       s->devices[d].uuid.data)
+                                                   : UINT64_MAX;
+}

@@ -1,11 +1,9 @@
 /*
- * The control daemon's end: it hands over clients and limits, and is told what happens to them. It
- * is trusted, but a message that makes no sense still ends the connection, and with it the server,
- * rather than being guessed at.
+ * What the control daemon says: it hands over clients and limits, and asks what clients use. It is
+ * trusted, but a message that makes no sense still ends the connection, and with it the server,
+ * rather than being guessed at. What it is told is report.c's.
  */
-#include <cuda.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -16,85 +14,6 @@
 #define USAGE_ELEMENT_BYTES 64    /* at most */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("link");
-
-/* The compute mode may change while we run; contexts that are there stay. */
-static bool is_exclusive(const struct wire_device *d)
-{
-    int32_t mode = CU_COMPUTEMODE_DEFAULT;
-    const size_t at = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE * sizeof(mode);
-    if (d->attributes.size >= at + sizeof(mode))
-        memcpy(&mode, (const uint8_t *)d->attributes.data + at, sizeof(mode));
-    return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
-}
-
-static void send_link(struct srv_server *s, const struct wire_enc *e)
-{
-    if (s->has_link)
-        srv_peer_send(&s->link, e, NULL, 0);
-}
-
-void srv_link_ready(struct srv_server *s)
-{
-    uint8_t encoded[TP_DEVICES * 512];
-    struct wire_enc list;
-    wire_enc_init(&list, encoded, sizeof(encoded));
-    for (uint32_t i = 0; i < s->devices_count; i++) {
-        const struct wire_device *d = &s->devices[i];
-        char bus[32];
-        snprintf(bus, sizeof(bus), "%04x:%02x:%02x.0", d->pci_domain, d->pci_bus, d->pci_device);
-        wire_put_link_device(&list, &(struct wire_link_device) { .name = d->name,
-                                                                 .uuid = d->uuid,
-                                                                 .pci_bus_id = bus,
-                                                                 .exclusive = is_exclusive(d) });
-    }
-    const struct wire_link_traits traits = { .guarantees = s->guarantees };
-    struct wire_enc e = srv_encoder(s);
-    wire_pack_link_traits(&e, 0, &traits);
-    send_link(s, &e);
-    const struct wire_link_ready m = { s->devices_count, { encoded, (uint32_t)list.size } };
-    e = srv_encoder(s);
-    wire_pack_link_ready(&e, 0, &m);
-    send_link(s, &e);
-}
-
-void srv_link_failed(struct srv_server *s, int result, const char *reason)
-{
-    char text[512];
-    snprintf(text, sizeof(text), "%s", reason);
-    const struct wire_link_failed m = { result, text };
-    struct wire_enc e = srv_encoder(s);
-    wire_pack_link_failed(&e, 0, &m);
-    send_link(s, &e);
-}
-
-void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why)
-{
-    const struct wire_link_client_state m = { .pid = pid, .state = WIRE_CLIENT_STATE_EXITED };
-    srv_say(s, "Client {PID: %u, Context ID: 0} cannot be served: %s", pid, why);
-    struct wire_enc e = srv_encoder(s);
-    wire_pack_link_client_state(&e, 0, &m);
-    send_link(s, &e);
-}
-
-void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state)
-{
-    const struct wire_link_client_state m = { .pid = c->pid,
-                                              .context = context,
-                                              .state = state,
-                                              .device = device,
-                                              .pid_namespace = c->pid_namespace };
-    struct wire_enc e = srv_encoder(c->server);
-    wire_pack_link_client_state(&e, 0, &m);
-    send_link(c->server, &e);
-}
-
-void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text)
-{
-    const struct wire_link_fault m = { pid, result, text };
-    struct wire_enc e = srv_encoder(s);
-    wire_pack_link_fault(&e, 0, &m);
-    send_link(s, &e);
-}
 
 static void set_limits(struct srv_server *s, double share_pct, int priority, const char *memory)
 {
@@ -185,7 +104,7 @@ static void send_usage(struct usage_page *u, bool last)
                                        .last = last };
     struct wire_enc e = srv_encoder(u->server);
     wire_pack_link_usage(&e, u->serial, &m);
-    send_link(u->server, &e);
+    srv_link_send(u->server, &e);
     wire_enc_init(&u->list, u->encoded, sizeof(u->encoded));
 }
 
@@ -247,7 +166,7 @@ static void on_terminate(struct srv_server *s, struct tp_packet *p)
     const struct wire_link_terminated answer = { m.pid, result };
     struct wire_enc e = srv_encoder(s);
     wire_pack_link_terminated(&e, p->header.serial, &answer);
-    send_link(s, &e);
+    srv_link_send(s, &e);
 }
 
 static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)

@@ -4,6 +4,7 @@
  * ranges, charge released. Allocations from a slab that is already mapped need no word with the
  * executor.
  */
+#include "server/hooks.h"
 #include "server/memory.h"
 
 #include <assert.h>
@@ -15,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
@@ -27,8 +29,8 @@ struct alloc_op {
     uint64_t size;
     uint64_t align;
     bool small;
-    bool refused; /* by the device, the last time .. */
-    bool trimmed; /* .. although it has given back what it keeps */
+    bool refused; /* the device had no memory, the last time */
+    bool trimmed; /* and this although it had given back what it keeps */
     srv_allocated_fn *done;
     void *arg;
     uint64_t serial;
@@ -505,7 +507,7 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
 {
     struct srv_heap *h = a->heap;
     a->busy = true;
-    if (srv_object_keeps(a)) {
+    if (srv_hooks.allocation_kept(a)) {
         a->doomed = true;
         if (done)
             done(arg, serial);
@@ -582,4 +584,14 @@ const char *srv_on_memory_free(struct srv_session *c, const struct wire_memory_f
     else
         srv_session_status(c, serial, GM_CUDA_INVALID_VALUE);
     return NULL;
+}
+
+/* --- a session's ------------------------------------------------------------------------------ */
+
+struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address)
+{
+    struct srv_allocation *a = srv_memory_find(&c->host, address);
+    for (uint32_t d = 0; d < c->server->devices_count && !a; d++)
+        a = srv_memory_find(&c->heaps[d], address);
+    return a;
 }

@@ -74,8 +74,8 @@ struct srv_heap {
     struct gm_list allocations;
     struct gm_list deferred;  /* allocations that wait for ranges on their way back */
     struct gm_list questions; /* about what is left, that wait for them */
-    unsigned unmapping;       /* such ranges .. */
-    unsigned unmapping_paid;  /* .. and those of them that are charged until they are back */
+    unsigned unmapping;       /* how many such ranges there are */
+    unsigned unmapping_paid;  /* how many of them are charged until they are back */
     unsigned empty_slabs;     /* kept for the next small allocation: at most one */
 };
 

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/image.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"

@@ -4,6 +4,7 @@
  * bytes' descriptor goes to executors alone, except that of host memory, which the client has to
  * map.
  */
+#include "server/hooks.h"
 #include "server/object.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/result.h"
+#include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
@@ -245,7 +247,8 @@ static int make_token(struct srv_server *s, struct srv_object *o)
         return GM_CUDA_SUCCESS;
     if (getrandom(o->token, sizeof(o->token), 0) != (ssize_t)sizeof(o->token))
         return GM_CUDA_OPERATING_SYSTEM;
-    int r = s->private_mode && !s->memory_apart ? srv_door_open(s, o->token) : GM_CUDA_SUCCESS;
+    int r =
+        s->private_mode && !s->memory_apart ? srv_hooks.door_open(s, o->token) : GM_CUDA_SUCCESS;
     o->shared = r == GM_CUDA_SUCCESS;
     return r;
 }

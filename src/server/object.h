@@ -38,11 +38,11 @@ struct srv_object {
     bool host;
     bool compressible;
     uint32_t device; /* 0 for host memory */
-    int fd;          /* what executors map, from `offset` on .. */
+    int fd;          /* what executors map: `size` bytes from `offset` on */
     uint64_t offset;
-    uint64_t size;   /* .. so much; */
-    uint64_t skip;   /* a shared allocation begins so far into it .. */
-    uint64_t length; /* .. and has so many bytes */
+    uint64_t size;
+    uint64_t skip;   /* a shared allocation begins so far into it */
+    uint64_t length; /* and so many bytes long is that */
     uint64_t handle; /* the keeper's; 0: none */
     uint8_t token[SRV_TOKEN_BYTES];
     bool shared;  /* the token is good */
@@ -63,7 +63,8 @@ void srv_object_unref(struct srv_object *o);
 struct srv_object *srv_object_open(struct srv_object *o);
 void srv_object_close(struct srv_object *o);
 
-/* door.c: what a token names, for another private server of the same user; NULL: nothing. */
+/* For door.c: the object that a token names, for another private server of the same user. NULL:
+ * there is none. */
 struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *token, size_t size);
 /* What another private server gave for a token, without a name yet; takes `fd`. NULL with a
  * CUresult. */

@@ -82,7 +82,7 @@ static void on_try(uv_timer_t *timer)
     snprintf(path, sizeof(path), "%s/control", s->pipe_directory);
     GM_AUTO_FD int fd = tp_connect_now(path);
     if (fd < 0 || tp_peer(fd, &peer) < 0 || !tp_daemon_is_trusted(peer.uid) ||
-        srv_peer_open(&s->link, &s->loop, gm_take_fd(&fd), &srv_link_ops) < 0)
+        srv_peer_open(&s->link, &s->loop, gm_take_fd(&fd), s->link.ops) < 0)
         return;
     gm_info(&topic, "back to a control daemon, process %d", (int)peer.pid);
     uv_timer_stop(timer);

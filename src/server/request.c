@@ -1,3 +1,7 @@
+/*
+ * What is computed from a list of requests: which is next, how long to wait, whom to suspect.
+ * executor.c sends and completes them.
+ */
 #include "server/request.h"
 
 #include <stdlib.h>
@@ -7,9 +11,9 @@
 
 /* What others wait for and takes longer than this: the executor hangs, and is replaced. */
 #define BOUND_MS 30000u
-/* Pinning the pages of host memory may take longer, so many bytes in a millisecond, .. */
+/* Pinning the pages of host memory may take longer: so many bytes in a millisecond. */
 #define PINNED_IN_MS (256u << 10)
-/* .. and so may what is asked of a driver that compiles for somebody else. */
+/* A driver that compiles for somebody else may take longer, too. */
 #define LOAD_BOUND_MS 120000u
 /* Nothing of a client that is gone runs for longer: a kernel that does not end is a burden to the
  * others. */

@@ -29,8 +29,8 @@ struct srv_request {
     unsigned suspected; /* deaths over it; SRV_CULPRIT: given up */
     bool accused;       /* of the last one */
     bool unsent;        /* the executor has yet to take others */
-    bool later;         /* the executor goes on with others: .. */
-    bool working;       /* .. it carries it out meanwhile; else it waits */
+    bool later;         /* the executor answers others first */
+    bool working;       /* with `later`: it is carried out meanwhile; else it waits */
     uint64_t
         until_ms; /* an executor that has not answered it by then hangs; 0: it has all the time */
     uint16_t type;

@@ -1,11 +1,10 @@
 /*
- * The server as a whole: the loop, the beginning, the end, and the lines it writes to server.log.
+ * The server as a whole: the loop, the beginning, and who is told what happens below (hooks.h).
  */
 #include "server/server.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,6 +15,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "server/hooks.h"
+#include "server/object.h"
 #include "transport/foreign.h"
 
 /* How long a client that started us may take to say hello. */
@@ -26,65 +27,10 @@
 /* Session memory and host area: its client is gone. */
 #define LEAVING_DESCRIPTORS 2u
 
-#define AUDIT_MS 2000u
-
 /* An executor has so many mappings of all clients at once: Linux allows a process 65,530. */
 #define MAPPINGS_ALL 49152u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
-
-struct wire_enc srv_encoder(struct srv_server *s)
-{
-    struct wire_enc e;
-    wire_enc_init(&e, s->out, sizeof(s->out));
-    return e;
-}
-
-void srv_say(struct srv_server *s, const char *fmt, ...)
-{
-    char line[1024];
-    uint8_t packet[1200];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    for (char *p = line; *p; p++) /* what others say is quoted in it */
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    gm_info(&topic, "%s", line);
-    if (!s->has_link)
-        return;
-    /* A buffer of its own: lines are written while other packets are being encoded. */
-    const struct wire_link_log m = { line };
-    struct wire_enc e;
-    wire_enc_init(&e, packet, sizeof(packet));
-    wire_pack_link_log(&e, 0, &m);
-    srv_peer_send(&s->link, &e, NULL, 0);
-}
-
-/* A client can write to all of its areas, allocated or not. The pages that this makes are its own
- * user's, but the limit is to mean something. */
-static void on_audit(uv_timer_t *timer)
-{
-    struct srv_server *s = GM_CONTAINER_OF(timer, struct srv_server, audit);
-    gm_list_for_each (c, &s->sessions, struct srv_session, link)
-        if (c->phase != SRV_DRAINING &&
-            (srv_area_is_overdrawn(&c->areas[0]) || srv_area_is_overdrawn(&c->areas[1]))) {
-            srv_say(s,
-                    "Dropping client {PID: %u, Context ID: 0} of user %u: it uses memory it was "
-                    "not given",
-                    c->pid, c->uid);
-            srv_session_drop(c);
-        }
-    if (gm_list_empty(&s->sessions))
-        uv_timer_stop(timer);
-}
-
-void srv_server_watch(struct srv_server *s)
-{
-    if (!uv_is_active((uv_handle_t *)&s->audit))
-        uv_timer_start(&s->audit, on_audit, AUDIT_MS, AUDIT_MS);
-}
 
 static void on_terminate(uv_signal_t *handle, int number)
 {
@@ -199,15 +145,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     return 0;
 }
 
-void srv_server_limit_memory(struct srv_server *s)
-{
-    for (uint32_t d = 0; d < TP_DEVICES; d++)
-        s->limits.memory[d] = d < s->devices_count ? srv_limits_memory(s->limits.memory_text, d,
-                                                                       s->devices[d].uuid.data)
-                                                   : UINT64_MAX;
-}
-
-void srv_server_ready(struct srv_server *s)
+static void executor_ready(struct srv_server *s)
 {
     for (uint32_t d = 0; d < s->devices_count; d++)
         s->account.limit[srv_device_bytes(d)] = s->devices[d].memory_total;
@@ -227,7 +165,7 @@ void srv_server_ready(struct srv_server *s)
             srv_session_offer(c);
 }
 
-void srv_server_failed(struct srv_server *s, int result, const char *reason)
+static void executor_failed(struct srv_server *s, int result, const char *reason)
 {
     srv_say(s, "Server failed to start: %s", reason);
     srv_link_failed(s, result, reason);
@@ -239,42 +177,18 @@ void srv_server_failed(struct srv_server *s, int result, const char *reason)
     srv_server_check_end(s);
 }
 
-void srv_server_check_end(struct srv_server *s)
-{
-    if (s->link_lost && gm_list_empty(&s->sessions))
-        s->stopping = true; /* nobody can come */
-    if (!s->stopping || s->ended)
-        return;
-    gm_list_for_each (c, &s->sessions, struct srv_session, link)
-        if (c->phase != SRV_DRAINING || !c->stopped)
-            return;
-    s->ended =
-        true; /* and the executor, with what it has left to do for those whose clients are gone */
-    srv_say(s, "Exiting");
-    s->has_link = false;
-    srv_peer_close(&s->link);
-    srv_door_close(s);
-    srv_executor_close(&s->executor);
-    uv_close((uv_handle_t *)&s->terminate, NULL);
-    uv_close((uv_handle_t *)&s->dump, NULL);
-    uv_close((uv_handle_t *)&s->audit, NULL);
-    uv_close((uv_handle_t *)&s->relink, NULL);
-    srv_reader_close(&s->reader);
-    srv_sweeper_close(&s->sweeper);
-}
-
-void srv_server_stop(struct srv_server *s, bool force)
-{
-    if (!s->stopping && !gm_list_empty(&s->sessions) && !force)
-        srv_say(s, "Waiting for current clients to finish");
-    s->stopping = true;
-    if (force) {
-        gm_list_for_each (c, &s->sessions, struct srv_session, link)
-            srv_session_drop(c);
-        srv_executor_close(&s->executor); /* nothing waits for its answers */
-    }
-    srv_server_check_end(s);
-}
+const struct srv_hooks srv_hooks = {
+    .executor_ready = executor_ready,
+    .executor_failed = executor_failed,
+    .executor_ended = srv_server_check_end,
+    .session_replay = srv_session_replay,
+    .session_resume = srv_session_resume,
+    .session_fail = srv_session_fail,
+    .session_refuse = srv_session_refuse,
+    .session_check_end = srv_session_check_end,
+    .allocation_kept = srv_object_keeps,
+    .door_open = srv_door_open,
+};
 
 static int run(struct srv_server *s)
 {

@@ -4,8 +4,26 @@
  *
  * A session belongs to one client process. Its life: opening (waiting for the executor and for the
  * client to map its window), attached, failed (sticky error; the executor forgets it), draining
- * (the client is gone, the executor has not yet let go), dead. session.c has the table of what a
- * client may ask in which phase, leave.c the end.
+ * (the client is gone, the executor has not yet let go), dead.
+ *
+ *   server.c    the loop, the beginning, and what goes up (hooks.h)
+ *   link.c      what the control daemon says; relink.c: one that is gone, and the next
+ *   session.c   a session's beginning, and its connection
+ *   serve.c     what a client may ask in which phase: generated
+ *   offer.c     what a session has, and what an executor is told of that
+ *   leave.c     the end of sessions, and of the server
+ *   door.c      what other private servers are given
+ *   attach.c    ranges, and what is mapped there
+ *   object.c    memory objects; module.c, context.c, array.c
+ *   memory.c    heaps and allocations
+ *   send.c      answers, and what the executor is asked: generated
+ *   answer.c    what each answer does to its session
+ *   executor.c  asking, watching and replacing the executor
+ *   judge.c     whose fault its death was
+ *   report.c    what the control daemon is told
+ *
+ * Each calls only those below it, and files of one subject: account, user, group, ranges, window,
+ * limits, keeper, sweep, image, blame, backoff, request, peer, program.
  */
 #ifndef GMUX_SERVER_SERVER_H
 #define GMUX_SERVER_SERVER_H
@@ -107,8 +125,8 @@ struct srv_session {
     struct srv_charge windows_charge[SRV_WINDOWS_MAX];
 
     struct srv_account account;
-    struct srv_charge count;   /* while it has a client; .. */
-    struct srv_charge leaving; /* .. after that, if it lasts */
+    struct srv_charge count;   /* its place among the clients, while it has one */
+    struct srv_charge leaving; /* its place among those on their way out */
     struct srv_area areas[2];  /* device, host */
     struct srv_heap heaps[TP_DEVICES], host;
     uint32_t devices_used;      /* bit for each that the executor knows it to use */
@@ -125,16 +143,16 @@ struct srv_session {
     bool arrays_asked;      /* the executor is being told another amount */
 
     unsigned pending; /* requests of the client not yet answered */
-    unsigned asks;    /* requests to the executor not yet answered; .. */
-    unsigned repeats; /* .. and those of a replay, which are not counted there */
+    unsigned asks;    /* requests to the executor not yet answered, but for repeats */
+    unsigned repeats; /* requests of a replay not yet answered */
     bool in_executor; /* the executor knows it, or is being told */
-    bool to_replay;   /* the executor has yet to be told again; .. */
-    bool to_resume;   /* .. it has been, and does nothing for it yet */
+    bool to_replay;   /* a new executor has yet to be told of it */
+    bool to_resume;   /* it has been, and does nothing for it yet */
     bool held_back;   /* what it asks waits until the executor has restored all: it was asking when
                          another one died */
-    bool removing;    /* the executor is being told to forget it: .. */
-    bool stopped;     /* .. nothing of it runs there, and its device memory is not used; .. */
-    bool given_back;  /* .. so that it has been given back: the client is gone */
+    bool removing;    /* the executor is being told to forget it */
+    bool stopped;     /* nothing of it runs there any more, and its device memory is not used */
+    bool given_back;  /* the client is gone, and its device memory was given back */
     unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 
@@ -198,34 +216,10 @@ GM_MUST_CHECK int srv_server_init(struct srv_server *s, const char *device_name)
  * `fd`. Runs until nothing is left to do. Exit status. */
 int srv_server_run_control(struct srv_server *s, int fd);
 int srv_server_run_private(struct srv_server *s, int fd);
-/* One line for server.log. */
-void srv_say(struct srv_server *s, const char *fmt, ...) GM_PRINTF(2, 3);
-/* The executor is ready (again): opens what waits. */
-void srv_server_ready(struct srv_server *s);
-/* There will be no executor. */
-void srv_server_failed(struct srv_server *s, int result, const char *reason);
-/* A session is gone, or all but gone: ends the server if that was what it waited for. */
-void srv_server_check_end(struct srv_server *s);
-/* There is a session to watch. */
-void srv_server_watch(struct srv_server *s);
-/* Lets go of all sessions and ends. */
-void srv_server_stop(struct srv_server *s, bool force);
-/* Reads the memory limits again, for the devices that are known. */
-void srv_server_limit_memory(struct srv_server *s);
-/* Clears an encoder on the server's packet buffer. */
-struct wire_enc srv_encoder(struct srv_server *s);
 
-/* --- link.c: the control daemon --------------------------------------------------------------- */
+/* --- link.c: what the control daemon says ----------------------------------------------------- */
 
 extern const struct srv_peer_ops srv_link_ops;
-void srv_link_ready(struct srv_server *s);
-void srv_link_failed(struct srv_server *s, int result, const char *reason);
-/* `context` 0: the process, which is on no device; state: enum wire_client_state. */
-void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device,
-                           uint32_t state);
-/* A client that was handed over and never had a session. */
-void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why);
-void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
 
 /* --- relink.c --------------------------------------------------------------------------------- */
 
@@ -235,38 +229,41 @@ void srv_relink_begin(struct srv_server *s);
 /* For link.c: the link of the daemon that is gone is closed. */
 void srv_relink_closed(struct srv_server *s);
 
-/* --- session.c -------------------------------------------------------------------------------- */
+/* --- session.c: its beginning ----------------------------------------------------------------- */
 
 /* Takes `fd`. One that cannot be served is told so and ends by itself. */
 void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client);
+
+/* --- offer.c: what it has --------------------------------------------------------------------- */
+
 /* Offers the session to a client that waits for it. */
 void srv_session_offer(struct srv_session *c);
 /* The daemon says which group it is in, and what it is guaranteed. */
 void srv_session_place(struct srv_session *c, const struct wire_link_client_group *m);
 /* New limits hold for it. */
 void srv_session_limit(struct srv_session *c);
-/* What it asked for is replaced, by an administrator; `share_pct` 0, `priority` -1, "": nothing. */
+/* What its client asks for: `share_pct` 0, `priority` -1, "" or NULL: nothing. Limits do not follow
+ * yet. Without memory its memory limits stay as they are. */
+void srv_session_take_wish(struct srv_session *c, double share_pct, int priority,
+                           const char *memory_limits);
+/* What it asked for is replaced, by an administrator; values as above. */
 void srv_session_wish(struct srv_session *c, double share_pct, int priority,
                       const char *memory_limits, const char *memory_ceiling);
-/* An answer; counts the request as done. Nothing is sent if `serial` is 0. */
-void srv_session_status(struct srv_session *c, uint64_t serial, int result);
-void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e,
-                        const int *fds, unsigned fds_count);
 /* Tells a new executor everything about it that the earlier one knew. */
 void srv_session_replay(struct srv_session *c);
 /* After that: its work goes on. */
 void srv_session_resume(struct srv_session *c);
-/* Work in flight on some stream: an executor that dies takes it along. */
-bool srv_session_is_busy(const struct srv_session *c);
+
+/* --- window.c --------------------------------------------------------------------------------- */
+
+/* How large a window of the session's is to be. Bytes, a power of two. */
+uint64_t srv_session_window_size(const struct srv_session *c);
+/* Adds a window to those the session holds and makes it the one in use. 0 or -errno. */
+GM_MUST_CHECK int srv_session_take_window(struct srv_session *c);
 /* Gives back all windows but the last `keep`. */
 void srv_session_free_windows(struct srv_session *c, unsigned keep);
 
-/* The heap of a device or the host's; NULL: there is no such device. */
-struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device);
-/* The client's allocation that starts at `address`, in whichever heap; NULL if there is none. */
-struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address);
-
-/* --- leave.c: its end ------------------------------------------------------------------------- */
+/* --- leave.c: the end of sessions, and of the server ------------------------------------------ */
 
 /* The client gets `result` and a reason from whatever it does, and nothing of it runs any more. */
 void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why);
@@ -277,6 +274,10 @@ void srv_session_drop(struct srv_session *c);
 /* Frees what nothing holds any more: what does not wait for the executor's removal of it, or all of
  * it. */
 void srv_session_check_end(struct srv_session *c);
+/* A session is gone, or all but gone: ends the server if that was what it waited for. */
+void srv_server_check_end(struct srv_server *s);
+/* Lets go of all sessions and ends. */
+void srv_server_stop(struct srv_server *s, bool force);
 /* Whether the executor may have memory of the client's, of a device or the host's. */
 static inline bool srv_session_is_mapped(const struct srv_session *c, bool host)
 {
@@ -309,7 +310,48 @@ bool srv_modules_are_blamed(struct srv_session *c);
 /* Tells a new executor about them. */
 void srv_modules_replay(struct srv_session *c);
 
+/* --- memory.c --------------------------------------------------------------------------------- */
+
+/* The heap of a device or the host's; NULL: there is no such device. */
+static inline struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device)
+{
+    if (host)
+        return device == 0 ? &c->host : NULL;
+    return device < c->server->devices_count ? &c->heaps[device] : NULL;
+}
+/* The client's allocation that starts at `address`, in whichever heap; NULL if there is none. */
+struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address);
+
+/* --- answer.c --------------------------------------------------------------------------------- */
+
+/* An answer; counts the request as done. Nothing is sent if `serial` is 0. */
+void srv_session_status(struct srv_session *c, uint64_t serial, int result);
+void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e,
+                        const int *fds, unsigned fds_count);
+/* Reads the client's requests or lets them wait, by how many are under way. */
+void srv_session_pace(struct srv_session *c);
+
+/* --- report.c: what the control daemon is told ------------------------------------------------ */
+
+/* One line for server.log. */
+void srv_say(struct srv_server *s, const char *fmt, ...) GM_PRINTF(2, 3);
+/* Clears an encoder on the server's packet buffer. */
+struct wire_enc srv_encoder(struct srv_server *s);
+/* Sends it, if there is a daemon. */
+void srv_link_send(struct srv_server *s, const struct wire_enc *e);
+void srv_link_ready(struct srv_server *s);
+void srv_link_failed(struct srv_server *s, int result, const char *reason);
+/* `context` 0: the process, which is on no device; state: enum wire_client_state. */
+void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device,
+                           uint32_t state);
+/* A client that was handed over and never had a session. */
+void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why);
+void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
+
 /* --- limits.c --------------------------------------------------------------------------------- */
+
+/* Reads the memory limits again, for the devices that are known. */
+void srv_server_limit_memory(struct srv_server *s);
 
 /* "0=1G,GPU-...=2G", or "*=1G" for all devices, for the device with this ordinal and uuid;
  * UINT64_MAX where it says nothing. Entries that are not well formed are ignored, as MPS does. */

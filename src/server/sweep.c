@@ -1,3 +1,6 @@
+/*
+ * Frees pages a slice at a time, while the loop has nothing else to do.
+ */
 #include "server/sweep.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+/*
+ * A list with a count for each user, made with his first session and freed with the last.
+ */
 #include "server/user.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/*
+ * Addresses, and the two calls of each side.
+ */
 #include "transport/door.h"
 
 #include <errno.h>

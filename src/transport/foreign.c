@@ -1,3 +1,7 @@
+/*
+ * Threads that close, so that nobody else does. The more there is to close the more there are, up
+ * to a bound, and one that hangs in a close is woken by a signal.
+ */
 #include "transport/foreign.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * Makes memfds, seals them, and checks the seals of those that others made before mapping them.
+ */
 #include "transport/memfd.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * A list of entries that only grows, whose end moves when the entry is complete.
+ */
 #include "transport/names.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+/*
+ * Both ends of the ring of texts. The executor never waits for room; the client believes no length
+ * that it reads.
+ */
 #include "transport/output.h"
 
 #include <stdio.h>

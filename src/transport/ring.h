@@ -70,7 +70,7 @@ uint32_t tp_ring_bell(const struct tp_ring *r);
 bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns);
 /* Consumer: sleeps until then. Returns after at most one slice. */
 void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
-/* Consumer: the same without looking at records: for one that cannot take more just now. */
+/* Consumer: sleeps until the bell moves on, records or not: for one that cannot take more now. */
 void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns);
 /* Consumer: sleeps without saying so: somebody else on its side looks at the ring meanwhile and
  * wakes it. The only one here that may be called beside another thread's consumer calls. Returns

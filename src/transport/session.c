@@ -1,3 +1,7 @@
+/*
+ * Makes session memory, and checks the geometry that its header states before anything is computed
+ * from it.
+ */
 #include "transport/session.h"
 
 #include <errno.h>

@@ -107,10 +107,10 @@ struct tp_stream_slot {
     /* client writes, at its gates; the device, where the stream has waited for a value */
     _Atomic uint64_t gate
         GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
-    _Atomic int32_t priority;     /* read when the first record of the stream arrives .. */
-    _Atomic uint32_t device;      /* .. as is this, which holds for all streams of the number */
-    _Atomic uint32_t
-        part; /* .. and this: which part of the client's multiprocessors; 0: all of them */
+    _Atomic int32_t
+        priority; /* read when the first record of the stream arrives, as are the next two */
+    _Atomic uint32_t device; /* holds for all streams of the number */
+    _Atomic uint32_t part;   /* which part of the client's multiprocessors; 0: all of them */
 };
 _Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
 
@@ -120,8 +120,8 @@ _Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
 struct tp_part {
     _Atomic uint64_t
         groups[2];       /* bit for each; the last one, TP_PART_GROUPS: what the split left over */
-    _Atomic uint32_t of; /* what was split: a smaller number, or 0 .. */
-    _Atomic uint32_t flags;   /* .. and how: CUdevSmResourceSplit_flags, */
+    _Atomic uint32_t of; /* what was split: a smaller number, or 0 */
+    _Atomic uint32_t flags;   /* how it was split: CUdevSmResourceSplit_flags, */
     _Atomic uint32_t minimum; /* multiprocessors of each group, at least, */
     _Atomic uint32_t wanted;  /* and how many groups. */
 };

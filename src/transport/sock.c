@@ -1,3 +1,7 @@
+/*
+ * Sends and receives one packet with its descriptors. Truncated packets, and descriptors that no
+ * message carries, are closed and refused.
+ */
 #include "transport/sock.h"
 
 #include <errno.h>

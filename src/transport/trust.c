@@ -1,3 +1,6 @@
+/*
+ * Compares a user's number with the three that are believed.
+ */
 #include "transport/trust.h"
 
 #include <pwd.h>

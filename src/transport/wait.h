@@ -28,8 +28,8 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "shared atomics must be lock-free");
 
 struct tp_wait_policy {
-    uint32_t spin_ns;  /* look at the word this long .. */
-    uint32_t yield_ns; /* .. and then this long, giving way to other threads that want the
+    uint32_t spin_ns;  /* first look at the word for so long */
+    uint32_t yield_ns; /* then for so long, giving way to other threads that want the
                           processor, before sleeping */
     uint32_t slice_ms; /* sleep at most this long before asking the watchdog */
     /* Called after each slice and once before the first sleep: 0 goes on waiting, anything else

@@ -1,3 +1,7 @@
+/*
+ * Every read goes through one function that checks the bounds, and every write through one that
+ * checks the room.
+ */
 #include "wire/codec.h"
 
 #include <math.h>

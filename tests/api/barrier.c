@@ -29,10 +29,10 @@ static void record(void)
     OK(cuLaunchHostFunc(a, tap_hold, &later));
     OK(cuLaunchHostFunc(b, tap_hold, &later));
     IS(cuEventQuery(e), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuEventSynchronize(e));
     IS(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
-    later = 1;
+    hold_set(&later, 1);
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH(words, p, 8));
     EQ(words[0], 1);
@@ -68,7 +68,7 @@ static void wait(void)
     IS(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
     IS(cuStreamQuery(late), CUDA_ERROR_NOT_READY);
     IS(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH(words, p, 16));
     for (int i = 0; i < 4; i++)

@@ -578,7 +578,7 @@ static void external_events(void)
     OK(cuEventRecord(in, t));
     OK(cuGraphLaunch(x, s));
     IS(cuEventQuery(out), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuEventSynchronize(out));
     EQ(read_word(p), 6);
     IS(cuStreamWaitEvent(s, in, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);

@@ -81,7 +81,7 @@ static void small_source_is_free_at_once(void)
     OK(cuLaunchHostFunc(s, tap_hold, &go));
     OK(cuMemcpyHtoDAsync(p, source, sizeof(source), s));
     strcpy(source, "second");
-    go = 1;
+    hold_set(&go, 1);
     OK(cuMemcpyDtoHAsync(got, p, sizeof(got), s));
     OK(cuStreamSynchronize(s));
     EQ(strcmp(got, "first"), 0);

@@ -557,7 +557,7 @@ static CUstream held_stream(void)
 
 static void end_stream(CUstream s)
 {
-    go = 1;
+    hold_set(&go, 1);
     OK(cuCtxSetCurrent(contexts[0]));
     OK(cuStreamSynchronize(s));
     OK(cuStreamDestroy(s));
@@ -613,7 +613,7 @@ static void *let_go(void *arg)
 {
     while (!atomic_load((_Atomic int *)arg))
         sched_yield();
-    go = 1;
+    hold_set(&go, 1);
     return NULL;
 }
 

@@ -35,7 +35,7 @@ static void pending(void)
     OK(cuEventRecord(e[1], s));
     IS(cuEventQuery(e[0]), CUDA_ERROR_NOT_READY);
     IS(cuEventQuery(e[1]), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuEventSynchronize(e[1]));
     OK(cuEventQuery(e[0]));
     OK(cuEventDestroy(e[0]));
@@ -62,7 +62,7 @@ static void elapsed(void)
     OK(cuEventRecord(b, s));
     IS(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
     nanosleep(&nap, NULL); /* what is measured */
-    go = 1;
+    hold_set(&go, 1);
     OK(cuEventSynchronize(b));
     OK(cuEventElapsedTime(&ms, a, b));
     TRUE(ms >= 4.9f && ms < 5000);

@@ -382,13 +382,13 @@ static void attributes(void)
 
 static void CUDA_CB count_up(void *arg)
 {
-    ++*(_Atomic int *)arg;
+    _Atomic int *count = arg;
+    hold_set(count, *count + 1);
 }
 
 static void wait_for(_Atomic int *value, int want)
 {
-    for (int i = 0; i < 10000 && *value != want; i++)
-        usleep(1000);
+    hold_wait(value, want);
     EQ(*value, want);
 }
 

@@ -179,7 +179,7 @@ static void other_memory(void)
     EQ(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
     OK(cuGraphDestroy(g));
     OK(cuGraphLaunch(e, stream));
-    go = 1;
+    hold_set(&go, 1);
     OK(cuStreamSynchronize(stream));
     EQ(read_word(q), 41);
     EQ(read_word(q + 4), 0);

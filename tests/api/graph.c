@@ -274,7 +274,7 @@ static void destroyed_running(void)
     OK(cuGraphDestroy(g));
     if (!tap_genuine()) /* which may wait for what runs */
         IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuStreamSynchronize(stream));
     EQ(memcmp(in, out, sizeof(in)), 0);
     OK(cuMemFree(p));
@@ -308,7 +308,7 @@ static void events(void)
     OK(cuGraphLaunch(x, stream));
     IS(cuEventQuery(e), CUDA_ERROR_NOT_READY);
     IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuEventSynchronize(e));
     EQ(read_word(p), 9);
     OK(cuGraphExecEventWaitNodeSetEvent(x, a, e));

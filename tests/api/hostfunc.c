@@ -141,10 +141,8 @@ static _Atomic int opened, stood_too_long;
 
 static void CUDA_CB stand(void *arg)
 {
-    const time_t end = time(NULL) + 10;
     (void)arg;
-    while (!opened && time(NULL) < end)
-        nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+    hold_wait(&opened, 1);
     stood_too_long |= !opened;
 }
 
@@ -210,7 +208,7 @@ static void beside(void *(*wait)(void *context))
     TRUE(pthread_create(&thread, NULL, wait, c) == 0);
     for (unsigned i = 0; i < TIMES; i++) /* by then the other one waits */
         do_others(&mine[i]);
-    opened = 1;
+    hold_set(&opened, 1);
     TRUE(pthread_join(thread, &result) == 0);
     EQ((uintptr_t)result, CUDA_ERROR_OUT_OF_MEMORY);
     EQ(stood_too_long, 0);

@@ -295,7 +295,7 @@ static void others_wait_for_us(void)
     EQ(ASK(peers[3], .op = PEER_EVENT_QUERY).result, CUDA_ERROR_NOT_READY);
     ASK_OK(peers[3], .op = PEER_STREAM_WAIT);
     EQ(ASK(peers[3], .op = PEER_QUERY).result, CUDA_ERROR_NOT_READY);
-    open = 1;
+    hold_set(&open, 1);
     ASK_OK(peers[3], .op = PEER_EVENT_WAIT);
     ASK_OK(peers[3], .op = PEER_SYNC);
     /* And the importer may record it. */
@@ -477,7 +477,7 @@ static void alone_like_any_event(void)
     IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
     OK(cuStreamWaitEvent(b, event, 0));
     IS(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
-    open = 1;
+    hold_set(&open, 1);
     OK(cuEventSynchronize(event));
     OK(cuStreamSynchronize(b));
     OK(cuEventDestroy(event));

@@ -302,7 +302,7 @@ static void among_host_functions(void)
     OK(cuStreamWriteValue32(a, there + 4, 2, 0));
     IS(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
     IS(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
-    open = 1;
+    hold_set(&open, 1);
     OK(cuStreamSynchronize(a));
     OK(cuStreamSynchronize(b));
     EQ(atomic_load(&word[1]), 2);

@@ -117,7 +117,7 @@ static CUresult perform(struct peer_message *m, int fd)
         own.open = 0;
         return cuLaunchHostFunc(own.stream, tap_hold, &own.open);
     case PEER_LET_GO:
-        own.open = 1;
+        hold_set(&own.open, 1);
         return CUDA_SUCCESS;
     case PEER_EVENT_QUERY:
         return cuEventQuery(own.event);

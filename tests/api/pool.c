@@ -163,7 +163,7 @@ static void across_streams(void)
     OK(cuMemFreeAsync(p, a)); /* a stands at the host function */
     OK(cuMemAllocFromPoolAsync(&q, 4096, pool, b));
     TRUE(q != p);
-    open = 1;
+    hold_set(&open, 1);
     OK(cuStreamSynchronize(a));
     OK(cuMemFreeAsync(q, b));
     OK(cuStreamSynchronize(b));

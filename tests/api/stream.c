@@ -56,7 +56,7 @@ static void not_ready(void)
     OK(cuLaunchHostFunc(s, tap_hold, &go));
     IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
     OK(cuStreamQuery(NULL)); /* another matter */
-    go = 1;
+    hold_set(&go, 1);
     OK(cuStreamSynchronize(s));
     OK(cuStreamQuery(s));
     OK(cuStreamDestroy(s));
@@ -84,7 +84,7 @@ static void legacy_order(void)
     OK(cuStreamSynchronize(free_one)); /* held back by nobody */
     IS(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
     IS(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuStreamSynchronize(other));
     OK(cuStreamQuery(NULL));
     OK(cuStreamQuery(blocking));
@@ -94,7 +94,7 @@ static void legacy_order(void)
     go = 0;
     OK(cuLaunchHostFunc(blocking, tap_hold, &go));
     IS(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuStreamSynchronize(NULL));
     OK(cuStreamQuery(blocking));
     OK(cuStreamDestroy(blocking));
@@ -122,7 +122,7 @@ static void wait_event(void)
     OK(cuStreamWaitEvent(b, e, 0));
     OK(cuMemsetD32Async(p, 2, 1, b));
     IS(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     OK(cuStreamSynchronize(b));
     OK(cuMemcpyDtoH(&word, p, 4));
     EQ(word, 2);
@@ -162,7 +162,7 @@ static void destroy_busy(void)
     OK(cuLaunchHostFunc(s, tap_hold, &go));
     OK(cuMemsetD32Async(p, 5, 1, s));
     OK(cuStreamDestroy(s));
-    go = 1;
+    hold_set(&go, 1);
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH(&word, p, 4));
     EQ(word, 5);
@@ -214,7 +214,7 @@ static void legacy_and_successors(void)
     OK(cuMemsetD32Async(p, 7, 1, NULL));
     OK(cuStreamSynchronize(NULL));
     IS(cuStreamQuery(after[0]), CUDA_ERROR_NOT_READY);
-    go = 1;
+    hold_set(&go, 1);
     for (unsigned i = 0; i < COUNT(after); i++)
         OK(cuStreamDestroy(after[i]));
     OK(cuCtxSynchronize());
@@ -272,7 +272,7 @@ static void per_thread_symbols(void)
     IS(cuStreamQuery_ptsz(NULL), CUDA_ERROR_NOT_READY);
     IS(cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
     OK(cuStreamQuery(apart));
-    go = 1;
+    hold_set(&go, 1);
     OK(cuMemsetD32Async_ptsz(p, 3, 1, NULL));
     OK(cuStreamSynchronize_ptsz(NULL));
     OK(cuStreamDestroy(apart));

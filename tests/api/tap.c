@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TEST_SECONDS 25
@@ -100,9 +99,7 @@ unsigned tap_byte(CUdeviceptr pointer)
 
 void CUDA_CB tap_hold(void *flag)
 {
-    struct timespec nap = { .tv_nsec = 1000000 };
-    for (int i = 0; i < 10000 && !atomic_load((_Atomic int *)flag); i++)
-        nanosleep(&nap, NULL);
+    hold_wait(flag, 1);
 }
 
 int tap_main_bare(const struct tap_test *tests, size_t count)

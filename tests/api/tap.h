@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "hold.h"
+
 struct tap_test {
     const char *name;
     void (*run)(void);
@@ -72,8 +74,8 @@ CUmodule tap_module(void);
 CUfunction tap_function(const char *name);
 /* The byte at an address of the device. */
 unsigned tap_byte(CUdeviceptr pointer);
-/* A host function that a test can hold back: it returns when the flag is set, or after ten seconds.
- */
+/* A host function that a test can hold back: it returns when the flag, an _Atomic int, is 1, or
+ * after ten seconds. hold_set() sets it. */
 void CUDA_CB tap_hold(void *flag);
 
 #endif

@@ -130,7 +130,7 @@ static void copies_beside_each_other(void)
         OK(cuMemcpyHtoDAsync(p + COPIED, bytes, COPIED, other));
     }
     TRUE(r.over == 0 || tap_genuine()); /* which may put such a copy off */
-    go = 1;
+    hold_set(&go, 1);
     EQ(pthread_join(thread, NULL), 0);
     IS(r.result, CUDA_SUCCESS);
     OK(cuCtxSynchronize());

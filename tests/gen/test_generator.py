@@ -26,7 +26,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GENERATE = ROOT / "protocol" / "generate.py"
-CONTROL_OUTPUTS = ["messages.h", "messages.c", "ask.h", "ask.c", "serve.h", "serve.c", "wire.dict", "samples.c"]
+CONTROL_OUTPUTS = ["messages.h", "messages.c", "ask.h", "ask.c", "serve.h", "serve.c", "send.h", "send.c", "wire.dict", "samples.c"]
 CUDA_OUTPUTS = ["cuda.h", "cudaTypedefs.h", "api.h", "exports.c", "tables.c", "loader.c", "procs.c", "errors.c", "trace.c",
                 "libcuda.map", "parity.c", "wrong.c", "api-coverage.md"]
 CC = shlex.split(os.environ.get("CC", "cc"))

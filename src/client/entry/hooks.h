@@ -42,7 +42,7 @@ struct rt_hooks {
     void (*check_entered)(const struct rt_range *r);
     void (*check_end)(void);
 
-    /* Memory of graphs (graph/memory.h). The program frees an address, in the order of lane
+    /* Memory of graphs (graph/memory.h). The program frees an address, in the order of queue
      * `number` after `seq` (0: at once): CUDA_ERROR_NOT_FOUND if it is no graph's. */
     int (*graph_memory_free)(uint64_t address, uint32_t number, uint64_t seq);
     /* The context ends, and the caller gives the memory at this address back. */

@@ -1,3 +1,7 @@
+/*
+ * A launch that comes to a conditional node starts a thread of its own. It looks at the value,
+ * launches bodies with the graph lock held, and waits for them without.
+ */
 #include "client/graph/condition.h"
 
 #include <signal.h>

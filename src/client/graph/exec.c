@@ -15,7 +15,7 @@ static struct gm_list dead = { &dead, &dead };
 
 bool rt_exec_idle(const struct rt_exec_body *b)
 {
-    if ((b->last_seq && !rt_lane_done(rt_session, b->last_number, b->last_seq)) ||
+    if ((b->last_seq && !rt_queue_done(rt_session, b->last_number, b->last_seq)) ||
         atomic_load(&b->running))
         return false;
     for (const struct rt_conditional_run *run = b->conditionals; run; run = run->next)
@@ -217,7 +217,7 @@ static int put_step(struct rt_exec_body *b, const struct rt_step *s,
         return rt_queue_put_wait(st, branches->at[b->items[s->item].branch]->number,
                                  b->marks[s->item]);
     case RT_STEP_MARK:
-        b->marks[s->item] = st->number < TP_STREAMS ? rt_lane_issued(rt_session, st->number) : 0;
+        b->marks[s->item] = st->number < TP_STREAMS ? rt_queue_issued(rt_session, st->number) : 0;
         return CUDA_SUCCESS;
     case RT_STEP_CALL:
         return rt_hostfunc_put(st, s->fn, s->arg);
@@ -254,17 +254,17 @@ static int launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, 
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
     if (r == CUDA_SUCCESS && whole)
         r = rt_conditional_begin(b, st);
-    branches.start_seq = r ? 0 : rt_lane_issued(rt_session, st->number);
+    branches.start_seq = r ? 0 : rt_queue_issued(rt_session, st->number);
     if (r == CUDA_SUCCESS && branches.elsewhere)
         r = rt_queue_put_wait(branches.at[0], branches.start_number, branches.start_seq);
     for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
         r = put_step(b, &b->steps[i], &branches);
     if (r == CUDA_SUCCESS && branches.elsewhere)
         r = rt_queue_put_wait(st, branches.at[0]->number,
-                              rt_lane_issued(rt_session, branches.at[0]->number));
+                              rt_queue_issued(rt_session, branches.at[0]->number));
     if (st->number < TP_STREAMS) {
         b->last_number = st->number;
-        b->last_seq = rt_lane_issued(rt_session, st->number);
+        b->last_seq = rt_queue_issued(rt_session, st->number);
     }
     rt_queue_end();
     if (r == CUDA_SUCCESS)

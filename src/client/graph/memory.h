@@ -30,7 +30,7 @@ void rt_graph_memory_unref(struct rt_graph_memory *m);
 struct rt_graph_memory *rt_graph_memory_find(CUdeviceptr address);
 uint64_t rt_graph_memory_address(const struct rt_graph_memory *m);
 
-/* A launch that has its node ends at `seq` of lane `number`. */
+/* A launch that has its node ends at `seq` of queue `number`. */
 void rt_graph_memory_use(struct rt_graph_memory *m, uint32_t number, uint64_t seq);
 /* Allocated: a launch's node has run, or will, and nobody has freed it since. */
 bool rt_graph_memory_live(const struct rt_graph_memory *m);

@@ -14,8 +14,8 @@
 struct rt_graph;
 
 struct rt_kernel {
-    CUfunction func; /* as the program said it .. */
-    CUkernel kern;   /* .. one way or the other */
+    CUfunction func; /* as the program said it: one of these two */
+    CUkernel kern;
     CUcontext ctx;
     struct wire_rec_launch *record; /* owned */
     void **values;                  /* owned; into the record */

@@ -1,3 +1,7 @@
+/*
+ * cuArray*, cuMipmappedArray*. An array is charged first and made then, in one of two ways: as an
+ * object of the device's (`apart`), or as memory.
+ */
 #include "client/memory/array.h"
 
 #include <stdlib.h>
@@ -200,17 +204,25 @@ static int check(const struct rt_context *c, const struct dev_array_shape *s)
     return r || rt_session->memory_apart || !is_too_large(c, s) ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A call that makes something like `d`, with so many levels: the shape of that. */
+static int enter(struct rt_context **c, const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t levels,
+                 struct dev_array_shape *out)
+{
+    int r = rt_enter(c);
+    if (r)
+        return r;
+    if (!d)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (struct dev_array_shape) { d->Width,       d->Height, d->Depth, d->Format,
+                                      d->NumChannels, d->Flags,  levels };
+    return check(*c, out);
+}
+
 static int create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
 {
     struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (!d || !out)
-        return CUDA_ERROR_INVALID_VALUE;
-    const struct dev_array_shape shape = { d->Width,       d->Height, d->Depth, d->Format,
-                                           d->NumChannels, d->Flags,  0 };
-    r = check(c, &shape);
+    struct dev_array_shape shape;
+    int r = enter(&c, out ? d : NULL, 0, &shape);
     if (r)
         return r;
     struct rt_array *a = rt_object_take(&rt_arrays);
@@ -251,14 +263,8 @@ CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 {
     const CUDA_ARRAY3D_DESCRIPTOR *d = pMipmappedArrayDesc;
     struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (!d || !pHandle)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct dev_array_shape shape = { d->Width,       d->Height, d->Depth, d->Format,
-                                     d->NumChannels, d->Flags,  1 };
-    r = check(c, &shape);
+    struct dev_array_shape shape;
+    int r = enter(&c, pHandle ? d : NULL, 1, &shape);
     if (r)
         return r;
     uint32_t most = dev_array_levels(&shape);

@@ -27,8 +27,8 @@ struct rt_array {
     struct rt_object object;
     struct rt_context *context;
     struct rt_mipmap *mipmap;       /* NULL: an array by itself */
-    uint32_t number;                /* the executor's .. */
-    struct rt_array_memory *memory; /* .. or ordinary memory; NULL: that it is not */
+    uint32_t number;                /* the executor's name for it, where it is the device's */
+    struct rt_array_memory *memory; /* what it is made of where it is memory; else NULL */
     uint32_t level;
     struct dev_array_shape shape; /* the mipmapped array's where it is a level */
 };

@@ -144,6 +144,26 @@ static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct
     return r || !synchronous ? r : rt_stream_wait(st);
 }
 
+/* What the device can reach is one record, in order with the stream; pageable memory goes through
+ * the staging slots. */
+static int copy_with_array(struct rt_stream *st, const struct rt_box *b, bool synchronous)
+{
+    struct rt_copy_plan plan;
+    int r = rt_copy_plan(b, &plan);
+    if (r)
+        return rt_capture_failed(st, r);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_hooks.capture_copy(st, b);
+    if (plan.dst_in_window && plan.src_in_window) {
+        struct wire_rec_copy_array record;
+        rt_copy_array_record(b, plan.dst, plan.src, &record);
+        r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
+    } else {
+        r = rt_staging_copy(st, b, 0, !plan.src_in_window);
+    }
+    return r || !synchronous ? r : rt_stream_wait(st);
+}
+
 int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
     struct rt_place dst, src;
@@ -151,7 +171,7 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     if (r || b->width == 0 || b->height == 0 || b->depth == 0)
         return r;
     if (GM_UNLIKELY(rt_copy_is_apart(&b->dst) || rt_copy_is_apart(&b->src)))
-        return rt_copy_array(st, b, synchronous);
+        return copy_with_array(st, b, synchronous);
     r = rt_copy_locate(b, &b->dst, &dst);
     r = r ? r : rt_copy_locate(b, &b->src, &src);
     if (r)

@@ -70,8 +70,6 @@ int rt_copy_check_array(const struct rt_box *box, const struct rt_side *side);
 /* As above, for a copy with an array, whose number and place in it are the box's. */
 void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src,
                           struct wire_rec_copy_array *out);
-/* rt_copy() of a box that is not empty, with an array. */
-int rt_copy_array(struct rt_stream *st, const struct rt_box *box, bool synchronous);
 
 /* `synchronous`: as the cuMemcpy* without Async; then `st` is the default stream. CUresult. */
 int rt_copy(struct rt_stream *st, const struct rt_box *box, bool synchronous);

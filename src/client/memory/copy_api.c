@@ -187,25 +187,20 @@ static int copy_box(struct rt_box *box, const struct side_spec *dst, const struc
     return r ? r : rt_copy(st, box, synchronous);
 }
 
+/* What CUDA_MEMCPY2D and CUDA_MEMCPY3D say of either end, which is dst or src; the latter says
+ * more. */
+#define SIDE_OF_2D(p, end)                                                                         \
+    .type = (p)->end##MemoryType, .host = (p)->end##Host, .device = (p)->end##Device,              \
+    .array = (p)->end##Array, .x = (p)->end##XInBytes, .y = (p)->end##Y, .pitch = (p)->end##Pitch
+#define SIDE_OF_3D(p, end) SIDE_OF_2D(p, end), .z = (p)->end##Z, .height = (p)->end##Height
+
 static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = 1 };
-    const struct side_spec dst = { .type = p->dstMemoryType,
-                                   .host = p->dstHost,
-                                   .device = p->dstDevice,
-                                   .array = p->dstArray,
-                                   .x = p->dstXInBytes,
-                                   .y = p->dstY,
-                                   .pitch = p->dstPitch };
-    const struct side_spec src = { .type = p->srcMemoryType,
-                                   .host = p->srcHost,
-                                   .device = p->srcDevice,
-                                   .array = p->srcArray,
-                                   .x = p->srcXInBytes,
-                                   .y = p->srcY,
-                                   .pitch = p->srcPitch };
+    const struct side_spec dst = { SIDE_OF_2D(p, dst) };
+    const struct side_spec src = { SIDE_OF_2D(p, src) };
     return copy_box(&box, &dst, &src, stream, synchronous);
 }
 
@@ -215,24 +210,8 @@ int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
         (p->dstLOD && p->dstMemoryType == CU_MEMORYTYPE_ARRAY))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_box) { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
-    const struct side_spec dst = { .type = p->dstMemoryType,
-                                   .host = p->dstHost,
-                                   .device = p->dstDevice,
-                                   .array = p->dstArray,
-                                   .x = p->dstXInBytes,
-                                   .y = p->dstY,
-                                   .z = p->dstZ,
-                                   .pitch = p->dstPitch,
-                                   .height = p->dstHeight };
-    const struct side_spec src = { .type = p->srcMemoryType,
-                                   .host = p->srcHost,
-                                   .device = p->srcDevice,
-                                   .array = p->srcArray,
-                                   .x = p->srcXInBytes,
-                                   .y = p->srcY,
-                                   .z = p->srcZ,
-                                   .pitch = p->srcPitch,
-                                   .height = p->srcHeight };
+    const struct side_spec dst = { SIDE_OF_3D(p, dst) };
+    const struct side_spec src = { SIDE_OF_3D(p, src) };
     int r = make_side(&dst, out, &out->dst);
     return r ? r : make_side(&src, out, &out->src);
 }

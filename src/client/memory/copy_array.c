@@ -1,12 +1,10 @@
 /*
- * Copies with an array on one side or both: what the device can reach is one record, in order with
- * the stream; pageable memory goes through the staging slots.
+ * What copies have to know of an array on one side or both: where in it they are, and the record
+ * that says so.
  */
 #include "client/memory/copy.h"
 
 #include "client/memory/array.h"
-#include "client/memory/staging.h"
-#include "client/stream/capture.h"
 
 void rt_copy_place_array(struct rt_side *s)
 {
@@ -62,22 +60,4 @@ void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src,
         out->src_y = (uint32_t)b->src.y;
         out->src_z = (uint32_t)b->src.z;
     }
-}
-
-int rt_copy_array(struct rt_stream *st, const struct rt_box *b, bool synchronous)
-{
-    struct rt_copy_plan plan;
-    int r = rt_copy_plan(b, &plan);
-    if (r)
-        return rt_capture_failed(st, r);
-    if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_hooks.capture_copy(st, b);
-    if (plan.dst_in_window && plan.src_in_window) {
-        struct wire_rec_copy_array record;
-        rt_copy_array_record(b, plan.dst, plan.src, &record);
-        r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
-    } else {
-        r = rt_staging_copy(st, b, 0, !plan.src_in_window);
-    }
-    return r || !synchronous ? r : rt_stream_wait(st);
 }

@@ -1,3 +1,7 @@
+/*
+ * Fills descriptors in, from what a program says of a resource and of how it is sampled. They lie
+ * in slabs of device memory, so that each object does not cost an allocation.
+ */
 #include "client/memory/descriptor.h"
 
 #include <stdlib.h>

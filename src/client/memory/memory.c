@@ -43,7 +43,7 @@ static struct delayed_free *take_delayed(bool any)
     pthread_mutex_lock(&delayed_lock);
     for (struct delayed_free **at = &delayed; *at && !(any && taken);) {
         struct delayed_free *d = *at;
-        if (!any && !rt_lane_done(rt_session, d->number, d->seq)) {
+        if (!any && !rt_queue_done(rt_session, d->number, d->seq)) {
             at = &d->next;
             continue;
         }

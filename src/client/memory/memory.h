@@ -19,7 +19,7 @@ int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind,
 /* True if the address is where an allocation of another process's pool starts. */
 bool rt_memory_is_imported_block(uint64_t address);
 
-/* Gives an allocation of the server's back, or closes a view, when lane `number` has completed
+/* Gives an allocation of the server's back, or closes a view, when queue `number` has completed
  * `seq`. */
 struct rt_pool_view;
 void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number,

@@ -40,7 +40,7 @@ struct rt_block {
     struct segment *segment;
     uint64_t address, size;
     bool free;
-    uint32_t number; /* of a free one: lane and operation of its last use; seq 0: none */
+    uint32_t number; /* of a free one: queue and operation of its last use; seq 0: none */
     uint64_t seq;
 };
 
@@ -74,7 +74,7 @@ static unsigned bin_of(uint64_t size)
 
 static bool unused(struct rt_block *b)
 {
-    if (b->seq && rt_lane_done(rt_session, b->number, b->seq))
+    if (b->seq && rt_queue_done(rt_session, b->number, b->seq))
         b->seq = 0;
     return b->seq == 0;
 }
@@ -497,7 +497,7 @@ bool rt_pools_trim(bool all)
 
 enum reuse {
     REUSE_NOW, /* unused, or of the same stream */
-    REUSE_ANY, /* .. or after a wait */
+    REUSE_ANY, /* or after a wait */
 };
 
 static struct rt_block *find(struct rt_pool *p, enum size_class class, uint32_t number,

@@ -50,7 +50,7 @@ void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 /* Memory that operations of `st` from now on may use. */
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
                   struct rt_block **out);
-/* Others may have it when lane `number` has completed `seq`. */
+/* Others may have it when queue `number` has completed `seq`. */
 void rt_pool_free(struct rt_block *b, uint32_t number, uint64_t seq);
 
 /* A stream, event or context was waited for: what is above the pools' release thresholds goes back.

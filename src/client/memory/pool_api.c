@@ -75,7 +75,7 @@ static int free_of_graph(struct rt_stream *st, CUdeviceptr dptr)
 {
     uint32_t number = st->number;
     return number < TP_STREAMS
-               ? rt_hooks.graph_memory_free(dptr, number, rt_lane_issued(rt_session, number))
+               ? rt_hooks.graph_memory_free(dptr, number, rt_queue_issued(rt_session, number))
                : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -97,7 +97,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     if (r)
         return r;
     uint32_t number = st->number;
-    uint64_t seq = number < TP_STREAMS ? rt_lane_issued(rt_session, number) : 0;
+    uint64_t seq = number < TP_STREAMS ? rt_queue_issued(rt_session, number) : 0;
     struct rt_pool_view *view = NULL;
     if (number >= TP_STREAMS)
         r = CUDA_ERROR_INVALID_HANDLE;

@@ -1,3 +1,7 @@
+/*
+ * cuTexRef*, cuSurfRef*. A reference is found by the address of its variable. Changes are kept here
+ * and written to the descriptor when a bound one changes.
+ */
 #include "client/memory/reference.h"
 
 #include <string.h>

@@ -26,8 +26,8 @@
 /* Some rows of one plane, or a part of one row. */
 struct piece {
     uint64_t host, device;
-    const struct rt_array *array; /* instead of `device` ..  */
-    uint64_t x, y, z;             /* .. and where */
+    const struct rt_array *array; /* instead of `device` */
+    uint64_t x, y, z;             /* where in it */
     uint64_t width, rows;
     uint64_t host_pitch, device_pitch;
 };
@@ -63,7 +63,7 @@ static bool is_open(const struct circle *c, uint32_t number)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         const struct slot *s = &c->slots[i];
-        if (s->seq && s->number != number && !rt_lane_done(rt_session, s->number, s->seq))
+        if (s->seq && s->number != number && !rt_queue_done(rt_session, s->number, s->seq))
             return false;
     }
     return true;

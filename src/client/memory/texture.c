@@ -1,3 +1,7 @@
+/*
+ * cuTexObject*, cuSurfObject*. A table finds what a handle was made of, since programs ask for it
+ * again.
+ */
 #include "client/memory/texture.h"
 
 #include <stdlib.h>

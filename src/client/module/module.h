@@ -87,8 +87,9 @@ struct rt_module {
     struct rt_param *params; /* of all entries */
     bool managed_apart; /* the device would keep managed variables where this process cannot reach
                            them */
-    uint64_t managed; /* .. so they are here, memory of the server's (module/managed.c); 0: none */
-    bool by_name;     /* not listed above but found, one by one: lookup.c's lock */
+    uint64_t managed;   /* with managed_apart they are here, memory of the server's
+                           (module/managed.c); 0: none */
+    bool by_name;       /* not listed above but found, one by one: lookup.c's lock */
     struct rt_entry **found; /* at their index */
     uint32_t found_count;
     struct rt_variable **found_variables;
@@ -248,7 +249,7 @@ void rt_image_drop(struct rt_image *image);
  * CUDA_ERROR_NO_BINARY_FOR_GPU if there is none. */
 int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out);
 
-/* The architecture of the GPU that images are for: 90 .. */
+/* The architecture of the GPU that images are for, as in sm_90: 90. */
 uint32_t rt_image_capability(void);
 
 /* --- images in files (image_file.c) ----------------------------------------------------------- */

@@ -1,3 +1,7 @@
+/*
+ * A client without a daemon speaks to another program's server only here: one message with the
+ * token. The connection with the answer goes to our own server.
+ */
 #include "client/session/adopt.h"
 
 #include <poll.h>

@@ -1,3 +1,7 @@
+/*
+ * Loads NVIDIA's library and initialises it for the devices of the session. Variables of the
+ * environment that would lead it elsewhere are taken away for so long, and put back.
+ */
 #include "client/session/companion.h"
 
 #include <dlfcn.h>

@@ -16,10 +16,10 @@ enum rt_memory {
     RT_MEMORY_HOST,       /* pinned: cuMemHostAlloc */
     RT_MEMORY_MANAGED,    /* pinned host memory, too */
     RT_MEMORY_REGISTERED, /* the program's own pages, which are those of a host range by now */
-    RT_MEMORY_PAGEABLE,   /* the same, but those pages cannot be exchanged: only this process sees
+    RT_MEMORY_PAGEABLE,   /* registered, but the pages cannot be exchanged: only this process sees
                              them */
     RT_MEMORY_GLOBAL,     /* a module's variable: device memory that is not the program's to free */
-    RT_MEMORY_GLOBAL_MANAGED, /* the same, and the host may touch it */
+    RT_MEMORY_GLOBAL_MANAGED, /* a variable that the host may touch, too */
     RT_MEMORY_IMPORTED,       /* another process's, opened with cuIpcOpenMemHandle */
     RT_MEMORY_IMPORTED_BLOCK, /* of another process's memory pool (memory/pool_ipc.h) */
     RT_MEMORY_VIRTUAL,        /* mapped with cuMemMap */

@@ -1,3 +1,6 @@
+/*
+ * Looks at the libraries that the process has loaded, by their names.
+ */
 #include "client/session/older.h"
 
 #include <errno.h>

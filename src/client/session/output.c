@@ -5,28 +5,8 @@
  * ends without waiting does not see it, there as here.
  */
 #include <errno.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include "client/session/session.h"
-
-/* Gives up at the first error that is one: the text has nowhere to go. */
-void rt_write_out(int fd, const char *text, size_t size)
-{
-    while (size) {
-        ssize_t n = write(fd, text, size);
-        if (n > 0) {
-            text += n;
-            size -= (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd p = { .fd = fd, .events = POLLOUT };
-            if (poll(&p, 1, -1) < 0 && errno != EINTR)
-                return;
-        } else if (n == 0 || errno != EINTR) {
-            return;
-        }
-    }
-}
 
 void rt_output_show(struct rt_session *s)
 {

@@ -1,7 +1,6 @@
 /*
- * Requests on the session socket: one at a time, answered by a packet with the same serial. What is
- * sent and what comes back is packed and unpacked by ask.c, which the generator writes; here is the
- * socket, and what answers mean.
+ * What the server is asked, and what its answers mean. Messages are packed and unpacked by ask.c,
+ * which the generator writes; packet.c has the socket. One request at a time.
  *
  * Frees alone are not waited for; their answers are counted as they come by, and waited for where
  * it matters that they were carried out.
@@ -9,7 +8,6 @@
 #include "client/session/ask.h"
 
 #include <cuda.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -17,12 +15,6 @@
 #include "client/session/session.h"
 
 #define FREES_OUT_MAX 32u
-
-static int server_gone(struct rt_session *s)
-{
-    tp_session_fail(&s->shared, CUDA_ERROR_MPS_RPC_FAILURE, 0);
-    return rt_session_error(s);
-}
 
 static void begin(struct rt_session *s)
 {
@@ -36,47 +28,6 @@ static int end(struct rt_session *s, int result)
     return result;
 }
 
-/* --- for ask.c -------------------------------------------------------------------------------- */
-
-uint64_t rt_request_serial(struct rt_session *s)
-{
-    return ++s->serial;
-}
-
-void rt_request_encode(struct rt_session *s, struct wire_enc *e)
-{
-    wire_enc_init(e, s->request, WIRE_PACKET_MAX);
-}
-
-int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd)
-{
-    return tp_send(s->fd, e, &fd, fd >= 0 ? 1 : 0) < 0 ? server_gone(s) : CUDA_SUCCESS;
-}
-
-/* In the place of another answer a status is a failure. */
-static int status_result(struct tp_packet *p)
-{
-    struct wire_status m;
-    wire_get_status(&p->body, &m);
-    return m.result ? m.result : CUDA_ERROR_UNKNOWN;
-}
-
-int rt_request_wait(struct rt_session *s, uint64_t serial, unsigned want)
-{
-    struct tp_packet *p = s->packet;
-    for (;;) {
-        tp_packet_finish(p);
-        if (tp_recv(s->fd, p) <= 0)
-            return server_gone(s);
-        if (p->header.serial == serial && p->header.type == want)
-            return CUDA_SUCCESS;
-        if (p->header.serial == serial && p->header.type == WIRE_STATUS)
-            return status_result(p);
-        if (p->header.serial && s->frees_out)
-            s->frees_out--;
-    }
-}
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 /* Waits for the frees under way; request lock held. */
@@ -84,7 +35,7 @@ static int settle_frees(struct rt_session *s)
 {
     while (s->frees_out) {
         if (tp_recv(s->fd, s->packet) <= 0)
-            return server_gone(s);
+            return rt_server_gone(s);
         s->frees_out -= s->packet->header.serial != 0;
         tp_packet_finish(s->packet);
     }
@@ -139,7 +90,7 @@ static int alloc_once(struct rt_session *s, const struct wire_memory_alloc *m, u
     if (r)
         return r;
     if (!in_area(s, m->kind == WIRE_MEMORY_KIND_HOST, answer.address, m->size))
-        return server_gone(s);
+        return rt_server_gone(s);
     *address = answer.address;
     return CUDA_SUCCESS;
 }
@@ -203,7 +154,7 @@ int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t
                                 .globals_address = answer.globals_address,
                                 .info_fd = info_fd,
                                 .log = answer.log && *answer.log ? strdup(answer.log) : NULL };
-    return end(s, r == CUDA_SUCCESS && info_fd < 0 ? server_gone(s) : r);
+    return end(s, r == CUDA_SUCCESS && info_fd < 0 ? rt_server_gone(s) : r);
 }
 
 int rt_request_module_unload(struct rt_session *s, uint32_t module)
@@ -250,7 +201,7 @@ int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
 {
     begin(s);
     int r = rt_ask_object_export(s, &(struct wire_object_export) { .object = object }, fd);
-    return end(s, r == CUDA_SUCCESS && *fd < 0 ? server_gone(s) : r);
+    return end(s, r == CUDA_SUCCESS && *fd < 0 ? rt_server_gone(s) : r);
 }
 
 /* Request lock held. What another program's server has for the token becomes an object of ours. */
@@ -288,7 +239,7 @@ int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align
     int r = settle_frees(s); /* they give addresses back */
     r = r ? r : rt_ask_range_reserve(s, &m, &answer);
     if (r == CUDA_SUCCESS && !in_area(s, kind == WIRE_MEMORY_KIND_HOST, answer.address, size))
-        r = server_gone(s);
+        r = rt_server_gone(s);
     *address = answer.address;
     return end(s, r);
 }
@@ -332,7 +283,7 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
     begin(s);
     int r = rt_ask_memory_share(s, &m, &answer);
     if (r == CUDA_SUCCESS && answer.token.size != RT_TOKEN_BYTES)
-        r = server_gone(s);
+        r = rt_server_gone(s);
     if (r == CUDA_SUCCESS)
         memcpy(token, answer.token.data, RT_TOKEN_BYTES);
     return end(s, r);
@@ -363,7 +314,7 @@ int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BY
     if (r == CUDA_ERROR_INVALID_VALUE)
         r = open_adopted(s, &m, &answer, fd);
     if (r == CUDA_SUCCESS && !in_area(s, *fd >= 0, answer.address, answer.size))
-        r = server_gone(s);
+        r = rt_server_gone(s);
     *address = answer.address;
     *size = answer.size;
     *device = rt_device_by_index(s, answer.device);

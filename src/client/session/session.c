@@ -133,14 +133,6 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
     return wire_dec_finish(&d) && s->device_count ? 0 : -EBADMSG;
 }
 
-int rt_device_by_index(const struct rt_session *s, uint32_t index)
-{
-    for (unsigned i = 0; i < s->device_count; i++)
-        if (s->devices[i].index == index)
-            return (int)i;
-    return -1;
-}
-
 static bool window_is_sane(const struct wire_session_open *m)
 {
     return gm_is_pow2(m->window_size) && m->window_size >= (1u << 20) && m->window_base != 0 &&
@@ -258,7 +250,7 @@ void rt_session_close(struct rt_session *s)
 bool rt_session_leave(struct rt_session *s)
 {
     pthread_mutex_lock(&s->request_lock);
-    bool unused = s->serial == READY_SERIAL && atomic_load(&s->lanes_used) == 0;
+    bool unused = s->serial == READY_SERIAL && atomic_load(&s->queues_used) == 0;
     if (unused) {
         (void)shutdown(s->fd, SHUT_RDWR);
         munmap((void *)(uintptr_t)s->window_base, s->window_half * 2);

@@ -37,9 +37,10 @@ struct rt_device {
     uint64_t limits[RT_LIMITS]; /* of a new context */
 };
 
-/* A stream number's private side. Sequences go on when a number is used again, which is on the same
- * device. */
-struct rt_lane {
+/* A queue, as the client sees it: what a stream's records go into, known by its number (a slot of
+ * session memory). Sequence numbers go on when another stream gets the queue, which is one of the
+ * same device. */
+struct rt_queue {
     uint32_t device;         /* the server's number; constant from the first use on */
     uint16_t next;           /* ring lock: in a list of retired numbers */
     _Atomic uint64_t issued; /* last sequence number written; ring lock to write */
@@ -79,12 +80,12 @@ struct rt_session {
     pthread_mutex_t ring_lock;
     struct tp_ring ring; /* ring_lock */
 
-    struct rt_lane lanes[TP_STREAMS];
-    _Atomic uint32_t lanes_used; /* ring_lock to write: highest number ever used, plus one */
+    struct rt_queue queues[TP_STREAMS];
+    _Atomic uint32_t queues_used; /* ring_lock to write: highest number ever used, plus one */
     struct {
         uint16_t first, last; /* the oldest, the newest */
         uint32_t count;
-    } lanes_free[RT_DEVICES]; /* ring_lock: retired numbers of each device */
+    } queues_free[RT_DEVICES]; /* ring_lock: retired numbers of each device */
 };
 
 /* check.c. What is looked for in this process' kernels, bits of enum wire_check; 0: nothing. Set by
@@ -129,7 +130,7 @@ static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device
     return live ? live : d->multiprocessors_granted;
 }
 
-/* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL
+/* Waits until queue `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL
  * for s->patient. */
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
                     const struct tp_wait_policy *policy);
@@ -138,14 +139,14 @@ int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
  * whether the server is still there. */
 int rt_session_look(struct rt_session *s);
 
-static inline bool rt_lane_done(const struct rt_session *s, uint32_t number, uint64_t seq)
+static inline bool rt_queue_done(const struct rt_session *s, uint32_t number, uint64_t seq)
 {
     return atomic_load_explicit(&s->shared.streams[number].completed.value, memory_order_acquire) >=
            seq;
 }
-static inline uint64_t rt_lane_issued(const struct rt_session *s, uint32_t number)
+static inline uint64_t rt_queue_issued(const struct rt_session *s, uint32_t number)
 {
-    return atomic_load_explicit(&s->lanes[number].issued, memory_order_acquire);
+    return atomic_load_explicit(&s->queues[number].issued, memory_order_acquire);
 }
 
 /* Writes out what the device has printed so far; after a wait, whatever its end. Any thread; no
@@ -159,9 +160,12 @@ GM_COLD int rt_session_failed(struct rt_session *s, int error);
 /* The device with this number of the server's; -1: the program does not see it. */
 int rt_device_by_index(const struct rt_session *s, uint32_t index);
 
-/* For ask.c, which the generator writes: a new serial, where to encode the packet, sending it, and
- * waiting for an answer of type `want`, or for a status, which is a failure. The answer is
- * s->packet. Request lock held. CUresult. */
+/* The server has hung up, or broken a rule: the session ends with it. The session's error. */
+int rt_server_gone(struct rt_session *s);
+
+/* packet.c, for ask.c, which the generator writes: a new serial, where to encode the packet,
+ * sending it, and waiting for an answer of type `want`, or for a status, which is a failure. The
+ * answer is s->packet. Request lock held. CUresult. */
 uint64_t rt_request_serial(struct rt_session *s);
 void rt_request_encode(struct rt_session *s, struct wire_enc *e);
 int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd);

@@ -84,3 +84,11 @@ unsigned rt_device_visible(struct rt_device *devices, unsigned count)
     free(all);
     return visible;
 }
+
+int rt_device_by_index(const struct rt_session *s, uint32_t index)
+{
+    for (unsigned i = 0; i < s->device_count; i++)
+        if (s->devices[i].index == index)
+            return (int)i;
+    return -1;
+}

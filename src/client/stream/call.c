@@ -1,3 +1,7 @@
+/*
+ * One call at a time: the answer has one place in session memory. Who calls holds the lock until
+ * the answer is read.
+ */
 #include "client/stream/call.h"
 
 #include <string.h>

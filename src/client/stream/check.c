@@ -1,3 +1,7 @@
+/*
+ * A call for each thing that the checker is told. What this library writes through the window
+ * itself is one of them.
+ */
 #include "client/stream/check.h"
 
 #include <errno.h>

@@ -149,11 +149,11 @@ int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
 static int wait_own(struct rt_context *c)
 {
     struct rt_session *s = rt_session;
-    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire);
+    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
-        if (atomic_load_explicit(&s->lanes[i].context, memory_order_relaxed) != c->id)
+        if (atomic_load_explicit(&s->queues[i].context, memory_order_relaxed) != c->id)
             continue;
-        int r = rt_session_wait(s, i, rt_lane_issued(s, i), &c->wait);
+        int r = rt_session_wait(s, i, rt_queue_issued(s, i), &c->wait);
         if (r)
             return r;
     }

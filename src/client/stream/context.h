@@ -28,7 +28,7 @@ struct rt_stream_capture;
 struct rt_context {
     struct rt_object object;
     uint64_t id;     /* never used twice in a process */
-    uint32_t number; /* what the server calls it: 1, 2 .. */
+    uint32_t number; /* what the server calls it; 1 is the first */
     bool primary;
     CUcontext alias; /* primary, beside a genuine library: the name by which NVIDIA's runtime knows
                         it; NULL */
@@ -55,8 +55,8 @@ struct rt_context {
                                    first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at
                          first use */
-    uint32_t barrier_number;      /* its number .. */
-    _Atomic uint64_t barrier_seq; /* .. and what streams made from now on wait for; 0: nothing */
+    uint32_t barrier_number;      /* the number of its queue */
+    _Atomic uint64_t barrier_seq; /* how far streams made from now on wait for it; 0: not at all */
 
     /* ring lock: blocking streams with work that the legacy stream has not waited for, by number */
     bool dirty_any;
@@ -153,8 +153,8 @@ int rt_context_destroy_green(CUcontext handle);
 
 /* A new context, published and announced to the server; not current anywhere. CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
-/* As above, for one whose streams run on a part of the client's multiprocessors, so many (0, 0: on
- * all). */
+/* As above, but its streams run on part number `part` of the client's multiprocessors, which has
+ * `multiprocessors` of them. 0, 0: on all. */
 int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
                               uint32_t multiprocessors, struct rt_context **out);
 
@@ -258,7 +258,7 @@ uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number);
 /* Begin, put, end. */
 int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size,
                     const void *tail, size_t tail_size);
-/* Between begin and end: makes `st` go on when lane `other` has completed `seq`. */
+/* Between begin and end: makes `st` go on when queue `other` has completed `seq`. */
 int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
 
 #endif

@@ -43,10 +43,10 @@ static int gather(struct rt_context *c, struct rt_stream *b)
     int r = rt_queue_begin(b);
     if (r)
         return r;
-    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire);
+    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
     for (uint32_t i = 0; i < used && r == CUDA_SUCCESS; i++)
-        if (atomic_load_explicit(&s->lanes[i].context, memory_order_relaxed) == c->id)
-            r = rt_queue_put_wait(b, i, rt_lane_issued(s, i));
+        if (atomic_load_explicit(&s->queues[i].context, memory_order_relaxed) == c->id)
+            r = rt_queue_put_wait(b, i, rt_queue_issued(s, i));
     rt_queue_end();
     return r;
 }
@@ -98,7 +98,7 @@ int rt_context_hold(struct rt_stream *st)
 {
     struct rt_context *c = st->context;
     uint64_t seq = atomic_load_explicit(&c->barrier_seq, memory_order_acquire);
-    return seq && !rt_lane_done(rt_session, c->barrier_number, seq)
+    return seq && !rt_queue_done(rt_session, c->barrier_number, seq)
                ? hold(st, c->barrier_number, seq)
                : CUDA_SUCCESS;
 }
@@ -117,8 +117,8 @@ CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
     pthread_mutex_lock(&lock);
     r = barrier(c, &b);
     r = r ? r : (int)rt_cuStreamWaitEvent(c->barrier, hEvent, 0);
-    uint64_t seq = r ? 0 : rt_lane_issued(rt_session, c->barrier_number);
-    if (seq && !rt_lane_done(rt_session, c->barrier_number, seq)) {
+    uint64_t seq = r ? 0 : rt_queue_issued(rt_session, c->barrier_number);
+    if (seq && !rt_queue_done(rt_session, c->barrier_number, seq)) {
         struct holding h = { c, c->barrier_number, seq, CUDA_SUCCESS };
         atomic_store_explicit(&c->barrier_seq, seq, memory_order_release);
         rt_table_each(&rt_streams, hold_one, &h);

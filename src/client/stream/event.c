@@ -54,7 +54,7 @@ static int slot_take(uint32_t *out)
     int r = CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&slot_lock);
     for (size_t i = slots_free_count; i-- > 0 && r != CUDA_SUCCESS;) {
-        if (slots_free[i].seq && !rt_lane_done(s, slots_free[i].number, slots_free[i].seq))
+        if (slots_free[i].seq && !rt_queue_done(s, slots_free[i].number, slots_free[i].seq))
             continue;
         *out = slots_free[i].slot;
         slots_free[i] = slots_free[--slots_free_count];
@@ -198,6 +198,14 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
     return CUDA_SUCCESS;
 }
 
+/* As above, for a call that asks how far the event has come. */
+static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e)
+{
+    int r = enter(handle, c, e);
+    r = r ? r : rt_capture_event_used(handle);
+    return r ? r : rt_capture_unsafe();
+}
+
 /* True if another process recorded it last; *mark: which record that was. */
 static bool is_foreign(const struct rt_event *e, uint32_t *mark)
 {
@@ -268,7 +276,7 @@ static int put(struct rt_event *e, struct rt_stream *st)
     uint64_t seq = 0;
     int r = CUDA_SUCCESS;
     uint32_t number = st->number;
-    struct rt_lane *lane = &rt_session->lanes[number % TP_STREAMS];
+    struct rt_queue *queue = &rt_session->queues[number % TP_STREAMS];
     if (number >= TP_STREAMS) {
         r = CUDA_ERROR_INVALID_HANDLE;
     } else if (e->signal.page) {
@@ -276,13 +284,13 @@ static int put(struct rt_event *e, struct rt_stream *st)
     } else if (e->slot != NO_SLOT) {
         struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
         r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
-        lane->point = seq;
+        queue->point = seq;
     } else {
-        seq = rt_lane_issued(rt_session, number);
-        if (seq != lane->point && !rt_lane_done(rt_session, number, seq)) {
+        seq = rt_queue_issued(rt_session, number);
+        if (seq != queue->point && !rt_queue_done(rt_session, number, seq)) {
             struct wire_rec_mark mark = { .head.op = WIRE_OP_MARK };
             r = rt_queue_put(st, &mark.head, sizeof(mark), NULL, 0, &seq);
-            lane->point = seq;
+            queue->point = seq;
         }
     }
     if (r == CUDA_SUCCESS) {
@@ -352,14 +360,12 @@ CUresult rt_cuEventQuery(CUevent hEvent)
     uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
-    int r = enter(hEvent, &c, &e);
-    r = r ? r : rt_capture_event_used(hEvent);
-    r = r ? r : rt_capture_unsafe();
+    int r = enter_waiting(hEvent, &c, &e);
     if (r)
         return r;
     struct point p = event_point(e);
     if (is_foreign(e, &mark) ? rt_signal_reached(&e->signal, mark)
-                             : !p.recorded || rt_lane_done(rt_session, p.number, p.seq))
+                             : !p.recorded || rt_queue_done(rt_session, p.number, p.seq))
         return CUDA_SUCCESS;
     int error = rt_session_look(rt_session);
     return error ? error : CUDA_ERROR_NOT_READY;
@@ -370,9 +376,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
-    int r = enter(hEvent, &c, &e);
-    r = r ? r : rt_capture_event_used(hEvent);
-    r = r ? r : rt_capture_unsafe();
+    int r = enter_waiting(hEvent, &c, &e);
     if (r)
         return r;
     struct tp_wait_policy policy = c->wait;
@@ -399,7 +403,7 @@ static int event_time(CUevent handle, uint64_t *ns)
     struct point p = event_point(e);
     if (!p.recorded)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!rt_lane_done(rt_session, p.number, p.seq))
+    if (!rt_queue_done(rt_session, p.number, p.seq))
         return CUDA_ERROR_NOT_READY;
     *ns = atomic_load_explicit(&rt_session->shared.events[e->slot].time_ns, memory_order_acquire);
     return CUDA_SUCCESS;

@@ -94,11 +94,11 @@ static void *upcall_main(void *arg GM_UNUSED)
             nap_ns = LOOK_MIN_NS;
             run(call, error);
         } else if (look) {
-            (void)rt_session_look(s); /* an error is seen above, .. */
+            (void)rt_session_look(s); /* an error is seen above */
             look_again(&nap_ns);
         } else {
             (void)tp_word_wait(&s->shared.control->arrivals, seen + 1,
-                               &policy); /* .. this one's, too */
+                               &policy); /* so is an error of this wait */
         }
     }
     return NULL;
@@ -158,7 +158,7 @@ static int put(struct rt_stream *st, const struct call *wanted)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = *wanted;
     call->number = st->number;
-    call->seq = rt_lane_issued(rt_session, st->number) + 1;
+    call->seq = rt_queue_issued(rt_session, st->number) + 1;
     pthread_mutex_lock(&lock);
     gm_list_append(&calls, &call->link);
     looked_at += call->ready != NULL;

@@ -27,7 +27,7 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     uint32_t number = st->number;
     if (GM_UNLIKELY(number >= TP_STREAMS))
         return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
-    uint64_t next = atomic_load_explicit(&s->lanes[number].issued, memory_order_relaxed) + 1;
+    uint64_t next = atomic_load_explicit(&s->queues[number].issued, memory_order_relaxed) + 1;
     head->flags = 0;
     head->size = (uint32_t)(head_size + tail_size);
     head->stream = number;
@@ -36,9 +36,9 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     int r = tp_ring_write(&s->ring, head, head_size, tail, tail_size, &s->patient);
     if (GM_UNLIKELY(r != 0))
         return ring_result(r);
-    if (GM_UNLIKELY(s->device_count > 1) && rt_reach_is_abroad(head, s->lanes[number].device))
-        atomic_store_explicit(&s->lanes[number].abroad, next, memory_order_release);
-    atomic_store_explicit(&s->lanes[number].issued, next, memory_order_release);
+    if (GM_UNLIKELY(s->device_count > 1) && rt_reach_is_abroad(head, s->queues[number].device))
+        atomic_store_explicit(&s->queues[number].abroad, next, memory_order_release);
+    atomic_store_explicit(&s->queues[number].issued, next, memory_order_release);
     if (st->role == RT_ROLE_BLOCKING) {
         struct rt_context *c = st->context;
         c->dirty[number / 64] |= 1ull << number % 64;
@@ -55,7 +55,7 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
 
 /* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have.
  * *abroad: how many there are up to the last one that uses another device's memory. */
-static size_t make_run(const struct rt_lane *lane, uint8_t *at, size_t bytes, uint32_t *count,
+static size_t make_run(const struct rt_queue *queue, uint8_t *at, size_t bytes, uint32_t *count,
                        uint32_t *abroad)
 {
     size_t used = 0;
@@ -65,7 +65,7 @@ static size_t make_run(const struct rt_lane *lane, uint8_t *at, size_t bytes, ui
         size_t size = gm_padded(head->size);
         if (*count && used + size > RUN_BYTES)
             break;
-        if (GM_UNLIKELY(rt_session->device_count > 1) && rt_reach_is_abroad(head, lane->device))
+        if (GM_UNLIKELY(rt_session->device_count > 1) && rt_reach_is_abroad(head, queue->device))
             *abroad = *count + 1;
         head->flags = 0;
         head->stream = 0;
@@ -82,7 +82,7 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
     uint32_t number = st->number;
     if (GM_UNLIKELY(number >= TP_STREAMS))
         return CUDA_ERROR_INVALID_HANDLE;
-    uint64_t next = atomic_load_explicit(&s->lanes[number].issued, memory_order_relaxed) + 1;
+    uint64_t next = atomic_load_explicit(&s->queues[number].issued, memory_order_relaxed) + 1;
     if (bytes && st->role == RT_ROLE_BLOCKING) {
         st->context->dirty[number / 64] |= 1ull << number % 64;
         st->context->dirty_any = true;
@@ -90,7 +90,7 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
     for (uint8_t *at = records, *end = at + bytes; at < end;) {
         struct wire_record *first = (struct wire_record *)(void *)at;
         uint32_t count, abroad;
-        size_t size = make_run(&s->lanes[number], at, (size_t)(end - at), &count, &abroad);
+        size_t size = make_run(&s->queues[number], at, (size_t)(end - at), &count, &abroad);
         struct wire_rec_run run = { .head = { .op = WIRE_OP_RUN,
                                               .size = (uint32_t)(sizeof(run) + size),
                                               .stream = number,
@@ -107,10 +107,10 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
         if (GM_UNLIKELY(r != 0))
             return ring_result(r);
         if (abroad)
-            atomic_store_explicit(&s->lanes[number].abroad, next + abroad - 1,
+            atomic_store_explicit(&s->queues[number].abroad, next + abroad - 1,
                                   memory_order_release);
         next += count;
-        atomic_store_explicit(&s->lanes[number].issued, next - 1, memory_order_release);
+        atomic_store_explicit(&s->queues[number].issued, next - 1, memory_order_release);
         at += size;
     }
     return CUDA_SUCCESS;
@@ -118,7 +118,7 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
 
 int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq)
 {
-    if (other == st->number || rt_lane_done(rt_session, other, seq))
+    if (other == st->number || rt_queue_done(rt_session, other, seq))
         return CUDA_SUCCESS;
     struct wire_rec_wait r = { .head.op = WIRE_OP_WAIT, .other = other, .other_seq = seq };
     return rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
@@ -130,7 +130,7 @@ static int order_after_legacy(struct rt_stream *st)
     struct rt_stream *legacy = atomic_load_explicit(&st->context->legacy, memory_order_relaxed);
     if (!legacy || legacy->number >= TP_STREAMS)
         return CUDA_SUCCESS;
-    uint64_t issued = rt_lane_issued(rt_session, legacy->number);
+    uint64_t issued = rt_queue_issued(rt_session, legacy->number);
     if (GM_LIKELY(issued <= st->legacy_seen))
         return CUDA_SUCCESS;
     int r = rt_queue_put_wait(st, legacy->number, issued);
@@ -142,8 +142,8 @@ static int order_after_legacy(struct rt_stream *st)
 uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number)
 {
     const struct rt_session *s = rt_session;
-    bool own = atomic_load_explicit(&s->lanes[number].context, memory_order_relaxed) == c->id;
-    return own ? rt_lane_issued(s, number) : 0;
+    bool own = atomic_load_explicit(&s->queues[number].context, memory_order_relaxed) == c->id;
+    return own ? rt_queue_issued(s, number) : 0;
 }
 
 /* The legacy stream waits for what the blocking streams hold. */
@@ -201,20 +201,20 @@ int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_
  * on other devices. */
 static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uint32_t *wait_for)
 {
-    __typeof__(&s->lanes_free[0]) list = &s->lanes_free[device];
-    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_relaxed);
+    __typeof__(&s->queues_free[0]) list = &s->queues_free[device];
+    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_relaxed);
     uint32_t oldest = list->first;
-    if (list->count && rt_lane_done(s, oldest, rt_lane_issued(s, oldest))) {
-        list->first = s->lanes[oldest].next;
+    if (list->count && rt_queue_done(s, oldest, rt_queue_issued(s, oldest))) {
+        list->first = s->queues[oldest].next;
         list->count--;
         *out = oldest;
         return 0;
     }
     if (used < GM_MIN(s->shared.streams_count, TP_STREAMS)) {
         *out = used;
-        s->lanes[used].device = device;
+        s->queues[used].device = device;
         atomic_store_explicit(&s->shared.streams[used].device, device, memory_order_relaxed);
-        atomic_store_explicit(&s->lanes_used, used + 1, memory_order_release);
+        atomic_store_explicit(&s->queues_used, used + 1, memory_order_release);
         return 0;
     }
     *wait_for = oldest;
@@ -223,9 +223,9 @@ static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uin
 
 static void number_give(struct rt_session *s, uint32_t number)
 {
-    __typeof__(&s->lanes_free[0]) list = &s->lanes_free[s->lanes[number].device];
+    __typeof__(&s->queues_free[0]) list = &s->queues_free[s->queues[number].device];
     if (list->count)
-        s->lanes[list->last].next = (uint16_t)number;
+        s->queues[list->last].next = (uint16_t)number;
     else
         list->first = (uint16_t)number;
     list->last = (uint16_t)number;
@@ -240,7 +240,7 @@ static int number_wait(struct rt_session *s, uint32_t device, uint32_t *out)
     pthread_mutex_lock(&s->ring_lock);
     while (error == CUDA_SUCCESS && (r = number_take(s, device, out, &busy)) == -EAGAIN) {
         pthread_mutex_unlock(&s->ring_lock);
-        error = rt_session_wait(s, busy, rt_lane_issued(s, busy), NULL);
+        error = rt_session_wait(s, busy, rt_queue_issued(s, busy), NULL);
         pthread_mutex_lock(&s->ring_lock);
     }
     pthread_mutex_unlock(&s->ring_lock);
@@ -266,7 +266,7 @@ static void number_assign(struct rt_session *s, uint32_t number, struct rt_conte
 {
     pthread_mutex_lock(&s->ring_lock);
     c->dirty[number / 64] &= ~(1ull << number % 64);
-    atomic_store_explicit(&s->lanes[number].context, c->id, memory_order_release);
+    atomic_store_explicit(&s->queues[number].context, c->id, memory_order_release);
     pthread_mutex_unlock(&s->ring_lock);
 }
 
@@ -313,7 +313,7 @@ void rt_stream_destroy(struct rt_stream *st)
     pthread_mutex_lock(&s->ring_lock);
     if (st->number < TP_STREAMS) {
         /* A stream that never had a record is unknown to the device: nothing to retire. */
-        if (rt_lane_issued(s, st->number) != 0)
+        if (rt_queue_issued(s, st->number) != 0)
             (void)rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
         number_give(s, st->number);
         st->number = TP_STREAMS;

@@ -1,3 +1,7 @@
+/*
+ * Looks at the address of each operand on its way into the ring, where there is more than one
+ * device, and notes in the queue when another device is concerned.
+ */
 #include "client/stream/reach.h"
 
 #include "client/session/map.h"
@@ -67,15 +71,15 @@ uint32_t rt_reach_of(const struct rt_range *range)
 int rt_reach_wait(uint32_t devices)
 {
     struct rt_session *s = rt_session;
-    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire), indices = 0;
+    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire), indices = 0;
     for (unsigned d = 0; d < s->device_count; d++)
         if (devices >> d & 1)
             indices |= 1u << s->devices[d].index;
     for (uint32_t i = 0; i < used; i++) {
-        const struct rt_lane *lane = &s->lanes[i];
-        bool all = indices >> lane->device & 1;
-        uint64_t seq =
-            all ? rt_lane_issued(s, i) : atomic_load_explicit(&lane->abroad, memory_order_acquire);
+        const struct rt_queue *queue = &s->queues[i];
+        bool all = indices >> queue->device & 1;
+        uint64_t seq = all ? rt_queue_issued(s, i)
+                           : atomic_load_explicit(&queue->abroad, memory_order_acquire);
         int r = rt_session_wait(s, i, seq, NULL);
         if (r)
             return r;

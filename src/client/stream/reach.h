@@ -13,7 +13,7 @@
 
 struct rt_range;
 
-/* True if a copy or fill in a lane of the device with the server's number `index` uses other
+/* True if a copy or fill in a queue of the device with the server's number `index` uses other
  * devices' memory, or may. Any lock may be held but the map's. */
 bool rt_reach_is_abroad(const struct wire_record *r, uint32_t index);
 

@@ -256,15 +256,15 @@ int rt_signal_wait_for_room(const struct rt_signal *s)
 
 /* The session may have failed since anybody looked. As long as something of it runs the server has
  * yet to store what we have taken; after that it may have done so before we took this. */
-static void store_if_late(struct rt_signal *s, uint32_t lane, uint32_t number)
+static void store_if_late(struct rt_signal *s, uint32_t queue, uint32_t number)
 {
-    if (GM_UNLIKELY(rt_lane_done(rt_session, lane, TP_SEQ_FAILED)))
+    if (GM_UNLIKELY(rt_queue_done(rt_session, queue, TP_SEQ_FAILED)))
         tp_signal_store(s->words, number);
 }
 
 int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq)
 {
-    bool in_a_row = st->number == s->lane &&
+    bool in_a_row = st->number == s->queue &&
                     s->run >= TP_SIGNAL_WORDS; /* one stream stores them in their order */
     uint64_t in_order = in_a_row ? (uint32_t)(s->last + 1) : TP_SIGNAL_NONE;
     uint32_t n;
@@ -280,9 +280,9 @@ int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq)
         .value = n,
         .element_size = sizeof(uint32_t),
     };
-    s->run = n == s->last + 1 && st->number == s->lane ? s->run + 1 : 1;
+    s->run = n == s->last + 1 && st->number == s->queue ? s->run + 1 : 1;
     s->last = n;
-    s->lane = st->number;
+    s->queue = st->number;
     int r = rt_queue_put(st, &fill.head, sizeof(fill), NULL, 0, seq);
     store_if_late(s, st->number, n);
     return r;

@@ -18,8 +18,8 @@ struct rt_signal {
     struct tp_signal *words;
     uint64_t device; /* address of `words` for the device */
     uint32_t slot;
-    uint32_t last, lane,
-        run; /* ring lock: our last record, and how many before it were ours in the same lane */
+    /* ring lock: our last record, its queue, and how many before it were ours in that queue */
+    uint32_t last, queue, run;
 };
 
 /* A new one of this process; given back when the event goes. */
@@ -34,9 +34,10 @@ bool rt_signal_is_own(const struct rt_signal *s);
 int rt_signal_handle(const struct rt_signal *s, struct rt_ipc_handle *out);
 
 /* Between rt_queue_begin() and rt_queue_end(): the next record, done when `st` has come so far.
- * -EAGAIN: too many are under way, .. */
+ * -EAGAIN: too many are under way; rt_signal_wait_for_room() comes first. */
 int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq);
-/* .. so that one has to wait for this first, outside. CUDA_SUCCESS or the session's error. */
+/* Waits until a record can be made. Outside of rt_queue_begin() and rt_queue_end(). CUDA_SUCCESS or
+ * the session's error. */
 int rt_signal_wait_for_room(const struct rt_signal *s);
 /* The last record's number, and whether this process made it. */
 uint32_t rt_signal_last(const struct rt_signal *s, bool *own);

@@ -91,17 +91,17 @@ static int take_snapshot(struct rt_stream *st, struct snapshot *out)
     pthread_mutex_lock(&s->ring_lock);
     out->number = st->number;
     if (out->number < TP_STREAMS)
-        out->issued = rt_lane_issued(s, out->number);
+        out->issued = rt_queue_issued(s, out->number);
     if (st->role == RT_ROLE_LEGACY && st->context->dirty_any)
         note_dirty(st->context, out);
     pthread_mutex_unlock(&s->ring_lock);
     return out->number < TP_STREAMS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Calls look() for each lane of the snapshot until one does not return CUDA_SUCCESS. */
-static int each_lane(const struct snapshot *snap, const struct tp_wait_policy *policy,
-                     int (*look)(uint32_t number, uint64_t issued,
-                                 const struct tp_wait_policy *policy))
+/* Calls look() for each queue of the snapshot until one does not return CUDA_SUCCESS. */
+static int each_queue(const struct snapshot *snap, const struct tp_wait_policy *policy,
+                      int (*look)(uint32_t number, uint64_t issued,
+                                  const struct tp_wait_policy *policy))
 {
     int r = look(snap->number, snap->issued, policy);
     for (uint32_t w = 0; r == CUDA_SUCCESS && snap->dirty_any && w < TP_STREAMS / 64; w++) {
@@ -121,7 +121,7 @@ static int look_and_wait(uint32_t number, uint64_t issued, const struct tp_wait_
 static int look_only(uint32_t number, uint64_t issued,
                      const struct tp_wait_policy *policy GM_UNUSED)
 {
-    return rt_lane_done(rt_session, number, issued) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return rt_queue_done(rt_session, number, issued) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 int rt_stream_wait(struct rt_stream *st)
@@ -129,14 +129,14 @@ int rt_stream_wait(struct rt_stream *st)
     struct snapshot snap;
     struct tp_wait_policy policy = rt_stream_policy(st);
     int r = take_snapshot(st, &snap);
-    return r ? r : each_lane(&snap, &policy, look_and_wait);
+    return r ? r : each_queue(&snap, &policy, look_and_wait);
 }
 
 int rt_stream_query(struct rt_stream *st)
 {
     struct snapshot snap;
     int r = take_snapshot(st, &snap);
-    r = r ? r : each_lane(&snap, NULL, look_only);
+    r = r ? r : each_queue(&snap, NULL, look_only);
     int error =
         r == CUDA_ERROR_NOT_READY ? rt_session_look(rt_session) : rt_session_error(rt_session);
     return error ? error : r;

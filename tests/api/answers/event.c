@@ -2,15 +2,14 @@
 #include "answers.h"
 
 #include <stdatomic.h>
-#include <time.h>
+
+#include "../hold.h"
 
 static atomic_int flag;
 
 static void CUDA_CB hold(void *data)
 {
-    struct timespec nap = { .tv_nsec = 1000000 };
-    for (int i = 0; i < 10000 && !atomic_load((atomic_int *)data); i++)
-        nanosleep(&nap, NULL);
+    hold_wait(data, 1);
 }
 
 static void flags(void)
@@ -46,7 +45,7 @@ static void times(void)
     CALL(cuEventRecord(untimed, s));
     CALL(cuEventQuery(b));
     CALL(cuEventElapsedTime(&ms, a, b));
-    atomic_store(&flag, 1);
+    hold_set(&flag, 1);
     CALL(cuEventSynchronize(b));
     CALL(cuEventElapsedTime(&ms, a, b));
     NUM(ms >= 0);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../hold.h"
+
 static CUgraphNode set(CUgraph g, CUgraphNode after, CUdeviceptr p, unsigned value, size_t words)
 {
     CUDA_MEMSET_NODE_PARAMS m = {
@@ -247,10 +249,10 @@ static void clones(void)
     CALL(cuGraphClone(&c, NULL));
 }
 
-static int destroyed;
+static _Atomic int destroyed;
 static void CUDA_CB ended(void *data)
 {
-    destroyed += *(int *)data;
+    hold_set(&destroyed, destroyed + *(int *)data);
 }
 
 static void user_objects(void)
@@ -268,8 +270,7 @@ static void user_objects(void)
     CALL(cuGraphReleaseUserObject(g, o, 1));
     NUM(destroyed);
     CALL(cuGraphDestroy(g));
-    for (int i = 0; i < 1000 && !destroyed; i++)
-        usleep(1000);
+    hold_wait(&destroyed, 1);
     NUM(destroyed);
     CALL(cuUserObjectCreate(&o, &one, ended, 0, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     CALL(cuUserObjectCreate(&o, &one, ended, 1, 0));

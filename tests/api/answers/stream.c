@@ -2,15 +2,14 @@
 #include "answers.h"
 
 #include <stdatomic.h>
-#include <time.h>
+
+#include "../hold.h"
 
 static atomic_int flag;
 
 static void CUDA_CB hold(void *data)
 {
-    struct timespec nap = { .tv_nsec = 1000000 };
-    for (int i = 0; i < 10000 && !atomic_load((atomic_int *)data); i++)
-        nanosleep(&nap, NULL);
+    hold_wait(data, 1);
 }
 
 static void properties(void)
@@ -98,7 +97,7 @@ static void ordering(void)
     CALL(cuMemsetD8Async(p, 1, 64, CU_STREAM_PER_THREAD));
     CALL(cuStreamQuery(CU_STREAM_PER_THREAD));
     CALL(cuStreamQuery(n));
-    atomic_store(&flag, 1);
+    hold_set(&flag, 1);
     CALL(cuStreamSynchronize(CU_STREAM_PER_THREAD));
     CALL(cuStreamQuery(s));
     CALL(cuStreamQuery(NULL));
@@ -120,7 +119,7 @@ static void waiting(void)
     CALL(cuEventQuery(e));
     CALL(cuStreamQuery(t));
     CALL(cuEventRecord(e, t));
-    atomic_store(&flag, 1);
+    hold_set(&flag, 1);
     CALL(cuStreamSynchronize(t));
     CALL(cuEventQuery(e));
     CALL(cuStreamWaitEvent(t, e, 8));

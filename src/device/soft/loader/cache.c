@@ -1,3 +1,7 @@
+/*
+ * An entry is written to a file of its own and renamed when it is complete, so that readers see all
+ * of it or nothing. Old entries go when there are too many.
+ */
 #include "device/soft/loader/cache.h"
 
 #include <dirent.h>

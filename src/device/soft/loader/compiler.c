@@ -1,3 +1,7 @@
+/*
+ * Threads with a helper process each take jobs from the queue. The lock is never held while one of
+ * them compiles.
+ */
 #include "device/soft/loader/compiler.h"
 
 #include <errno.h>

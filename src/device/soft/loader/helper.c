@@ -1,3 +1,6 @@
+/*
+ * Looks for gmux-jit, starts it on one end of a socket pair, and speaks to it in packets (job.h).
+ */
 #include "device/soft/loader/helper.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * Everything that code generation looks at goes into the key, one after the other.
+ */
 #include "device/soft/loader/key.h"
 
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/*
+ * Reads the headers, gives sections their places, copies and relocates them, and makes code
+ * executable, which can then not be written any more.
+ */
 #include "device/soft/loader/object.h"
 
 #include <elf.h>

@@ -1,3 +1,6 @@
+/*
+ * A list of jobs and a list of owners with the compiler's time that each has had.
+ */
 #include "device/soft/loader/queue.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * What each relocation is of x86-64 and of AArch64. One that is not here is refused.
+ */
 #include "device/soft/loader/relocate.h"
 
 #include <elf.h>
