@@ -19,6 +19,8 @@
 static int fake_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options);
 static int fake_kill(uv_process_t *process, int number);
 static int fake_timer(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uint64_t repeat);
+static int no_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
+                     void *arg);
 #define uv_spawn        fake_spawn
 #define uv_process_kill fake_kill
 #define uv_timer_start  fake_timer
@@ -27,6 +29,9 @@ static int fake_timer(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uin
 #undef uv_spawn
 #undef uv_process_kill
 #undef uv_timer_start
+#define pthread_create no_thread
+#include "server/sweep.c"
+#undef pthread_create
 
 #include "base/log.h"
 #include "server/object.h"
@@ -94,6 +99,13 @@ static int fake_kill(uv_process_t *p GM_UNUSED, int number GM_UNUSED)
 static int fake_timer(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uint64_t repeat)
 {
     return uv_timer_start(timer, done, timeout <= PAUSE_MAX_MS ? 0 : timeout, repeat);
+}
+
+/* What takes a thread is done in the loop. */
+static int no_thread(pthread_t *thread GM_UNUSED, const pthread_attr_t *attr GM_UNUSED,
+                     void *(*body)(void *)GM_UNUSED, void *arg GM_UNUSED)
+{
+    return EAGAIN;
 }
 
 static void hang_up(int *fd)

@@ -223,7 +223,8 @@ static void require_pattern(const uint8_t *p, size_t size, const char *what)
 
 static void prepare(void)
 {
-    const struct soft_compiler_config config = { .cache_dir = "" };
+    const char *cache = getenv("FUZZ_CACHE"); /* most of a short run would go into compiling */
+    const struct soft_compiler_config config = { .cache_dir = cache ? cache : "" };
     setenv("GMUX_JIT", GMUX_JIT_PATH, 0);
     require(soft_compiler_create(&compiler, &config) == 0, "no compiler");
     dev_guard_install();

@@ -13,7 +13,8 @@ build=build-fuzz
     -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
 ninja -C $build --quiet fuzzers
 [ $# -gt 0 ] || set -- $(ls $build/fuzz/*.args | sed 's:.*/fuzz_\(.*\)\.args:\1:')
-mkdir -p $build/crashes
+mkdir -p $build/crashes $build/cache
+export FUZZ_CACHE="$PWD/$build/cache" # of code that fuzz_touch has had compiled
 # Shallow stacks of allocations and a small quarantine double the rate; with the entropic schedule, ptx spends most of its
 # time on choosing what to mutate.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=0:malloc_context_size=2:quarantine_size_mb=8}"

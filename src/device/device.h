@@ -46,6 +46,8 @@ struct dev_queue;  /* a stream of one client on one device */
 #define DEV_DEVICES    TP_DEVICES
 #define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
 #define DEV_LIMITS     16u /* CUlimit values below this are told */
+/* Globals up to so many bytes may lie where something else of the client's has been. */
+#define DEV_GLOBALS_USED (256u << 10)
 
 struct dev_info {
     char name[64];
@@ -234,7 +236,7 @@ struct dev_ops {
     int (*module_load)(struct dev_client *c, uint32_t device, const void *image, size_t size,
                        uint32_t kind, struct dev_module **out, struct dev_module_info *info);
     /* Gives the module's globals their memory (already mapped); with `initialise`, writes their
-     * initial values. */
+     * initial values. More than DEV_GLOBALS_USED bytes are zero by then. */
     int (*module_place)(struct dev_module *m, uint64_t globals_address, bool initialise);
     /* Queued launches of it still run to their end. */
     void (*module_unload)(struct dev_module *m);

@@ -20,17 +20,13 @@ struct srv_keeper_ops {
     /* Gives the mapping's range its memory, zeroed; sets mapping->fd if the executor needs one.
      * CUresult. May be NULL: it is there. */
     int (*take)(struct srv_heap *h, struct srv_mapping *m);
-    /* Undoes take(): the range costs nothing any more. The executor has let go of it. */
+    /* Undoes take(): the range costs nothing any more. The executor has let go of it. May be NULL.
+     */
     void (*give)(struct srv_heap *h, struct srv_mapping *m);
-    bool swept; /* by freeing pages of the area, which may take long: what the sweeper has done
-                   give() need not do */
-    /* A part of what is taken and stays mapped is not used any more. May be NULL. */
-    void (*clear)(struct srv_heap *h, uint64_t address, uint64_t size);
+    bool swept; /* what is given back are pages of the area, which sweep.h frees */
 };
 
-extern const struct srv_keeper_ops srv_keeper_memfd;
-extern const struct srv_keeper_ops
-    srv_keeper_pinned; /* the host area of a device with memory of its own */
+extern const struct srv_keeper_ops srv_keeper_memfd; /* and the host area of any device */
 extern const struct srv_keeper_ops srv_keeper_cuda;
 
 /* A GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's.

@@ -145,17 +145,26 @@ static void session_destroy(struct srv_session *c)
     srv_server_check_end(s);
 }
 
+/* Devices are what others wait for; host memory may have to stay. */
+static bool pages_rest(struct srv_session *c, bool host)
+{
+    bool rest = !host || srv_heap_rests(&c->host);
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        rest &= srv_heap_rests(&c->heaps[d]);
+    return rest;
+}
+
 void srv_session_check_end(struct srv_session *c)
 {
     if (c->phase != SRV_DRAINING)
         return;
-    if (c->peer_closed && c->asks == 0 && c->repeats == 0 &&
-        !c->in_executor) { /* an executor answers as it likes */
+    if (c->peer_closed && c->asks == 0 && c->repeats == 0 && !c->in_executor &&
+        pages_rest(c, true)) { /* an executor answers as it likes */
         session_destroy(c);
         return;
     }
-    if (c->peer_closed && c->asks == 1 && c->in_executor &&
-        c->stopped) { /* the one is for the removal */
+    if (c->peer_closed && c->asks == 1 && c->in_executor && c->stopped &&
+        pages_rest(c, false)) { /* the one is for the removal */
         give_back(c);
         give_place(c);
     }

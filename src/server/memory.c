@@ -22,6 +22,8 @@
 #include "transport/foreign.h"
 #include "transport/memfd.h"
 
+#define PAID_MIN (4u << 20) /* a range that takes a while to be freed */
+
 struct alloc_op {
     struct gm_list link; /* heap->deferred */
     struct srv_allocation *allocation;
@@ -92,6 +94,19 @@ bool srv_area_is_overdrawn(const struct srv_area *area)
            (uint64_t)st.st_blocks * 512 > 2 * area->mapped + SRV_OVERDRAFT;
 }
 
+static void on_rest(void *session)
+{
+    srv_hooks.session_check_end(session);
+}
+
+bool srv_heap_rests(struct srv_heap *h)
+{
+    if (!h->session)
+        return true;
+    srv_sweep_cancel(&h->session->server->sweeper, &h->sweeps);
+    return srv_sweep_rests(&h->sweeps);
+}
+
 int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area, uint32_t device,
                   enum srv_quantity quantity, const struct srv_keeper_ops *keeper)
 {
@@ -104,6 +119,7 @@ int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *ar
     gm_list_init(&h->allocations);
     gm_list_init(&h->deferred);
     gm_list_init(&h->questions);
+    srv_sweep_owner_init(&h->sweeps, on_rest, c);
     return srv_ranges_init(&h->small, SRV_GRANULE);
 }
 
@@ -121,7 +137,8 @@ static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
     gm_list_remove(&m->link);
     srv_charge_release(&m->charge);
     if (m->block) {
-        h->keeper->give(h, m);
+        if (h->keeper->give)
+            h->keeper->give(h, m);
         h->area->mapped -= m->block->size;
         srv_ranges_free(&h->area->pages, m->block);
     }
@@ -132,8 +149,6 @@ void srv_heap_finish(struct srv_heap *h)
 {
     if (!h->session)
         return;
-    struct srv_sweeper *sweeper = &h->session->server->sweeper;
-    srv_sweep_cancel(sweeper, h);
     gm_list_for_each_safe (op, &h->deferred, struct alloc_op, link)
         free(op);
     gm_list_for_each_safe (op, &h->questions, struct info_op, link)
@@ -143,10 +158,12 @@ void srv_heap_finish(struct srv_heap *h)
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
         /* The pages go with the file, unless others have that open. Till then a process that lives
          * on finds what it had. */
-        m->kept |= !h->area->kept;
-        if (!m->kept && h->keeper->swept)
-            m->swept = srv_sweep_apart(sweeper, h->area->fd, m->block->address - h->area->base,
-                                       m->block->size);
+        if (h->area->kept && !m->kept && h->keeper->swept) {
+            /* Else it stays till those have closed it. */
+            bool goes = srv_sweep_apart(h->session->user, h->area->fd,
+                                        m->block->address - h->area->base, m->block->size);
+            (void)goes;
+        }
         mapping_destroy(h, m);
     }
     srv_ranges_finish(&h->small);
@@ -447,7 +464,6 @@ static void on_swept(struct srv_sweep *sweep, bool cancelled)
         free(op);
         return;
     }
-    op->mapping->swept = true;
     finish_free(op);
 }
 
@@ -461,7 +477,7 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     if (goes_with_session(h) || m->kept || !h->keeper->swept)
         finish_free(op);
     else
-        srv_sweep(&h->session->server->sweeper, &op->sweep, h, h->area->fd,
+        srv_sweep(&h->session->server->sweeper, &op->sweep, &h->sweeps, h->area->fd,
                   m->block->address - h->area->base, m->block->size, on_swept);
 }
 
@@ -525,15 +541,13 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
         /* At once, so that the next allocation may have it. That one's mapping is answered after
          * this range is gone, since the executor answers in order. A large one is charged until its
          * pages are gone. */
-        if (!h->keeper->swept || a->block->size <= SRV_SWEEP_SLICE) {
+        if (!h->keeper->swept || a->block->size <= PAID_MIN) {
             srv_charge_release(&a->bytes);
             srv_charge_release(&a->count);
         }
         unmap(h, a->mapping, a, done, arg, serial);
         return;
     }
-    if (h->keeper->clear)
-        h->keeper->clear(h, a->block->address, a->block->size);
     struct srv_block *whole = srv_ranges_free(&h->small, a->block);
     allocation_destroy(a);
     if (whole && h->empty_slabs != 0) {

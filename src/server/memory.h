@@ -11,9 +11,9 @@
 
 #include "server/account.h"
 #include "server/keeper.h"
+#include "server/ranges.h"
 #include "server/request.h"
 #include "server/sweep.h"
-#include "server/ranges.h"
 
 #define SRV_PAGE      4096u
 #define SRV_GRANULE   512u /* of small allocations, and their alignment */
@@ -36,7 +36,6 @@ struct srv_mapping {
     uint64_t handle; /* the keeper's */
     int fd;          /* the keeper's, for the executor; -1: none needed */
     bool kept;       /* others have it open beyond the session's end: its pages stay */
-    bool swept;      /* they are gone, or the sweeper sees to that */
 };
 
 struct srv_allocation {
@@ -76,6 +75,7 @@ struct srv_heap {
     struct gm_list questions; /* about what is left, that wait for them */
     unsigned unmapping;       /* how many such ranges there are */
     unsigned unmapping_paid;  /* how many of them are charged until they are back */
+    struct srv_sweep_owner sweeps; /* of such ranges */
     unsigned empty_slabs;     /* kept for the next small allocation: at most one */
 };
 
@@ -99,6 +99,9 @@ GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, struc
                                 const struct srv_keeper_ops *keeper);
 /* Frees everything in it; a second time does nothing. Nothing is in the works any more. */
 void srv_heap_finish(struct srv_heap *h);
+/* No page of it is being freed, after those that wait for their turn have given up. Else the
+ * session hears when that is so. */
+GM_MUST_CHECK bool srv_heap_rests(struct srv_heap *h);
 /* Tells a new executor about what is mapped. */
 void srv_heap_replay(struct srv_heap *h);
 

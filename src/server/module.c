@@ -9,12 +9,15 @@
 
 #include "base/cleanup.h"
 #include "base/result.h"
+#include "device/device.h"
 #include "server/image.h"
 #include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
 #include "transport/memfd.h"
+
+_Static_assert(SRV_SMALL_MAX <= DEV_GLOBALS_USED, "larger ones have pages of their own");
 
 enum module_state {
     MODULE_LOADING,

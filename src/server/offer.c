@@ -78,17 +78,16 @@ static int make_memory(struct srv_session *c)
     }
     const struct srv_keeper_ops *device =
         c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd;
-    const struct srv_keeper_ops *host =
-        c->server->memory_apart ? &srv_keeper_pinned : &srv_keeper_memfd;
     uint64_t half = c->window_size / 2;
     if (r == 0)
         r = srv_area_init(&c->areas[0], "gmux-device", c->window_base, half, device->page);
     if (r == 0)
-        r = srv_area_init(&c->areas[1], "gmux-host", c->window_base + half, half, host->page);
+        r = srv_area_init(&c->areas[1], "gmux-host", c->window_base + half, half,
+                          srv_keeper_memfd.page);
     for (uint32_t d = 0; d < c->server->devices_count && r == 0; d++)
         r = srv_heap_init(&c->heaps[d], c, &c->areas[0], d, srv_device_bytes(d), device);
     if (r == 0)
-        r = srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, host);
+        r = srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, &srv_keeper_memfd);
     if (r == 0)
         set_limits(c);
     return r;

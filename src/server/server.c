@@ -126,7 +126,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     if (r == 0)
         r = srv_reader_init(&s->reader, &s->loop);
     if (r == 0)
-        srv_sweeper_init(&s->sweeper, &s->loop);
+        r = srv_sweeper_init(&s->sweeper, &s->loop);
     if (r < 0)
         return r;
     uv_signal_init(&s->loop, &s->terminate);
@@ -193,7 +193,8 @@ const struct srv_hooks srv_hooks = {
 static int run(struct srv_server *s)
 {
     uv_run(&s->loop, UV_RUN_DEFAULT);
-    srv_account_check_clear(&s->account);
+    if (!srv_sweeper_is_stuck(&s->sweeper))
+        srv_account_check_clear(&s->account);
     srv_ranges_finish(&s->windows);
     int r = uv_loop_close(&s->loop);
     if (r < 0)

@@ -3,93 +3,274 @@
  */
 #include "server/sweep.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "transport/foreign.h"
+#include "base/cleanup.h"
+#include "server/server.h"
 
-void srv_sweeper_init(struct srv_sweeper *w, uv_loop_t *loop)
+/* What is freed at a time: some 8 ms. */
+#define SLICE_BYTES (64u << 20)
+/* Threads without work that stay. */
+#define IDLE_MAX    1u
+#define STACK_BYTES (64u << 10)
+/* What a thread is at when the server ends has so long. */
+#define CLOSE_MS 1000u
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static void free_pages(const struct srv_sweep *s)
 {
-    gm_list_init(&w->turns);
-    uv_idle_init(loop, &w->idle);
+    for (uint64_t done = 0; s->fd >= 0 && done < s->size; done += SLICE_BYTES) {
+        if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
+            return;
+        /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely
+         * not cleared for the same client, whose memfd it stays. */
+        int r =
+            fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(s->offset + done),
+                      (off_t)GM_MIN(s->size - done, (uint64_t)SLICE_BYTES));
+        (void)r;
+    }
+}
+
+/* Under the lock, as what follows: the next one is begun. */
+static struct srv_sweep *take_turn(struct srv_sweeper *w)
+{
+    struct srv_sweep_owner *o = gm_list_entry(w->owners.next, struct srv_sweep_owner, link);
+    struct srv_sweep *s = gm_list_entry(o->turns.next, struct srv_sweep, link);
+    gm_list_remove(&o->link);
+    gm_list_remove(&s->link);
+    o->begun = s;
+    o->busy = true;
+    return s;
+}
+
+static void *sweep_thread(void *arg)
+{
+    struct srv_sweeper *w = arg;
+    pthread_mutex_lock(&w->lock);
+    while (!w->closing && (!gm_list_empty(&w->owners) || w->idle < IDLE_MAX)) {
+        if (gm_list_empty(&w->owners)) {
+            w->idle++;
+            pthread_cond_wait(&w->more, &w->lock);
+            w->idle--;
+            continue;
+        }
+        struct srv_sweep *s = take_turn(w);
+        w->working++;
+        pthread_mutex_unlock(&w->lock);
+        free_pages(s);
+        pthread_mutex_lock(&w->lock);
+        w->working--;
+        gm_list_append(&w->swept, &s->link);
+        uv_async_send(&w->news);
+    }
+    w->threads--;
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* False: there is none, and there will be none. */
+static bool have_thread(struct srv_sweeper *w)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    pthread_cond_signal(&w->more);
+    if (w->idle == 0) {
+        pthread_attr_init(&attr);
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstacksize(&attr, STACK_BYTES);
+        w->threads += pthread_create(&thread, &attr, sweep_thread, w) == 0;
+        pthread_attr_destroy(&attr);
+    }
+    return w->threads != 0;
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static void finish(struct srv_sweep *s)
+{
+    const bool cancelled = atomic_load_explicit(&s->cancelled, memory_order_relaxed);
+    s->fd = gm_close(s->fd);
+    s->done(s, cancelled);
+}
+
+/* With the lock, which is free meanwhile. `tell`: nobody else tells owners that they rest. */
+static void sweep_here(struct srv_sweeper *w, bool tell)
+{
+    while (!gm_list_empty(&w->owners)) {
+        struct srv_sweep *s = take_turn(w);
+        struct srv_sweep_owner *o = s->owner;
+        const bool closing = w->closing; /* the pages go with the process */
+        pthread_mutex_unlock(&w->lock);
+        if (!closing)
+            free_pages(s);
+        o->begun = NULL;
+        finish(s);
+        pthread_mutex_lock(&w->lock);
+        o->busy = false;
+        if (!gm_list_empty(&o->turns)) {
+            gm_list_append(&w->owners, &o->link);
+        } else if (tell && o->rests) {
+            pthread_mutex_unlock(&w->lock);
+            o->rests(o->arg);
+            pthread_mutex_lock(&w->lock);
+        }
+    }
+}
+
+static void hand_over(struct srv_sweeper *w, struct srv_sweep_owner *o)
+{
+    gm_list_append(&w->owners, &o->link);
+    if (w->closing || !have_thread(w))
+        sweep_here(w, false);
+}
+
+/* An owner stays until it has heard. */
+static void on_news(uv_async_t *news)
+{
+    struct srv_sweeper *w = GM_CONTAINER_OF(news, struct srv_sweeper, news);
+    pthread_mutex_lock(&w->lock);
+    while (!gm_list_empty(&w->swept)) {
+        struct srv_sweep *s = gm_list_entry(w->swept.next, struct srv_sweep, link);
+        struct srv_sweep_owner *o = s->owner;
+        gm_list_remove(&s->link);
+        o->begun = NULL;
+        pthread_mutex_unlock(&w->lock);
+        finish(s);
+        pthread_mutex_lock(&w->lock);
+        o->busy = false;
+        bool rests = gm_list_empty(&o->turns);
+        if (!rests && w->closing)
+            gm_list_append(&w->owners, &o->link);
+        else if (!rests)
+            hand_over(w, o);
+        pthread_mutex_unlock(&w->lock);
+        if (rests && o->rests)
+            o->rests(o->arg);
+        pthread_mutex_lock(&w->lock);
+    }
+    if (w->closing)
+        sweep_here(w, true);
+    bool closes = w->closing && w->working == 0;
+    pthread_mutex_unlock(&w->lock);
+    if (closes && !uv_is_closing((uv_handle_t *)news)) {
+        uv_close((uv_handle_t *)news, NULL);
+        uv_close((uv_handle_t *)&w->bound, NULL);
+    }
+}
+
+static void on_sweeper_bound(uv_timer_t *bound)
+{
+    struct srv_sweeper *w = GM_CONTAINER_OF(bound, struct srv_sweeper, bound);
+    uv_close((uv_handle_t *)&w->news, NULL);
+    uv_close((uv_handle_t *)bound, NULL);
+}
+
+int srv_sweeper_init(struct srv_sweeper *w, uv_loop_t *loop)
+{
+    memset(w, 0, sizeof(*w));
+    gm_list_init(&w->owners);
+    gm_list_init(&w->swept);
+    int r = uv_async_init(loop, &w->news, on_news);
+    if (r < 0)
+        return r;
+    uv_unref((uv_handle_t *)&w->news);
+    uv_timer_init(loop, &w->bound);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->more, NULL);
+    return 0;
 }
 
 void srv_sweeper_close(struct srv_sweeper *w)
 {
-    srv_sweep_cancel(w, w); /* those that nobody waits for: their files go with the process */
-    uv_close((uv_handle_t *)&w->idle, NULL);
+    pthread_mutex_lock(&w->lock);
+    w->closing = true;
+    pthread_cond_broadcast(&w->more);
+    pthread_mutex_unlock(&w->lock);
+    uv_ref((uv_handle_t *)&w->news);
+    uv_timer_start(&w->bound, on_sweeper_bound, CLOSE_MS, 0);
+    uv_async_send(&w->news);
 }
 
-/* True: that was the last one. */
-static bool free_slice(struct srv_sweep *s)
+void srv_sweep_owner_init(struct srv_sweep_owner *o, void (*rests)(void *arg), void *arg)
 {
-    uint64_t size = GM_MIN(s->size, (uint64_t)SRV_SWEEP_SLICE);
-    /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely not
-     * cleared for the same client, whose memfd it stays. */
-    int r =
-        fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)s->offset, (off_t)size);
-    (void)r;
-    s->offset += size;
-    s->size -= size;
-    return s->size == 0;
+    *o = (struct srv_sweep_owner) { .rests = rests, .arg = arg };
+    gm_list_init(&o->link);
+    gm_list_init(&o->turns);
 }
 
-static void on_idle(uv_idle_t *idle)
-{
-    struct srv_sweeper *w = GM_CONTAINER_OF(idle, struct srv_sweeper, idle);
-    if (gm_list_empty(&w->turns)) {
-        uv_idle_stop(idle);
-        return;
-    }
-    struct srv_sweep *s = gm_list_entry(w->turns.next, struct srv_sweep, link);
-    gm_list_remove(&s->link);
-    if (free_slice(s))
-        s->done(s, false);
-    else
-        gm_list_append(&w->turns, &s->link); /* behind the others */
-}
-
-void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, const void *owner, int fd,
+void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, struct srv_sweep_owner *o, int fd,
                uint64_t offset, uint64_t size, srv_swept_fn *done)
 {
-    *s = (struct srv_sweep) {
-        .owner = owner, .fd = fd, .offset = offset, .size = size, .done = done
-    };
+    *s = (struct srv_sweep) { .owner = o, .offset = offset, .size = size, .done = done };
     gm_list_init(&s->link);
-    bool closed = uv_is_closing((uv_handle_t *)&w->idle);
-    while (!free_slice(s))
-        if (!closed) {
-            gm_list_append(&w->turns, &s->link);
-            uv_idle_start(&w->idle, on_idle);
-            return;
-        }
-    done(s, false);
+    s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* without one the pages stay until they are used again,
+                                              or the file goes */
+    pthread_mutex_lock(&w->lock);
+    gm_list_append(&o->turns, &s->link);
+    if (!o->busy && gm_list_empty(&o->link))
+        hand_over(w, o);
+    pthread_mutex_unlock(&w->lock);
 }
 
-void srv_sweep_cancel(struct srv_sweeper *w, const void *owner)
+void srv_sweep_cancel(struct srv_sweeper *w, struct srv_sweep_owner *o)
 {
-    gm_list_for_each_safe (s, &w->turns, struct srv_sweep, link)
-        if (s->owner == owner) {
-            gm_list_remove(&s->link);
-            s->done(s, true);
-        }
+    pthread_mutex_lock(&w->lock);
+    gm_list_remove(&o->link);
+    if (o->begun)
+        atomic_store_explicit(&o->begun->cancelled, true, memory_order_relaxed);
+    while (!gm_list_empty(&o->turns)) {
+        struct srv_sweep *s = gm_list_entry(o->turns.next, struct srv_sweep, link);
+        gm_list_remove(&s->link);
+        atomic_store_explicit(&s->cancelled, true, memory_order_relaxed);
+        pthread_mutex_unlock(&w->lock);
+        finish(s);
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
 }
 
-static void end_apart(struct srv_sweep *s, bool cancelled)
+bool srv_sweeper_is_stuck(struct srv_sweeper *w)
 {
-    (void)cancelled;
-    tp_close_foreign(s->fd);
-    free(s);
+    pthread_mutex_lock(&w->lock);
+    const bool stuck = w->working != 0;
+    pthread_mutex_unlock(&w->lock);
+    return stuck;
 }
 
-bool srv_sweep_apart(struct srv_sweeper *w, int fd, uint64_t offset, uint64_t size)
+/* --- what is left of a session ---------------------------------------------------------------- */
+
+struct apart {
+    struct srv_sweep sweep;
+    struct srv_charge charge;
+};
+
+static void end_apart(struct srv_sweep *s, bool cancelled GM_UNUSED)
 {
-    struct srv_sweep *s = malloc(sizeof(*s));
-    int copy = s ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-    if (copy < 0) {
-        free(s);
+    struct apart *a = GM_CONTAINER_OF(s, struct apart, sweep);
+    srv_charge_release(&a->charge);
+    free(a);
+}
+
+void srv_sweep_user_rests(void *user)
+{
+    srv_user_put(user);
+}
+
+bool srv_sweep_apart(struct srv_user *u, int fd, uint64_t offset, uint64_t size)
+{
+    struct apart *a = calloc(1, sizeof(*a));
+    if (!a || srv_charge(&a->charge, &u->account, SRV_LEAVING, 1) < 0) {
+        free(a);
         return false;
     }
-    srv_sweep(w, s, w, copy, offset, size, end_apart);
+    const bool rested = srv_sweep_rests(&u->sweeps);
+    u->sessions += rested; /* he stays till they have been swept */
+    srv_sweep(&u->server->sweeper, &a->sweep, &u->sweeps, fd, offset, size, end_apart);
+    if (rested && srv_sweep_rests(&u->sweeps))
+        srv_user_put(u);
     return true;
 }

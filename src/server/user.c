@@ -21,6 +21,7 @@ struct srv_user *srv_user_get(struct srv_server *s, uint32_t uid)
     u->uid = uid;
     u->sessions = 1;
     gm_list_init(&u->groups);
+    srv_sweep_owner_init(&u->sweeps, srv_sweep_user_rests, u);
     srv_images_init(&u->images, &s->reader);
     srv_account_init(&u->account, &s->account);
     if (s->multiuser)

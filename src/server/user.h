@@ -3,7 +3,7 @@
  * come to the same server, and here is what keeps them apart: each user's account, and the images
  * his programs sent.
  *
- * A user is there while he has sessions. Event loop only.
+ * A user is there while he has sessions, or memory of theirs is being freed. Event loop only.
  */
 #ifndef GMUX_SERVER_USER_H
 #define GMUX_SERVER_USER_H
@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "server/account.h"
 #include "server/image.h"
+#include "server/sweep.h"
 
 struct srv_server;
 
@@ -22,6 +23,7 @@ struct srv_user {
     struct srv_account account; /* between those of his sessions and the server's */
     struct srv_images images;
     struct gm_list groups; /* group.h */
+    struct srv_sweep_owner sweeps;
 };
 
 /* The user with this id, for one more session; NULL without memory. */

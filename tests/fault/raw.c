@@ -204,8 +204,11 @@ void raw_server_settle(struct raw_server *s, unsigned sessions)
 
 void raw_server_drain(struct raw_server *s)
 {
+    const uint64_t end = gm_now_ns() + 20 * GM_NS_PER_S;
     raw_server_settle(s, 0);
     RAW_CHECK(s->connected == 0);
+    while (raw_server_charged(s) != 0 && gm_now_ns() < end)
+        ; /* what they had in files that others had open is being freed */
 }
 
 pid_t raw_server_executor(struct raw_server *s)

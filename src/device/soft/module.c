@@ -335,6 +335,8 @@ static void globals_write(void *arg)
 {
     const struct dev_module *m = arg;
     const struct ir_module *ir = m->ir;
+    if (m->globals_size <= DEV_GLOBALS_USED)
+        memset((void *)(uintptr_t)m->globals_address, 0, m->globals_size);
     for (uint32_t i = 0; i < ir->symbol_count; i++) {
         const struct ir_symbol *s = &ir->symbols[i];
         if (ir_symbol_is_placed(ir, i) && s->init_size)

@@ -17,7 +17,11 @@ struct fake_sms {
     uint64_t words[3];
 };
 
+#ifndef __SANITIZE_THREAD__
 #define FAKE_WINDOW 0x400000000000ull
+#else /* which leaves a program few addresses */
+#define FAKE_WINDOW 0x1000000000ull
+#endif
 #define FAKE_GPU_BYTES                                                                             \
     (64u << 20) /* a copy's number, in what has happened, is where in such a piece of the window   \
                    it goes */
