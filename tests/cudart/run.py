@@ -32,6 +32,7 @@ PROGRAMS = {
     "maths": ("maths.cu", [], []),
     "relocatable": ("relocatable/main.cu", ["-rdc=true", HERE / "relocatable/other.cu"], []),
     **{name: ("../runtimes/ends.cu", ["-ldl"], [name]) for name in ("reset", "fork", "exit", "unload")},
+    "old": ("old.c", ["-std=c++17", "-O2"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
