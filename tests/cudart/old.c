@@ -1,13 +1,15 @@
 /*
- * C from before there were prototypes, given a standard of C++ as Makefiles of CUDA programs do: nvcc
- * leaves it to gcc, which takes it. gmux-cc does, too.
+ * C from before there were prototypes, given a standard of C++ as Makefiles of CUDA programs do:
+ * nvcc leaves it to gcc, which takes it. gmux-cc does, too.
  */
 #include <stdio.h>
 
-square(x) { return multiply(x, x); }
+square(x)
+{
+    return multiply(x, x);
+}
 
-multiply(x, y)
-int x, y;
+multiply(x, y) int x, y;
 {
     return x * y;
 }

@@ -32,6 +32,8 @@ PROGRAMS = {
     "maths": ("maths.cu", [], []),
     "relocatable": ("relocatable/main.cu", ["-rdc=true", HERE / "relocatable/other.cu"], []),
     **{name: ("../runtimes/ends.cu", ["-ldl"], [name]) for name in ("reset", "fork", "exit", "unload")},
+    "newer": ("newer.cu", ["-Xlinker", "--export-dynamic"], []),
+    "newer-13": ("newer.cu", ["-cudart", "13", "-Xlinker", "--export-dynamic"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
