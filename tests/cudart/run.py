@@ -34,6 +34,8 @@ PROGRAMS = {
     **{name: ("../runtimes/ends.cu", ["-ldl"], [name]) for name in ("reset", "fork", "exit", "unload")},
     "newer": ("newer.cu", ["-Xlinker", "--export-dynamic"], []),
     "newer-13": ("newer.cu", ["-cudart", "13", "-Xlinker", "--export-dynamic"], []),
+    "nvrtc": ("nvrtc.c", ["-lnvrtc", "-lcuda"], []),
+    "nvrtc-13": ("nvrtc.c", ["-cudart", "13", "-lnvrtc", "-lcuda"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),

@@ -475,7 +475,10 @@ static void link_program(struct cc_options *o, struct cc_list *objects)
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-o");
     cc_add(&l, o->output ? o->output : "a.out");
-    cc_add_all(&l, objects);
+    for (size_t i = 0; i < objects->count; i++)
+        cc_add(&l, strcmp(objects->at[i], "-lnvrtc")
+                       ? objects->at[i]
+                       : cc_format("%s/libnvrtc.so.%u", place.libraries, o->cudart));
     cc_add(&l, cc_format("%s/libcudart.so.%u", place.libraries, o->cudart));
     cc_add(&l, cc_format("-Wl,-rpath,%s", place.libraries));
     cc_add(&l, cc_format("-L%s", place.driver));
