@@ -362,6 +362,27 @@ static void compile_managed_host(const struct cc_options *o, const char *before,
     run(o, &l);
 }
 
+/* What is said for a source without kernels. nvcc gives C to gcc, which passes over a standard of
+ * C++, and of which only version 14 refuses what old C leaves undeclared. */
+static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c)
+{
+    static const char *const old_c[] = { "implicit-function-declaration", "implicit-int",
+                                         "int-conversion", "incompatible-function-pointer-types",
+                                         "return-mismatch" };
+    cc_add(l, place.clang);
+    cc_add(l, "-x");
+    cc_add(l, c ? "c" : "c++");
+    cc_add(l, "-isystem");
+    cc_add(l, place.include);
+    cc_add(l, "-isystem");
+    cc_add(l, place.include_cuda);
+    for (size_t i = 0; c && i < sizeof(old_c) / sizeof(old_c[0]); i++)
+        cc_add(l, cc_format("-Wno-error=%s", old_c[i]));
+    for (size_t i = 0; i < o->both.count; i++)
+        if (!c || !strstr(o->both.at[i], "-std=") || !strstr(o->both.at[i], "++"))
+            cc_add(l, o->both.at[i]);
+}
+
 /* A source to an object, or to standard output where that is what is asked for. */
 static void compile(const struct cc_options *o, const char *source, const char *output,
                     unsigned number)
@@ -376,14 +397,7 @@ static void compile(const struct cc_options *o, const char *source, const char *
         cuda_arguments(&l, o);
         cc_add(&l, "--cuda-host-only");
     } else {
-        cc_add(&l, place.clang);
-        cc_add(&l, "-x");
-        cc_add(&l, ends_with(source, ".c") ? "c" : "c++");
-        cc_add(&l, "-isystem");
-        cc_add(&l, place.include);
-        cc_add(&l, "-isystem");
-        cc_add(&l, place.include_cuda);
-        cc_add_all(&l, &o->both);
+        host_arguments(&l, o, ends_with(source, ".c"));
     }
     if (fatbin) {
         cc_add(&l, "-Xclang");
@@ -461,7 +475,10 @@ static void link_program(struct cc_options *o, struct cc_list *objects)
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-o");
     cc_add(&l, o->output ? o->output : "a.out");
-    cc_add_all(&l, objects);
+    for (size_t i = 0; i < objects->count; i++)
+        cc_add(&l, strcmp(objects->at[i], "-lnvrtc")
+                       ? objects->at[i]
+                       : cc_format("%s/libnvrtc.so.%u", place.libraries, o->cudart));
     cc_add(&l, cc_format("%s/libcudart.so.%u", place.libraries, o->cudart));
     cc_add(&l, cc_format("-Wl,-rpath,%s", place.libraries));
     cc_add(&l, cc_format("-L%s", place.driver));

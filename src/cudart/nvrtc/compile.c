@@ -1,0 +1,227 @@
+/*
+ * One compilation: the files into a temporary folder, gmux-cc, and what it made out of it again. It
+ * runs as a process, in the caller's name; nothing of clang is ever in the caller's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cudart/nvrtc/nvrtc.h"
+
+#define RESULT_MAX ((size_t)256 << 20) /* PTX or log */
+
+static const char default_begin[] = "#pragma clang force_cuda_host_device begin\n";
+static const char default_end[] = "\n#pragma clang force_cuda_host_device end\n";
+
+static char *in(const char *folder, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+/* The folders on the way to `path`, from the character `from` on. */
+static int make_folders(char *path, size_t from)
+{
+    for (char *p = path + from; (p = strchr(p, '/')); p++) {
+        *p = '\0';
+        int r = mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+        *p = '/';
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int write_headers(const struct _nvrtcProgram *p, const char *folder)
+{
+    for (size_t i = 0; i < p->headers_count; i++) {
+        char *path = in(folder, p->headers[i].name);
+        int r = path ? make_folders(path, strlen(folder) + 1) : -ENOMEM;
+        FILE *f = r ? NULL : fopen(path, "we");
+        if (!r && !f)
+            r = -errno;
+        if (f && fputs(p->headers[i].text, f) < 0)
+            r = -EIO;
+        if (f && fclose(f) != 0 && !r)
+            r = -errno;
+        free(path);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int write_source(const struct _nvrtcProgram *p, const char *path, bool default_device)
+{
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return -errno;
+    (void)fprintf(f, "%s#line 1 \"", default_device ? default_begin : "");
+    for (const char *c = p->name; *c; c++)
+        (void)fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c == '\n' ? ' ' : *c);
+    (void)fprintf(f, "\"\n%s%s", p->source, default_device ? default_end : "");
+    for (size_t i = 0; i < p->names_count; i++) {
+        char symbol[32];
+        const char *e = p->names[i].expression;
+        rtc_name_symbol(symbol, i);
+        /* NVRTC takes a name and its address alike. */
+        (void)fprintf(f,
+                      "\n#line 1 \"name expression\"\nextern \"C\" __device__ const void *const "
+                      "%s[] = { (const void *)%s%s };\n",
+                      symbol, e[strspn(e, " \t")] == '&' ? "" : "&", e);
+    }
+    int r = ferror(f) ? -EIO : 0;
+    return fclose(f) != 0 && !r ? -errno : r;
+}
+
+/* The whole file as text, for the caller to free; NULL, with errno. */
+static char *read_text(const char *path)
+{
+    char *text = NULL;
+    struct stat st;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return NULL;
+    if (fstat(fileno(f), &st) == 0 && st.st_size >= 0 && (size_t)st.st_size <= RESULT_MAX &&
+        (text = calloc(1, (size_t)st.st_size + 1)) &&
+        fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size) {
+        free(text);
+        text = NULL;
+        errno = EIO;
+    }
+    (void)fclose(f);
+    return text;
+}
+
+/* gmux-cc's path: in a build tree above this library's folder, or where it is installed. */
+static char *find_compiler(void)
+{
+    static const char anchor;
+    Dl_info me;
+    char *path = NULL;
+    if (dladdr(&anchor, &me) && me.dli_fname && strrchr(me.dli_fname, '/')) {
+        int length = (int)(strrchr(me.dli_fname, '/') - me.dli_fname);
+        static const char *const ways[] = { "..", NVRTC_BINDIR };
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+            if (asprintf(&path, "%.*s/%s/gmux-cc", length, me.dli_fname, ways[i]) < 0)
+                return NULL;
+            if (access(path, X_OK) == 0)
+                return path;
+            free(path);
+        }
+    }
+    errno = ENOENT;
+    return NULL;
+}
+
+/* Runs it to its end, with what it says in the file `log`. Whether it went well its output shows: a
+ * program that waits for all of its children may take the status away. */
+static int run(const char *const *argv, const char *log)
+{
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    if (posix_spawn_file_actions_init(&files))
+        return -ENOMEM;
+    int r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    if (!r)
+        r = posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (!r)
+        r = posix_spawn_file_actions_adddup2(&files, 1, 2);
+    if (!r)
+        r = posix_spawn(&pid, argv[0], &files, NULL, (char *const *)(uintptr_t)argv, environ);
+    (void)posix_spawn_file_actions_destroy(&files);
+    if (r)
+        return -r;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return 0;
+}
+
+/* Our own temporary folder's name in what the compiler said is nobody's business. */
+static void hide_folder(char *text, const char *folder)
+{
+    size_t n = strlen(folder);
+    for (char *at = text; (at = strstr(at, folder));)
+        memmove(at, at + n + (at[n] == '/'), strlen(at + n + (at[n] == '/')) + 1);
+}
+
+static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, const char *folder)
+{
+    char *compiler = find_compiler(), *source = in(folder, "gmux-nvrtc.cu");
+    char *ptx = in(folder, "gmux-nvrtc.ptx"), *log = in(folder, "gmux-nvrtc.log");
+    const char **argv = calloc(a->count + 16, sizeof(*argv));
+    int r = source && ptx && log && argv ? 0 : -ENOMEM;
+    if (!r && !compiler) {
+        char *said = strdup("libnvrtc: gmux-cc is not there: install it, and clang 19\n");
+        if (said) {
+            free(p->log);
+            p->log = said;
+        }
+        r = said ? 1 : -ENOMEM;
+    }
+    if (!r)
+        r = write_headers(p, folder);
+    if (!r)
+        r = write_source(p, source, a->default_device);
+    if (!r) {
+        const char *const fixed[] = { compiler,           "-ptx", "-cudart", NVRTC_CUDART,
+                                      "-D__CUDACC_RTC__", "-I",   folder };
+        size_t n = sizeof(fixed) / sizeof(fixed[0]);
+        memcpy(argv, fixed, sizeof(fixed));
+        memcpy(argv + n, a->at, a->count * sizeof(*argv));
+        n += a->count;
+        argv[n++] = "-o";
+        argv[n++] = ptx;
+        argv[n++] = source;
+        r = run(argv, log);
+    }
+    char *said = r ? NULL : read_text(log);
+    if (said) {
+        hide_folder(said, folder);
+        free(p->log);
+        p->log = said;
+    }
+    if (!r && !(p->ptx = read_text(ptx)))
+        r = errno == ENOENT ? 1 : -errno;
+    if (!r)
+        rtc_take_names(p, p->ptx);
+    free(argv);
+    free(log);
+    free(ptx);
+    free(source);
+    free(compiler);
+    return r;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st;
+    (void)flag;
+    (void)at;
+    return remove(path);
+}
+
+int rtc_compile(struct _nvrtcProgram *p, const struct rtc_arguments *a)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *folder = in(tmp && *tmp ? tmp : "/tmp", "gmux-nvrtc.XXXXXX");
+    if (!folder)
+        return -ENOMEM;
+    int r = mkdtemp(folder) ? 0 : -errno;
+    if (!r) {
+        r = compile_in(p, a, folder);
+        (void)nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    }
+    free(folder);
+    return r;
+}

@@ -1,0 +1,122 @@
+/*
+ * NVRTC's options. Most are nvcc's, so gmux-cc's; some say how a part of NVIDIA's compiler is to
+ * work, and are taken without a word; the rest is no option.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudart/nvrtc/nvrtc.h"
+
+enum how {
+    PASS,     /* to gmux-cc, as it is */
+    PASS_ARG, /* with its argument */
+    ARCH,
+    DEFAULT_DEVICE,
+    DROP, /* of no meaning here */
+    DROP_ARG,
+};
+
+static const struct {
+    const char *name; /* without its dashes */
+    enum how how;
+} options[] = {
+    { "gpu-architecture", ARCH },
+    { "arch", ARCH },
+    { "device-as-default-execution-space", DEFAULT_DEVICE },
+    { "default-device", DEFAULT_DEVICE },
+    { "include-path", PASS_ARG },
+    { "I", PASS_ARG },
+    { "define-macro", PASS_ARG },
+    { "D", PASS_ARG },
+    { "undefine-macro", PASS_ARG },
+    { "U", PASS_ARG },
+    { "pre-include", PASS_ARG },
+    { "include", PASS_ARG },
+    { "std", PASS_ARG },
+    { "fmad", PASS_ARG },
+    { "ftz", PASS_ARG },
+    { "prec-div", PASS_ARG },
+    { "prec-sqrt", PASS_ARG },
+    { "use_fast_math", PASS },
+    { "relocatable-device-code", PASS_ARG },
+    { "rdc", PASS_ARG },
+    { "generate-line-info", PASS },
+    { "lineinfo", PASS },
+    { "device-debug", PASS },
+    { "G", PASS },
+    { "disable-warnings", PASS },
+    { "w", PASS },
+    { "restrict", DROP },
+    { "extra-device-vectorization", DROP },
+    { "maxrregcount", DROP_ARG },
+    { "ptxas-options", DROP_ARG },
+    { "Xptxas", DROP_ARG },
+    { "dopt", DROP_ARG },
+    { "Ofast-compile", DROP_ARG },
+    { "modify-stack-limit", DROP_ARG },
+    { "builtin-move-forward", DROP_ARG },
+    { "builtin-initializer-list", DROP_ARG },
+    { "no-source-include", DROP },
+    { "no-cache", DROP },
+    { "minimal", DROP },
+    { "device-int128", DROP },
+    { "device-stack-protector", DROP_ARG },
+    { "display-error-number", DROP },
+    { "no-display-error-number", DROP },
+    { "diag-error", DROP_ARG },
+    { "diag-suppress", DROP_ARG },
+    { "diag-warn", DROP_ARG },
+    { "brief-diagnostics", DROP_ARG },
+    { "version-ident", DROP_ARG },
+    { "split-compile", DROP_ARG },
+    { "time", DROP_ARG },
+};
+
+/* Which it is, or -1; `*argument` is what stands in the same word, or NULL. */
+static int find(const char *word, const char **argument)
+{
+    bool one_dash = word[1] != '-';
+    const char *name = word + (one_dash ? 1 : 2);
+    size_t length = strcspn(name, "=");
+    *argument = name[length] ? name + length + 1 : NULL;
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0)
+            return (int)i;
+    if (one_dash && *name && strchr("IDU", *name)) {
+        *argument = name + 1;
+        for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+            if (options[i].name[0] == *name && !options[i].name[1])
+                return (int)i;
+    }
+    return -1;
+}
+
+int rtc_translate(struct rtc_arguments *a, const char *const *given, size_t count,
+                  const char **wrong)
+{
+    *a = (struct rtc_arguments) { .at = calloc(count + 1, sizeof(*a->at)) };
+    if (!a->at)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const char *word = *wrong = given[i] ? given[i] : "(null)", *argument;
+        int o = word[0] == '-' && word[1] ? find(word, &argument) : -1;
+        if (o < 0)
+            return -EINVAL;
+        enum how how = options[o].how;
+        bool wants = how == PASS_ARG || how == ARCH || how == DROP_ARG;
+        bool apart = wants && !argument;
+        if (apart && (i + 1 == count || !(argument = given[++i])))
+            return -EINVAL;
+        if (how == ARCH)
+            a->real_architecture = strncmp(argument, "sm_", 3) == 0;
+        if (how == DEFAULT_DEVICE)
+            a->default_device = true;
+        if (how != PASS && how != PASS_ARG && how != ARCH)
+            continue;
+        a->at[a->count++] = word;
+        if (apart)
+            a->at[a->count++] = argument;
+    }
+    return 0;
+}

@@ -1,0 +1,168 @@
+/*
+ * Kernels compiled at run time: the calls' answers, headers, options, names, what is said of
+ * mistakes, and that what comes out runs. With NVIDIA's libnvrtc in the place of ours it passes,
+ * too, but for what stands under OURS.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cuda.h>
+#include <nvrtc.h>
+
+#ifndef OURS
+#define OURS 1
+#endif
+
+static int failures;
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static const char source[] =
+    "#include \"inner/scale.h\"\n"
+    "__constant__ int offset;\n"
+    "namespace n {\n"
+    "template <typename T, int N> __global__ void add(T *out)\n"
+    "{ out[threadIdx.x] += scale(N) + offset + ADDED; }\n"
+    "}\n"
+    "extern \"C\" __global__ void plain(int *out) { out[threadIdx.x] = (int)threadIdx.x; }\n";
+
+static const char *log_of(nvrtcProgram p)
+{
+    static char *log;
+    size_t size = 0;
+    free(log);
+    CHECK(nvrtcGetProgramLogSize(p, &size) == NVRTC_SUCCESS && size > 0);
+    log = calloc(1, size + 1);
+    CHECK(nvrtcGetProgramLog(p, log) == NVRTC_SUCCESS && strlen(log) + 1 == size);
+    return log;
+}
+
+static char *ptx_of(nvrtcProgram p)
+{
+    size_t size = 0;
+    CHECK(nvrtcGetPTXSize(p, &size) == NVRTC_SUCCESS && size > 1);
+    char *ptx = calloc(1, size + 1);
+    CHECK(nvrtcGetPTX(p, ptx) == NVRTC_SUCCESS && strlen(ptx) + 1 == size);
+    return ptx;
+}
+
+static void run(const char *ptx, const char *add, const char *offset)
+{
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction plain, added;
+    CUdeviceptr out, constant;
+    size_t size;
+    int seven = 7, result[32] = { 0 };
+    CHECK(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuDevicePrimaryCtxRetain(&context, device) &&
+          !cuCtxSetCurrent(context));
+    CHECK(!cuModuleLoadData(&module, ptx));
+    CHECK(!cuModuleGetFunction(&plain, module, "plain"));
+    CHECK(!cuModuleGetFunction(&added, module, add));
+    CHECK(!cuModuleGetGlobal(&constant, &size, module, offset) && size == sizeof(seven));
+    CHECK(!cuMemcpyHtoD(constant, &seven, sizeof(seven)));
+    CHECK(!cuMemAlloc(&out, sizeof(result)));
+    void *arguments[] = { &out };
+    CHECK(!cuLaunchKernel(plain, 1, 1, 1, 32, 1, 1, 0, NULL, arguments, NULL));
+    CHECK(!cuLaunchKernel(added, 1, 1, 1, 32, 1, 1, 0, NULL, arguments, NULL));
+    CHECK(!cuMemcpyDtoH(result, out, sizeof(result)));
+    for (int i = 0; i < 32; i++)
+        CHECK(result[i] == i + 3 * 5 + 7 + 100);
+    CHECK(!cuMemFree(out) && !cuModuleUnload(module) && !cuDevicePrimaryCtxRelease(device));
+}
+
+static void whole(void)
+{
+    const char *headers[] = { "#include \"three.h\"\n__device__ int scale(int x) { return x * "
+                              "THREE; }\n",
+                              "#define THREE 3\n" };
+    const char *names[] = { "inner/scale.h", "three.h" };
+    const char *const options[] = { "--gpu-architecture=compute_75",
+                                    "-DADDED=100",
+                                    "-std=c++17",
+                                    "--fmad=false",
+                                    "-default-device",
+                                    "-I",
+                                    "/nonexistent" };
+    nvrtcProgram p;
+    const char *add = NULL, *offset = NULL, *none = NULL;
+    CHECK(nvrtcCreateProgram(&p, source, "whole.cu", 2, headers, names) == NVRTC_SUCCESS);
+    CHECK(nvrtcAddNameExpression(p, "n::add<int, 5>") == NVRTC_SUCCESS);
+    CHECK(nvrtcAddNameExpression(p, "&offset") == NVRTC_SUCCESS);
+    CHECK(nvrtcGetLoweredName(p, "&offset", &none) ==
+          NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION);
+    CHECK(nvrtcCompileProgram(p, 7, options) == NVRTC_SUCCESS);
+    if (*log_of(p))
+        printf("%s", log_of(p));
+    CHECK(nvrtcAddNameExpression(p, "plain") == NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION);
+    CHECK(nvrtcGetLoweredName(p, "n::add<int, 5>", &add) == NVRTC_SUCCESS);
+    CHECK(nvrtcGetLoweredName(p, "&offset", &offset) == NVRTC_SUCCESS);
+    CHECK(nvrtcGetLoweredName(p, "plain", &none) == NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID);
+    CHECK(add && strcmp(add, "_ZN1n3addIiLi5EEEvPT_") == 0);
+    char *ptx = ptx_of(p);
+    CHECK(!strstr(ptx, "gmux_name"));
+    size_t size = 1;
+    CHECK(nvrtcGetCUBINSize(p, &size) == NVRTC_SUCCESS && size == 0);
+    if (add && offset)
+        run(ptx, add, offset);
+    free(ptx);
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS && !p);
+}
+
+static void mistakes(void)
+{
+    nvrtcProgram p = NULL;
+    int major, minor;
+    size_t size;
+    const char *const unknown[] = { "--no-such-option" }, *const output[] = { "-o/tmp/x" };
+    const char *header = "", *const outside[] = { "a/../../b.h" }, *const root[] = { "/b.h" };
+    CHECK(nvrtcVersion(&major, &minor) == NVRTC_SUCCESS && (major == 12 || major == 13));
+    CHECK(nvrtcVersion(&major, NULL) == NVRTC_ERROR_INVALID_INPUT);
+    CHECK(nvrtcCreateProgram(&p, NULL, NULL, 0, NULL, NULL) == NVRTC_ERROR_INVALID_INPUT);
+    CHECK(nvrtcCreateProgram(&p, "", NULL, -1, NULL, NULL) == NVRTC_ERROR_INVALID_INPUT);
+#if OURS
+    CHECK(nvrtcCreateProgram(&p, "", NULL, 1, &header, outside) == NVRTC_ERROR_INVALID_INPUT);
+    CHECK(nvrtcCreateProgram(&p, "", NULL, 1, &header, root) == NVRTC_ERROR_INVALID_INPUT);
+#endif
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_ERROR_INVALID_PROGRAM);
+    CHECK(nvrtcCompileProgram(NULL, 0, NULL) == NVRTC_ERROR_INVALID_PROGRAM);
+    CHECK(nvrtcCreateProgram(&p, "\n__global__ void k(int *p) { *p = undefined; }\n", "wrong.cu", 0,
+                             NULL, NULL) == NVRTC_SUCCESS);
+    CHECK(nvrtcGetPTXSize(p, &size) == NVRTC_ERROR_INVALID_PROGRAM);
+    CHECK(nvrtcCompileProgram(p, 1, unknown) == NVRTC_ERROR_INVALID_OPTION);
+    CHECK(strstr(log_of(p), "--no-such-option"));
+    CHECK(nvrtcCompileProgram(p, 1, output) == NVRTC_ERROR_INVALID_OPTION);
+    CHECK(nvrtcCompileProgram(p, 0, NULL) == NVRTC_ERROR_COMPILATION);
+    CHECK(strstr(log_of(p), "wrong.cu") && strstr(log_of(p), "undefined"));
+#if OURS
+    CHECK(strstr(log_of(p), "wrong.cu:2:") && !strstr(log_of(p), "/tmp/"));
+    (void)setenv("GMUX_CLANG", "/nonexistent/clang", 1);
+    CHECK(nvrtcCompileProgram(p, 0, NULL) == NVRTC_ERROR_COMPILATION);
+    CHECK(strstr(log_of(p), "/nonexistent/clang"));
+    (void)unsetenv("GMUX_CLANG");
+#endif
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
+    CHECK(strcmp(nvrtcGetErrorString(NVRTC_ERROR_COMPILATION), "NVRTC_ERROR_COMPILATION") == 0);
+    CHECK(nvrtcGetErrorString((nvrtcResult)-1) && nvrtcGetErrorString((nvrtcResult)999));
+}
+
+int main(void)
+{
+    int count = 0, archs[64];
+    CHECK(nvrtcGetNumSupportedArchs(&count) == NVRTC_SUCCESS && count > 0 && count < 64);
+    CHECK(nvrtcGetSupportedArchs(archs) == NVRTC_SUCCESS && archs[count - 1] >= 90);
+    mistakes();
+    whole();
+    if (!failures)
+        printf("passed\n");
+    return failures != 0;
+}
