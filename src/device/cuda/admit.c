@@ -9,7 +9,6 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 #define NAP_NS     GM_NS_PER_MS
 #define NAP_MAX_NS (4 * GM_NS_PER_MS)
 #define SHORTLY_NS (20 * GM_NS_PER_US)
-#define FREEZE_NS  (200 * GM_NS_PER_MS)
 #define POINT_NS   (5 * GM_NS_PER_MS) /* others join a safe point for so long */
 /* Beside programs that have something to do, for calls that are waited for there is a safe point at
  * most half of the time, and for nobody's calls .. */
@@ -310,32 +309,6 @@ void cuda_drains(struct dev_queue *q, bool drains)
         pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
-}
-
-/* By the words: it is those that say who is told of a loss. */
-static bool somebody_is_busy(struct dev *d)
-{
-    bool busy = false;
-    pthread_mutex_lock(&d->lock);
-    gm_list_for_each (c, &d->clients, struct dev_client, link)
-        busy |= !atomic_load_explicit(&c->gone, memory_order_relaxed) && cuda_unfinished(c) != 0;
-    pthread_mutex_unlock(&d->lock);
-    return busy;
-}
-
-bool cuda_freeze(struct dev *d)
-{
-    const uint64_t until = gm_now_ns() + FREEZE_NS;
-    atomic_fetch_add(&d->frozen, 1);
-    nap(NAP_NS); /* what their threads have just read they hand over */
-    while (somebody_is_busy(d)) {
-        if (gm_now_ns() > until) {
-            atomic_fetch_sub(&d->frozen, 1);
-            return false;
-        }
-        nap(NAP_NS);
-    }
-    return true;
 }
 
 /* --- calls that may wait in the driver -------------------------------------------------------- */

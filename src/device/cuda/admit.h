@@ -92,11 +92,6 @@ GM_MUST_CHECK bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t d
 
 /* The queue's client is gone: what the driver still has of it others wait for until it is over. */
 void cuda_drains(struct dev_queue *q, bool drains);
-/* Has clients hand over nothing more, until none has anything in flight: then the context can go
- * without anybody's loss. False, and they go on, if that does not come soon. What the gone have in
- * flight does not count. */
-bool cuda_freeze(struct dev *d);
-
 /* --- calls of the driver ---------------------------------------------------------------------- */
 
 /* One that may wait for what runs in `gpus`, as its class says (driver.h): CUresult. Meanwhile the

@@ -123,8 +123,7 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
     tp_output_init(&c->output, c->session);
 }
 
-int cuda_client_create(struct dev *d, const struct dev_client_config *config,
-                       struct dev_client **out)
+static int create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
@@ -147,6 +146,15 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config,
     cuda_output_join(c);
     *out = c;
     return GM_CUDA_SUCCESS;
+}
+
+int cuda_client_create(struct dev *d, const struct dev_client_config *config,
+                       struct dev_client **out)
+{
+    atomic_fetch_add(&d->orders, 1);
+    const int r = create(d, config, out);
+    atomic_fetch_sub(&d->orders, 1);
+    return r;
 }
 
 /* A client in a fallback context gets its share when it comes back. CUDA_ERROR_NOT_READY: as

@@ -36,13 +36,31 @@ static bool has_arrays(const struct dev_client *c, uint32_t device)
     return c->linking != NULL;
 }
 
+/* Values in the driver's memory that go with it. */
+static bool loses_values(const struct dev_module *m)
+{
+    return m->altered || (!m->variables && m->library->traits.loses_values);
+}
+
 static bool has_values(struct dev_client *c, uint32_t device)
 {
     bool any = false;
     pthread_mutex_lock(&c->modules_lock);
     gm_list_for_each (m, &c->modules, struct dev_module, link)
-        any |= m->gpu->index == device && (m->globals_count != 0 || m->altered ||
-                                           (!m->variables && m->library->traits.loses_values));
+        any |= m->gpu->index == device && (m->globals_count != 0 || loses_values(m));
+    pthread_mutex_unlock(&c->modules_lock);
+    return any;
+}
+
+/* Arrays, textures and variables that it has asked for the program counts itself. */
+bool cuda_would_lose(struct dev_client *c)
+{
+    bool any = atomic_load_explicit(&c->session->control->mortal, memory_order_acquire) != 0 ||
+               atomic_load_explicit(&c->linking, memory_order_relaxed) != NULL;
+    if (any || pthread_mutex_trylock(&c->modules_lock) != 0) /* others take that one first */
+        return true;
+    gm_list_for_each (m, &c->modules, struct dev_module, link)
+        any |= loses_values(m);
     pthread_mutex_unlock(&c->modules_lock);
     return any;
 }

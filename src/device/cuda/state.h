@@ -165,6 +165,8 @@ struct dev {
     pthread_cond_t more_unused;
     bool unloads; /* .. by a thread, which there is */
 
+    _Atomic uint32_t orders; /* to make a client or to load a module: as many are being carried out
+                              */
     pthread_mutex_t open_lock; /* while a GPU is being opened */
     uint64_t rest_ns; /* admit.h; constant, as are the following: what is in flight may take so long
                          .. */
@@ -253,7 +255,7 @@ struct dev_client {
     uint32_t objects_count, objects_free; /* none is free below */
     pthread_mutex_t arrays_lock;
     uint64_t arrays_bytes[DEV_DEVICES], arrays_limit[DEV_DEVICES]; /* arrays_lock */
-    struct cuda_link *linking;                                     /* link.c; the client's thread */
+    struct cuda_link *_Atomic linking; /* link.c; the client's thread */
     _Atomic uint64_t submitted;                                    /* operations accepted */
     _Atomic uint64_t completed; /* of those, as far as was seen */
 
@@ -426,6 +428,11 @@ void cuda_device_unmap(struct dev_client *c);
 /* --- leave.c */
 /* Starts the thread that sees clients out. 0 or -errno */
 GM_MUST_CHECK int cuda_leave_start(struct dev *d);
+/* Has clients hand over nothing more, until none has anything in flight: then the context can go
+ * without anybody's loss. False, and they go on, if that does not come within `patience_ns`. What
+ * the gone have in flight does not count. `spares`: nor is it to come where somebody would lose
+ * something that only this executor has, and who has something in flight is not even held up. */
+bool cuda_freeze(struct dev *d, uint64_t patience_ns, bool spares);
 void cuda_client_stop(struct dev_client *c);
 /* events.client_gone() follows. */
 void cuda_client_destroy(struct dev_client *c);
