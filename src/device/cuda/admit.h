@@ -9,8 +9,9 @@
  * it, what is in flight there ends, the call finds it idle and is short, and all go on. A safe
  * point is tried only when all that is in flight is likely to end within CUDA_REST_NS: each queue
  * has a pace, the mean time that its operations took lately, and so a predicted rest. Where the
- * prediction was wrong the safe point is given up soon after that. What a client does that gets
- * none is decided in fallback.h.
+ * prediction was wrong the safe point is given up soon after that. All who wait when it is there
+ * have it together: what stops everybody is done for all of them at once. What a client does that
+ * gets none is decided in fallback.h.
  *
  * Predictions rest on completion words, which clients can write. Whether the context is idle the
  * driver says, for each stream that has been used since it was last asked: so no kernel is hidden.

@@ -52,8 +52,8 @@ struct cuda_capacity {
 /* Of a context (admit.h); dev->lock. */
 struct cuda_safe_point {
     uint32_t calls; /* for so many the context is to be idle; 0: there is none */
-    bool idle;      /* it is .. */
-    uint64_t since; /* .. and since when clients hand over nothing */
+    uint64_t since; /* when clients began to hand over nothing .. */
+    uint64_t idle;  /* .. and since when the context is idle; 0: it is not yet */
     uint64_t over;  /* when the last one ended .. */
     uint64_t took;  /* .. after so long */
 };
@@ -137,6 +137,8 @@ struct dev {
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct gm_list active; /* queues with marks that have not been seen to arrive */
+    struct gm_list waiting; /* for safe points (admit.c) .. */
+    pthread_cond_t points;  /* .. of which one has begun, or has ended */
     bool resting;          /* the watch makes a longer pause .. */
     bool newcomer;         /* .. and there is a queue that it has not seen */
     struct gm_list clients;

@@ -242,6 +242,49 @@ Test(admit, others_join_a_safe_point, .init = begin, .fini = end)
     cuda_hands_off(one);
 }
 
+#define MANY 8u
+
+static _Atomic unsigned admitted;
+
+/* It has what it wants only when all have. */
+static void *want(void *arg)
+{
+    cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
+    admitted++;
+    while (admitted < MANY)
+        sched_yield();
+    cuda_admit_end(d, 1);
+    return NULL;
+}
+
+static unsigned waiting(void)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&d->lock);
+    for (const struct gm_list *l = d->waiting.next; l != &d->waiting; l = l->next)
+        n++;
+    pthread_mutex_unlock(&d->lock);
+    return n;
+}
+
+/* However long it takes until nothing runs: who waits by then need not wait for another one. */
+Test(admit, all_who_wait_have_the_same_safe_point, .init = begin, .fini = end)
+{
+    pthread_t threads[MANY];
+    fake_patience(d, 15 * GM_NS_PER_S, 60 * GM_NS_PER_S, 0);
+    for (unsigned i = 0; i < MANY; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, want, NULL), 0);
+    while (waiting() < MANY - 1)
+        sched_yield();
+    for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until;)
+        sched_yield();
+    fake_hold(runs_on->stream, false);
+    for (unsigned i = 0; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert(cuda_hands_try(one), "it is over");
+    cuda_hands_off(one);
+}
+
 /* Each context has its own. */
 Test(admit, a_safe_point_holds_up_nobody_in_another_context, .init = begin, .fini = end)
 {

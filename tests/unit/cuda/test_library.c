@@ -144,6 +144,15 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     return sched_yield();
 }
 
+int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+                           const struct timespec *until)
+{
+    pthread_mutex_unlock(m);
+    (void)nanosleep(until, NULL);
+    pthread_mutex_lock(m);
+    return 0;
+}
+
 static void wait_for_a_nap(void)
 {
     unsigned before = naps;
