@@ -4,7 +4,6 @@
  * so it is only long operations that are noticed here, and a little late.
  */
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -129,7 +128,6 @@ static void *watch(void *arg)
     struct dev *d = arg;
     uint64_t asked = 0, moved = 0;
 
-    prctl(PR_SET_TIMERSLACK, 1);
     pthread_mutex_lock(&d->lock);
     for (;;) {
         bool idle = gm_list_empty(&d->active);
