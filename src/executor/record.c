@@ -417,40 +417,6 @@ static const struct wire_record_ops record_ops = {
     .run = take_run,
 };
 
-static bool launch_is_prompt(struct exe_client *c, const struct exe_stream *s,
-                             const struct wire_rec_launch *r)
-{
-    pthread_mutex_lock(&c->modules_lock);
-    const struct exe_module *m = exe_client_module(c, r->module);
-    bool prompt = m && m->device == s->device && (!c->resumed || m->recalled) &&
-                  c->engine->ops->is_prompt(s->queue, &r->head, m->dev);
-    pthread_mutex_unlock(&c->modules_lock);
-    return prompt;
-}
-
-bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r)
-{
-    const struct exe_stream *chunk =
-        r->stream < c->session.streams_count ? c->chunks[r->stream / EXE_STREAMS_PER_CHUNK] : NULL;
-    const struct exe_stream *s = chunk ? &chunk[r->stream % EXE_STREAMS_PER_CHUNK] : NULL;
-    if (!s || !s->queue || s->retired)
-        return false;
-    switch (r->op) {
-    case WIRE_OP_LAUNCH:
-        return launch_is_prompt(c, s, (const struct wire_rec_launch *)(const void *)r);
-    case WIRE_OP_RUN:
-    case WIRE_OP_COPY:
-    case WIRE_OP_WRITE:
-    case WIRE_OP_FILL:
-    case WIRE_OP_WAIT:
-    case WIRE_OP_STAMP:
-    case WIRE_OP_MARK:
-        return c->engine->ops->is_prompt(s->queue, r, NULL);
-    default: /* questions, and what changes how the ring is read */
-        return false;
-    }
-}
-
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why)
 {
     struct take t = { .client = c, .seq = r->seq, .more = more };

@@ -378,7 +378,6 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .run_begin = cuda_run_begin,
     .run_end = cuda_run_end,
     .call = cuda_call,
-    .is_prompt = cuda_is_prompt,
     .flush = cuda_flush,
     .backlog = cuda_backlog,
 };

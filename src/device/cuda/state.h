@@ -246,7 +246,6 @@ struct dev_client {
     _Atomic bool handing;              /* .. and its thread may be doing so */
     bool was_handing;                  /* .. and was, when it began to wait; fallback.h */
     bool words_wanted;                 /* there are some, or were not to be had */
-    bool words_due;                    /* the next mark makes them */
     _Atomic uint64_t *words;           /* private ones, the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
@@ -598,7 +597,6 @@ void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
 /* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */
 void cuda_value_look(struct dev_queue *q);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
-bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m);
 /* What is in rows, and marks: before the client's thread waits for anything. Its program hears of
  * what is done, and others see what runs. */
 void cuda_hand_over(struct dev_client *c);
