@@ -270,6 +270,9 @@ struct dev_client {
     uint32_t print_silent;   /* completions since the last text */
 };
 
+/* Marks of a queue whose ends are predicted one by one (watch.c). */
+#define CUDA_MARKS 4u
+
 /* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy.
  * How much the driver has of a client that does not tell the truth there is inflight.h. */
 #define CUDA_DEPTH 768u
@@ -341,9 +344,12 @@ struct dev_queue {
     bool looking;  /* the word is on its way to slot->looked */
     uint64_t last; /* with the driver */
     uint64_t marked;
+    uint64_t marks[CUDA_MARKS]; /* dev->lock: the last ones, in no order */
+    uint32_t marks_next;        /* .. and which of them the next one replaces */
     uint64_t seen;  /* dev->lock: completed, as the watch saw it last .. */
     uint64_t since; /* .. and since when, while it is active; 0: it has not looked yet .. */
-    uint64_t pace;  /* .. and the mean time of an operation (admit.h); 0: none is known; and */
+    uint64_t pace;  /* .. and the mean time of an operation (admit.h); 0: none is known; */
+    uint64_t roused; /* when whoever sleeps was last woken before it was time (watch.c); and */
     _Atomic uint32_t ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX:
                                    there is no bound but CUDA_DEPTH .. */
     _Atomic bool waits_ahead;   /* .. and the client is to be told when there is room again */
