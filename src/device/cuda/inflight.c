@@ -141,6 +141,14 @@ bool cuda_make_room(struct dev_client *c)
     return true;
 }
 
+bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
+{
+    if (proof_of(q) >= calls)
+        return true;
+    cuda_enter(q->gpu);
+    return cuda_stream_is_done(q, q->stream);
+}
+
 /* --- queues ----------------------------------------------------------------------------------- */
 
 void cuda_calls_begin(struct dev_queue *q)

@@ -67,6 +67,9 @@ static inline bool cuda_has_room(struct dev_client *c)
  * not this time. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
+/* So many of the queue's calls are, whatever came behind: the GPU or the driver says so. */
+bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls);
+
 /* A new queue; and one that goes, with nothing of it left to happen. */
 void cuda_calls_begin(struct dev_queue *q);
 void cuda_calls_end(struct dev_queue *q);

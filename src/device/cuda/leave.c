@@ -137,6 +137,7 @@ static void take_apart(struct dev_client *c)
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
+    cuda_capacity_collect(c, true);
     cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);

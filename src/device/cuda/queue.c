@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/capacity.h"
 #include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/inflight.h"
@@ -327,6 +328,8 @@ void cuda_flush(struct dev_client *c)
     if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
         advance_all(c);
     cuda_hand_over(c);
+    if (GM_UNLIKELY(!gm_list_empty(&c->passing)))
+        cuda_capacity_collect(c, false);
     if (GM_UNLIKELY(c->moving))
         gm_list_for_each (q, &c->queues, struct dev_queue, link)
             cuda_stream_settle(q);

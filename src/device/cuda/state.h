@@ -66,7 +66,8 @@ struct cuda_exec {
     struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
     uint32_t nodes;
     bool launched;  /* .. the last time .. */
-    uint32_t queue; /* .. in the client's queue with this number */
+    uint32_t queue; /* .. in the client's queue with this number .. */
+    uint64_t calls; /* .. and is done when so many of its calls are */
 };
 
 /* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
@@ -144,8 +145,6 @@ struct dev {
     struct gm_list clients;
     struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
     pthread_cond_t more_gone;
-    pthread_mutex_t destroyed_lock; /* before `lock` */
-    struct gm_list destroyed;       /* destroyed_lock: graphs that still run (capacity.c) */
 
     /* output.h; under `lock` where nothing else is said */
     int pipe; /* what standard output is, to read from; -1: kernels' texts are lost */
@@ -233,6 +232,7 @@ struct dev_client {
     struct cuda_runs runs;
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
+    struct gm_list passing; /* graphs that still run, though they were destroyed (capacity.c) */
     struct gm_list queues;  /* the client's thread changes it, with dev->lock */
     struct gm_list dirty;   /* queues with operations behind their last mark */
     struct gm_list holding; /* queues with operations that are held back */

@@ -9,6 +9,7 @@
 
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
+#include "device/cuda/capacity.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
@@ -276,14 +277,6 @@ static CUresult event_create(CUevent *e, unsigned flags)
     *e = calloc(1, sizeof(**e));
     (*e)->gpu = entered;
     return CUDA_SUCCESS;
-}
-
-static CUresult event_query(CUevent e)
-{
-    pthread_mutex_lock(&lock);
-    bool over = e->stream->done >= e->count;
-    pthread_mutex_unlock(&lock);
-    return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult event_destroy(CUevent e)
@@ -742,7 +735,6 @@ struct dev *fake_devices(uint32_t count)
                                 .cuStreamSynchronize = synchronize,
                                 .cuEventCreate = event_create,
                                 .cuEventDestroy_v2 = event_destroy,
-                                .cuEventQuery = event_query,
                                 .cuEventRecord = record,
                                 .cuStreamWaitEvent = wait_event,
                                 .cuStreamWriteValue64_v2 = write64,
@@ -865,6 +857,7 @@ void fake_client_end(struct dev_client *c)
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
+    cuda_capacity_collect(c, true);
     cuda_places_collect(c, true);
     cuda_ranges_finish(c);
     cuda_output_leave(c);

@@ -261,43 +261,6 @@ Test(capacity, a_graph_keeps_its_place_while_it_runs, .init = begin_with_graphs,
     cuda_capacity_graph_destroy(two, &next);
 }
 
-static CUresult (*ask)(CUevent e);
-
-static void *take_lock(void *arg)
-{
-    (void)cuda_is_quiet(d, 1);
-    atomic_store(&over, true);
-    return NULL;
-}
-
-static CUresult ask_beside(CUevent e)
-{
-    pthread_t thread;
-    atomic_store(&over, false);
-    cr_assert_eq(pthread_create(&thread, NULL, take_lock, NULL), 0);
-    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S;
-         !atomic_load(&over) && gm_now_ns() < until;)
-        sched_yield();
-    cr_assert(atomic_load(&over), "completions are seen while the driver is asked");
-    pthread_join(thread, NULL);
-    return ask(e);
-}
-
-Test(capacity, the_watch_goes_on_while_the_driver_is_asked, .init = begin_with_graphs, .fini = end)
-{
-    struct cuda_exec next;
-    ask = d->api.cuEventQuery;
-    d->api.cuEventQuery = ask_beside;
-    fake_hold(queues[0]->stream, true);
-    launch_rows(8);
-    atomic_fetch_add(&two->runs.modules, 1);
-    launch_rows(16);
-    cr_assert_not(cuda_capacity_take_graph(queues[0], 3000, 0, &next));
-    cr_assert(atomic_load(&over), "there was something to ask");
-    fake_hold(queues[0]->stream, false);
-    d->api.cuEventQuery = ask;
-}
-
 /* Nor would a run be learnt for which there is none in the end. */
 Test(capacity, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = end)
 {
