@@ -3,8 +3,8 @@
  *
  * The thread takes records in batches and looks around between them: order to stop, gates, words
  * that streams wait for, the device's backlog. With nothing to do it spins for a moment if the
- * machine has a processor to spare, then sleeps on the ring's bell. Asleep it costs nothing; the slice only bounds the damage of a client that
- * plays with the shared flags, which harms itself.
+ * machine has a processor to spare, then sleeps on the ring's bell. Asleep it costs nothing; the
+ * slice only bounds the damage of a client that plays with the shared flags, which harms itself.
  */
 #include "executor/executor.h"
 
@@ -27,10 +27,10 @@
 #define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes */
 /* A few threads look for longer: who uses a GPU every few milliseconds does not have to wait each
  * time until a sleeping thread runs again. */
-#define LINGER_NS   (20 * GM_NS_PER_MS) /* a frame of a film */
-#define LINGER_PART 8u /* of the processors, rounded */
-#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
-#define SPIN_RETRY    32u /* .. once in so many times */
+#define LINGER_NS     (20 * GM_NS_PER_MS) /* a frame of a film */
+#define LINGER_PART   8u                  /* of the processors, rounded */
+#define SPIN_MISSES   3u                  /* in a row: from here on it is tried .. */
+#define SPIN_RETRY    32u                 /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 #define LOOK_NS       8000u /* between two looks at words that streams wait for: at least .. */

@@ -84,8 +84,8 @@ struct exe_client {
     uint32_t retired;    /* streams with `retired` set */
     bool any_taken;
     uint32_t spin_misses;
-    uint64_t calls;       /* answered */
-    uint8_t *reply;       /* where an answer is made; allocated with the first call */
+    uint64_t calls; /* answered */
+    uint8_t *reply; /* where an answer is made; allocated with the first call */
 
     /* A question is with the device, which may take long, as a driver that compiles does: nobody
      * waits for that with a lock held, and no module goes meanwhile. The client's thread sets it,

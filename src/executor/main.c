@@ -126,8 +126,8 @@ int main(int argc, char **argv)
      * reads it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
-    /* Short pauses are to be short: the threads of this process, which inherit it, look at words that
-     * programs wait for. */
+    /* Short pauses are to be short: the threads of this process, which inherit it, look at words
+     * that programs wait for. */
     prctl(PR_SET_TIMERSLACK, 1);
     /* Every thread an arena of its own would cost each idle client 130 KiB. */
     mallopt(M_ARENA_MAX, 4);

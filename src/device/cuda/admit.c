@@ -1,4 +1,5 @@
 #include "device/cuda/admit.h"
+#include "device/cuda/green.h"
 
 #include <time.h>
 

@@ -1,12 +1,13 @@
 #include "device/cuda/capacity.h"
+#include "device/cuda/limit.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/library.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 

@@ -1,10 +1,13 @@
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/queue.h"
 
 #include "base/log.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
-#include "device/cuda/admit.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("fallback");
 

@@ -23,11 +23,12 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "device/cuda/chain.h"
-#include "device/cuda/inflight.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/chain.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/inflight.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 

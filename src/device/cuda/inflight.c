@@ -1,10 +1,12 @@
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/queue.h"
 
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "device/cuda/chain.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/chain.h"
 
 #define PROOF_EVERY 64u
 #define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* a client that was at the limit goes on below this */

@@ -13,9 +13,14 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/link.h"
+#include "device/cuda/module.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 
 /* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of
  * it, as soon as nobody has anything in flight, or anything that would be lost .. */
@@ -55,8 +60,8 @@ static bool somebody_minds(struct dev *d, bool spares)
     pthread_mutex_lock(&d->lock);
     gm_list_for_each (c, &d->clients, struct dev_client, link)
         if (!minds && !atomic_load_explicit(&c->gone, memory_order_relaxed))
-            minds = cuda_unfinished(c) != 0 || (spares && cuda_would_lose(c)) ||
-                    waits_for_something(c);
+            minds =
+                cuda_unfinished(c) != 0 || (spares && cuda_would_lose(c)) || waits_for_something(c);
     pthread_mutex_unlock(&d->lock);
     return minds;
 }
@@ -79,7 +84,8 @@ bool cuda_freeze(struct dev *d, uint64_t patience_ns, bool spares)
     return true;
 }
 
-/* The contexts may end now, for a client that was stopped at `stopped`; *next: when to ask again. */
+/* The contexts may end now, for a client that was stopped at `stopped`; *next: when to ask again.
+ */
 static bool may_give_up(struct dev *d, uint64_t now, uint64_t stopped, uint64_t *next)
 {
     const bool late = now > stopped + STOP_LATE_NS;

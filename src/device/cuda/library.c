@@ -1,4 +1,5 @@
 #include "device/cuda/library.h"
+#include "device/cuda/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,10 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "device/cuda/image.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/image.h"
 
 #define LOG_BYTES   16384u
 #define KERNELS_MAX 65536u

@@ -9,8 +9,10 @@
  */
 #include "base/log.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/call.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/limit.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 

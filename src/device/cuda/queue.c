@@ -20,13 +20,17 @@
 #include "device/cuda/capacity.h"
 #include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
+#include "device/cuda/fallback.h"
+#include "device/cuda/far.h"
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/module.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "device/cuda/point.h"
-#include "device/cuda/fallback.h"
+#include "device/cuda/queue.h"
 
 #define MARK_EVERY 64u
 

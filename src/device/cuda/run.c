@@ -13,9 +13,11 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/green.h"
 #include "device/cuda/lookahead.h"
 #include "device/cuda/op.h"
-#include "device/cuda/capacity.h"
+#include "device/cuda/queue.h"
 #include "device/cuda/run.h"
 
 #define RUNS_MAX       512u

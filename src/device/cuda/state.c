@@ -7,9 +7,9 @@
 
 void cuda_dev_init(struct dev *d, const struct dev_events *events)
 {
-    struct gm_list *const lists[] = { &d->active,    &d->clients,   &d->gone,
-                                      &d->libraries, &d->loading,   &d->kept,
-                                      &d->unused,    &d->printed,   &d->waiting };
+    struct gm_list *const lists[] = { &d->active,    &d->clients, &d->gone,
+                                      &d->libraries, &d->loading, &d->kept,
+                                      &d->unused,    &d->printed, &d->waiting };
     pthread_mutex_t *const locks[] = { &d->lock, &d->libraries_lock, &d->open_lock, &d->pipe_lock };
     pthread_cond_t *const conditions[] = { &d->work,        &d->more_gone,  &d->library_loaded,
                                            &d->more_unused, &d->print_work, &d->print_shown,

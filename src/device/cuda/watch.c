@@ -11,18 +11,21 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "device/cuda/output.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/output.h"
 
 #define LOOK_NS     (20 * GM_NS_PER_US)
 #define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
 #define LOOK_PART   32                 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
-#define ROUSE_NS    (300 * GM_NS_PER_US) /* so long before and after a predicted end, and this .. */
-#define ROUSE_PART  64                   /* .. part of what was predicted .. */
-#define ROUSE_EVERY_NS (50 * GM_NS_PER_US) /* .. who sleeps is woken once in so long */
-#define RUN         128u /* operations that are done at once, at least: else they are one by one */
-#define QUERY_NS    GM_NS_PER_MS /* how often the driver is asked whether all is well */
+/* So long before and after a predicted end, and this part of what was predicted, who sleeps is
+ * woken once in so long. */
+#define ROUSE_NS       (300 * GM_NS_PER_US)
+#define ROUSE_PART     64
+#define ROUSE_EVERY_NS (50 * GM_NS_PER_US)
+/* Operations that are done at once, at least: else they are one by one. */
+#define RUN      128u
+#define QUERY_NS GM_NS_PER_MS /* how often the driver is asked whether all is well */
 
 /* The client's thread naps when it has handed over too much: it is woken before the GPU has done it
  * all, and when a run makes room for another one. */

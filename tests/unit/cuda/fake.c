@@ -1,3 +1,8 @@
+#include "device/cuda/client.h"
+#include "device/cuda/green.h"
+#include "device/cuda/link.h"
+#include "device/cuda/module.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 #include <criterion/criterion.h>
@@ -10,11 +15,11 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
-#include "device/cuda/fallback.h"
 #include "transport/memfd.h"
 
 struct green {

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
 #include "device/cuda/library.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 #define PAGE 4096u
@@ -429,7 +432,8 @@ Test(admit, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = 
     fake_hold(runs_on->stream, false);
 }
 
-/* --- a kernel that does not end, of a program that was killed ---------------------------------- */
+/* --- a kernel that does not end, of a program that was killed ----------------------------------
+ */
 
 static void *stop(void *client)
 {

@@ -4,7 +4,11 @@
 #include <sched.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/call.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/green.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(capacity, .timeout = 20);

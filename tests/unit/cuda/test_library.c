@@ -7,12 +7,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "device/cuda/image.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/image.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/library.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/link.h"
+#include "device/cuda/queue.h"
 
 TestSuite(library, .timeout = 30);
 

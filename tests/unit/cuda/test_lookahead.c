@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "device/cuda/green.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(lookahead, .timeout = 20);

@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "device/cuda/green.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(run, .timeout = 20);

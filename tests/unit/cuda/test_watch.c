@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "device/cuda/green.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(watch, .timeout = 20);
