@@ -453,15 +453,34 @@ int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more
     return result;
 }
 
+/* The stream with this number or the next higher one that there may be something of; *number is its
+ * number. NULL: there is none. */
+static struct exe_stream *next_stream(struct exe_client *c, uint32_t *number)
+{
+    for (; *number < c->session.streams_count;
+         *number = (*number / EXE_STREAMS_PER_CHUNK + 1) * EXE_STREAMS_PER_CHUNK)
+        if (c->chunks[*number / EXE_STREAMS_PER_CHUNK])
+            return &c->chunks[*number / EXE_STREAMS_PER_CHUNK][*number % EXE_STREAMS_PER_CHUNK];
+    return NULL;
+}
+
+/* It stands at none of its gates up to `open`. */
+static void pass_gates(struct exe_client *c, struct exe_stream *s, uint64_t open)
+{
+    if (s->value && open >= s->value) {
+        s->value = 0;
+        c->values--;
+    }
+    if (s->gate && open >= s->gate) {
+        s->gate = 0;
+        c->gates--;
+    }
+}
+
 void exe_record_open_gates(struct exe_client *c)
 {
-    for (uint32_t i = 0; c->gates && i < c->session.streams_count; i++) {
-        struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
-        if (!chunk) {
-            i += EXE_STREAMS_PER_CHUNK - 1;
-            continue;
-        }
-        struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
+    struct exe_stream *s;
+    for (uint32_t i = 0; c->gates && (s = next_stream(c, &i)) != NULL; i++) {
         if (!s->gate)
             continue;
         const struct tp_stream_slot *slot = &c->session.streams[i];
@@ -471,35 +490,21 @@ void exe_record_open_gates(struct exe_client *c)
         if (s->value && atomic_load_explicit(&slot->gate, memory_order_relaxed) != open)
             c->look_since =
                 gm_now_ns(); /* who waits for one value soon waits for the next one, perhaps */
-        if (s->value && open >= s->value) {
-            s->value = 0;
-            c->values--;
-        }
-        if (open >= s->gate) {
-            s->gate = 0;
-            c->gates--;
-        }
+        pass_gates(c, s, open);
     }
 }
 
 void exe_record_reap(struct exe_client *c)
 {
     const struct dev_ops *ops = c->engine->ops;
-    for (uint32_t i = 0; c->retired && i < c->session.streams_count; i++) {
-        struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
-        if (!chunk) {
-            i += EXE_STREAMS_PER_CHUNK - 1;
-            continue;
-        }
-        struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
+    struct exe_stream *s;
+    for (uint32_t i = 0; c->retired && (s = next_stream(c, &i)) != NULL; i++) {
         if (!s->retired || (ops->queue_is_done && !ops->queue_is_done(s->queue)))
             continue;
         ops->queue_destroy(s->queue);
         s->queue = NULL;
         s->retired = false;
-        c->gates -= s->gate != 0;
-        c->values -= s->value != 0;
-        s->gate = s->value = 0;
+        pass_gates(c, s, UINT64_MAX);
         c->retired--;
     }
 }
