@@ -214,11 +214,7 @@ static void *finish_all(void *arg)
 
 int cuda_leave_start(struct dev *d)
 {
-    pthread_t thread;
-    int r = pthread_create(&thread, NULL, finish_all, d);
-    if (r == 0)
-        pthread_detach(thread);
-    return -r;
+    return cuda_thread_start(d, finish_all);
 }
 
 void cuda_client_destroy(struct dev_client *c)

@@ -29,3 +29,12 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
     d->kept_max = CUDA_KEPT_BYTES;
     d->pipe = -1;
 }
+
+int cuda_thread_start(struct dev *d, void *(*body)(void *))
+{
+    pthread_t thread;
+    int r = pthread_create(&thread, NULL, body, d);
+    if (r == 0)
+        pthread_detach(thread);
+    return -r;
+}

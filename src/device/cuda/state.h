@@ -398,6 +398,9 @@ bool cuda_is_fatal(CUresult r);
 /* --- state.c: what is there before there is a driver: lists, locks, and the bounds for waiting */
 void cuda_dev_init(struct dev *d, const struct dev_events *events);
 
+/* Starts a thread of the device's, which stays. 0 or -errno. */
+GM_MUST_CHECK int cuda_thread_start(struct dev *d, void *(*body)(void *));
+
 /* Starts the thread that watches. 0 or -errno. */
 GM_MUST_CHECK int cuda_watch_start(struct dev *d);
 /* Operations that are not done, by the completion words. Any thread. */

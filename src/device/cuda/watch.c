@@ -22,6 +22,7 @@
  * woken once in so long. */
 #define ROUSE_NS       (300 * GM_NS_PER_US)
 #define ROUSE_PART     64
+#define ROUSE_MAX_NS   (2 * GM_NS_PER_MS)
 #define ROUSE_EVERY_NS (50 * GM_NS_PER_US)
 /* Operations that are done at once, at least: else they are one by one. */
 #define RUN      128u
@@ -84,7 +85,7 @@ static uint64_t next_mark(const struct dev_queue *q)
 static bool is_about_to_end(const struct dev_queue *q, uint64_t now)
 {
     const uint64_t takes = q->pace * (next_mark(q) - q->seen), ends = q->since + takes,
-                   about = ROUSE_NS + takes / ROUSE_PART;
+                   about = ROUSE_NS + GM_MIN(takes / ROUSE_PART, ROUSE_MAX_NS);
     return takes && now + about > ends && now < ends + about;
 }
 
@@ -188,9 +189,5 @@ static void *watch(void *arg)
 
 int cuda_watch_start(struct dev *d)
 {
-    pthread_t thread;
-    int r = pthread_create(&thread, NULL, watch, d);
-    if (r == 0)
-        pthread_detach(thread);
-    return -r;
+    return cuda_thread_start(d, watch);
 }
