@@ -3,11 +3,15 @@
  * of an empty kernel, waited for after each thousand, or, with -us, kernels of that many
  * microseconds, each waited for. Natively this is the most that programs can have together which
  * share a context. With -row the launches are rows of so many, each row a graph whose kernels get
- * other parameters every time. Prints: name, number per second, of all threads.
+ * other parameters every time. With -words a kernel is waited for by as many words that the GPU
+ * stores behind it, in one call, as the executor does. Prints: name, number per second, of all
+ * threads.
  */
 #include <cuda.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "example.h"
 #include "kernel_graph.h"
@@ -15,6 +19,7 @@
 #define BATCH       1000
 #define THREADS_MAX 64
 #define ROW_MAX     64
+#define WORDS_MAX   8
 
 struct worker {
     pthread_t thread;
@@ -22,7 +27,9 @@ struct worker {
     CUfunction function;
     CUstream stream;
     unsigned long long ns;
-    long row;
+    long row, words;
+    _Atomic unsigned long long *word; /* as many, which the GPU reaches .. */
+    CUdeviceptr at;                   /* .. there */
     double seconds, per_second;
     pthread_barrier_t *start;
 };
@@ -41,6 +48,20 @@ static void launch_row(const struct row *r, unsigned long long *ns, CUstream s)
         EX_CHECK(cuGraphExecKernelNodeSetParams(r->exec, r->nodes[i], &r->kernel));
     }
     EX_CHECK(cuGraphLaunch(r->exec, s));
+}
+
+static void wait_for_words(struct worker *w, unsigned long long n)
+{
+    CUstreamBatchMemOpParams ops[WORDS_MAX] = { 0 };
+    for (long i = 0; i < w->words; i++)
+        ops[i].writeValue = (struct CUstreamMemOpWriteValueParams_st) {
+            .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+            .address = w->at + (CUdeviceptr)i * sizeof(*w->word),
+            .value64 = n,
+        };
+    EX_CHECK(cuStreamBatchMemOp_v2(w->stream, (unsigned)w->words, ops, 0));
+    while (atomic_load(&w->word[w->words - 1]) < n)
+        ;
 }
 
 static void *work(void *arg)
@@ -62,7 +83,10 @@ static void *work(void *arg)
             launch_row(&row, &w->ns, w->stream);
         for (long i = 0; !w->row && i < batch; i++, n++)
             EX_CHECK(cuLaunchKernel(w->function, 1, 1, 1, 1, 1, 1, 0, w->stream, params, NULL));
-        EX_CHECK(cuStreamSynchronize(w->stream));
+        if (w->words)
+            wait_for_words(w, (unsigned long long)n);
+        else
+            EX_CHECK(cuStreamSynchronize(w->stream));
     }
     w->per_second = (double)n / (now - start);
     return NULL;
@@ -70,12 +94,13 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
-    long threads = 8, us = 0, ms = 1000, row = 0;
+    long threads = 8, us = 0, ms = 1000, row = 0, words = 0;
     for (int i = 1; i < argc; i++)
         if (!ex_option(argv[i], "threads", 1, THREADS_MAX, &threads) &&
             !ex_option(argv[i], "us", 0, 1000000, &us) &&
             !ex_option(argv[i], "ms", 1, 600000, &ms) &&
-            !ex_option(argv[i], "row", 1, ROW_MAX, &row))
+            !ex_option(argv[i], "row", 1, ROW_MAX, &row) &&
+            !ex_option(argv[i], "words", 1, WORDS_MAX, &words))
             return 2;
     if (row && us)
         return 2;
@@ -91,8 +116,15 @@ int main(int argc, char **argv)
                                  .ns = 1000ull * (unsigned long long)us,
                                  .seconds = 1e-3 * (double)ms,
                                  .row = row,
+                                 .words = words,
                                  .start = &start };
         EX_CHECK(cuCtxGetCurrent(&w[i].context));
+        void *memory;
+        EX_CHECK(
+            cuMemHostAlloc(&memory, WORDS_MAX * sizeof(*w[i].word), CU_MEMHOSTALLOC_DEVICEMAP));
+        EX_CHECK(cuMemHostGetDevicePointer(&w[i].at, memory, 0));
+        w[i].word = memory;
+        memset(memory, 0, WORDS_MAX * sizeof(*w[i].word));
         EX_CHECK(cuStreamCreate(&w[i].stream, CU_STREAM_NON_BLOCKING));
     }
     for (long i = 0; i < threads; i++)

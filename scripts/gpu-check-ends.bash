@@ -217,8 +217,8 @@ is_replaced() { # EXECUTOR
     local now
     now=$(the_executor) && [ "$now" != "$1" ]
 }
-# On a GPU a kernel that does not end is ended with the context, when its client has been gone for 20 s and nobody else has anything
-# in flight.
+# On a GPU a kernel that does not end is ended with the context: soon after its client has gone, or, where somebody always has
+# something in flight, after 20 s.
 next_executor() { # EXECUTOR
     local begin=$EPOCHREALTIME status
     [ "$device" = cuda ] || return 0

@@ -8,7 +8,6 @@
  * (struct tp_stream_slot.completed); nobody calls back per operation.
  *
  * Threads. Device functions: the executor's main thread. Queue functions of one client: that
- * client's thread, or who stands in for it while it sleeps (executor/poller.h); below both are the
  * client's thread. All others: the main thread or a worker, also beside each other and beside the
  * client's thread; what is called of one client at the same time is limited to:
  * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside
@@ -276,10 +275,6 @@ struct dev_ops {
     /* After those of one that is learnt. True: it has been submitted. False: nothing has; the
      * operations come again, plain. */
     bool (*run_end)(struct dev_queue *q, const struct dev_run *run);
-    /* The record, which has not been checked, would go to the device now, without waiting for
-     * anything and without others waiting for it; `m`: of a launch. NULL: that cannot be said, and
-     * only the client's thread takes its records. */
-    bool (*is_prompt)(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m);
     /* Answers; CUresult of the question, no fault of the client. The client's thread, while its
      * queues may have work. NULL: no call is known, all are CUDA_ERROR_NOT_SUPPORTED. */
     int (*call)(struct dev_client *c, const struct dev_call *call);

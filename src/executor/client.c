@@ -3,9 +3,8 @@
  *
  * The thread takes records in batches and looks around between them: order to stop, gates, words
  * that streams wait for, the device's backlog. With nothing to do it spins for a moment if the
- * machine has a processor to spare, then sleeps on the ring's bell, at first with the poller
- * standing in for it. Asleep it costs nothing; the slice only bounds the damage of a client that
- * plays with the shared flags, which harms itself.
+ * machine has a processor to spare, then sleeps on the ring's bell. Asleep it costs nothing; the
+ * slice only bounds the damage of a client that plays with the shared flags, which harms itself.
  */
 #include "executor/executor.h"
 
@@ -25,12 +24,13 @@
 #define BATCH         32u
 #define BACKLOG_LIMIT 4096u
 #define SPIN_NS       30000u
-#define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes .. */
-#define SPIN_FLIGHT_NS                                                                             \
-    2000000u /* .. or a copy: a thread that waits for something in flight goes on as soon as it is \
-                done */
-#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
-#define SPIN_RETRY    32u /* .. once in so many times */
+#define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes */
+/* A few threads look for longer: who uses a GPU every few milliseconds does not have to wait each
+ * time until a sleeping thread runs again. */
+#define LINGER_NS     (20 * GM_NS_PER_MS) /* a frame of a film */
+#define LINGER_PART   8u                  /* of the processors, rounded */
+#define SPIN_MISSES   3u                  /* in a row: from here on it is tried .. */
+#define SPIN_RETRY    32u                 /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 #define LOOK_NS       8000u /* between two looks at words that streams wait for: at least .. */
@@ -56,15 +56,13 @@ static uint32_t spin_time(struct exe_client *c)
     struct exe_engine *e = c->engine;
     if (c->spin_misses >= SPIN_MISSES && c->spin_misses++ % SPIN_RETRY != 0)
         return 0;
-    bool in_flight = e->ops->backlog(c->dev) != 0;
     unsigned others = atomic_load_explicit(&e->spinning, memory_order_relaxed);
+    if (others >= e->spin_limit)
+        return 0;
     if (e->info->runs_elsewhere)
-        return others >= e->spin_limit                   ? 0
-               : in_flight && others < e->spin_limit / 8 ? SPIN_FLIGHT_NS
-                                                         : SPIN_GPU_NS;
-    return in_flight || others >= e->spin_limit
-               ? 0
-               : SPIN_NS; /* the processors have better things to do */
+        return others < (e->spin_limit + LINGER_PART / 2) / LINGER_PART ? LINGER_NS : SPIN_GPU_NS;
+    /* While something is in flight the processors have better things to do. */
+    return e->ops->backlog(c->dev) != 0 ? 0 : SPIN_NS;
 }
 
 /* Nobody tells when a word changes. The longer streams have waited, the longer are the pauses; but
@@ -88,12 +86,11 @@ static void pause_between_looks(struct exe_client *c, uint32_t bell, bool reads)
     atomic_fetch_sub_explicit(&e->spinning, 1, memory_order_relaxed);
 }
 
-/* True: more will come soon. */
-static bool wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
+static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
     if (c->values) {
         pause_between_looks(c, bell, true);
-        return false;
+        return;
     }
     uint32_t spin_ns = was_active ? spin_time(c) : 0;
     if (spin_ns) {
@@ -102,19 +99,14 @@ static bool wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
         atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
         c->spin_misses = came ? 0 : c->spin_misses + 1;
         if (came)
-            return false;
+            return;
     }
-    if (!was_active || !c->engine->poller) {
-        tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
-        return false;
-    }
-    bool soon = exe_poller_sleep(c, bell, IDLE_SLICE_MS);
-    if (soon)
-        c->spin_misses = 0;
-    return soon;
+    tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
 }
 
-bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool more)
+/* Hands over the record last peeked, with `more` behind it, and takes it off the ring. False: the
+ * client has failed. */
+static bool take(struct exe_client *c, const struct wire_record *r, bool more)
 {
     const char *why = NULL;
     int result = exe_record_take(c, r, more, &why);
@@ -138,7 +130,7 @@ static int take_batch(struct exe_client *c, struct wire_record *record, size_t c
             exe_client_fail(c, GM_CUDA_INVALID_VALUE, 0, "broken command ring");
             return -1;
         }
-        if (!exe_client_take(c, record, record->op == WIRE_OP_LAUNCH && tp_ring_more(&c->ring)))
+        if (!take(c, record, record->op == WIRE_OP_LAUNCH && tp_ring_more(&c->ring)))
             return -1;
         if (record->op == WIRE_OP_RUN && c->engine->ops->backlog(c->dev) >= depth)
             return (int)n + 1;
@@ -209,7 +201,8 @@ static void *client_thread(void *arg)
         /* An order given since the bell was read has moved it. */
         if (atomic_load_explicit(&c->stop, memory_order_acquire))
             break;
-        active = wait_for_work(c, bell, active);
+        wait_for_work(c, bell, active);
+        active = false;
     }
     return NULL;
 }

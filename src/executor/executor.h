@@ -15,7 +15,6 @@
 
 #include "base/list.h"
 #include "device/device.h"
-#include "executor/poller.h"
 #include "transport/sock.h"
 
 #define EXE_STREAMS_PER_CHUNK 64u
@@ -85,9 +84,8 @@ struct exe_client {
     uint32_t retired;    /* streams with `retired` set */
     bool any_taken;
     uint32_t spin_misses;
-    struct exe_turn turn; /* poller.h */
-    uint64_t calls;       /* answered */
-    uint8_t *reply;       /* where an answer is made; allocated with the first call */
+    uint64_t calls; /* answered */
+    uint8_t *reply; /* where an answer is made; allocated with the first call */
 
     /* A question is with the device, which may take long, as a driver that compiles does: nobody
      * waits for that with a lock held, and no module goes meanwhile. The client's thread sets it,
@@ -125,7 +123,6 @@ struct exe_engine {
     struct gm_list clients;
     unsigned spin_limit; /* threads that may spin at the same time */
     _Atomic unsigned spinning;
-    struct exe_poller *poller; /* NULL: there is none; constant */
 };
 
 /* --- engine.c: the server's messages ---------------------------------------------------------- */
@@ -179,10 +176,6 @@ void exe_client_destroy(struct exe_client *c);
  * counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
 
-/* The client's thread: hands over the record last peeked, with `more` behind it, and takes it off
- * the ring. False: the client has failed. */
-bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool more);
-
 /* A thread with a stack on which a driver can compile. 0 or -errno. */
 GM_MUST_CHECK int exe_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
@@ -205,8 +198,6 @@ struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
 /* Checks and hands over one record; `more` is behind it. 0, or a CUresult: the client failed, with
  * a reason in `why`. */
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why);
-/* Nothing would be waited for. Any record, also one that breaks a rule. */
-bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r);
 /* Has the device look at gates that the client may have opened, and at words that streams wait for.
  */
 void exe_record_open_gates(struct exe_client *c);

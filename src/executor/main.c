@@ -19,8 +19,6 @@
 #include "base/result.h"
 #include "executor/executor.h"
 
-#define POLLER_CPUS 4u /* with fewer it would take one from the programs */
-
 static struct gm_log_topic topic = GM_LOG_TOPIC("executor");
 
 static int usage(void)
@@ -77,12 +75,6 @@ static int serve(struct exe_engine *e, const char *device)
     e->spin_limit = e->info->runs_elsewhere
                         ? cpus
                         : cpus / 2; /* it gives way, where nothing else computes here */
-    const struct exe_poller_policy policy = { .keep_ns = EXE_KEEP_NS,
-                                              .soon_ns = EXE_SOON_NS,
-                                              .spin_limit = e->spin_limit,
-                                              .stuck_ms = EXE_STUCK_MS };
-    if (e->ops->is_prompt && e->info->runs_elsewhere && cpus >= POLLER_CPUS)
-        e->poller = exe_poller_start(&e->spinning, &policy);
     int status = exe_engine_run(e);
     /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees
      * faster. */
@@ -134,6 +126,9 @@ int main(int argc, char **argv)
      * reads it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
+    /* Short pauses are to be short: the threads of this process, which inherit it, look at words
+     * that programs wait for. */
+    prctl(PR_SET_TIMERSLACK, 1);
     /* Every thread an arena of its own would cost each idle client 130 KiB. */
     mallopt(M_ARENA_MAX, 4);
 

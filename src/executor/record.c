@@ -417,40 +417,6 @@ static const struct wire_record_ops record_ops = {
     .run = take_run,
 };
 
-static bool launch_is_prompt(struct exe_client *c, const struct exe_stream *s,
-                             const struct wire_rec_launch *r)
-{
-    pthread_mutex_lock(&c->modules_lock);
-    const struct exe_module *m = exe_client_module(c, r->module);
-    bool prompt = m && m->device == s->device && (!c->resumed || m->recalled) &&
-                  c->engine->ops->is_prompt(s->queue, &r->head, m->dev);
-    pthread_mutex_unlock(&c->modules_lock);
-    return prompt;
-}
-
-bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r)
-{
-    const struct exe_stream *chunk =
-        r->stream < c->session.streams_count ? c->chunks[r->stream / EXE_STREAMS_PER_CHUNK] : NULL;
-    const struct exe_stream *s = chunk ? &chunk[r->stream % EXE_STREAMS_PER_CHUNK] : NULL;
-    if (!s || !s->queue || s->retired)
-        return false;
-    switch (r->op) {
-    case WIRE_OP_LAUNCH:
-        return launch_is_prompt(c, s, (const struct wire_rec_launch *)(const void *)r);
-    case WIRE_OP_RUN:
-    case WIRE_OP_COPY:
-    case WIRE_OP_WRITE:
-    case WIRE_OP_FILL:
-    case WIRE_OP_WAIT:
-    case WIRE_OP_STAMP:
-    case WIRE_OP_MARK:
-        return c->engine->ops->is_prompt(s->queue, r, NULL);
-    default: /* questions, and what changes how the ring is read */
-        return false;
-    }
-}
-
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why)
 {
     struct take t = { .client = c, .seq = r->seq, .more = more };
@@ -487,15 +453,34 @@ int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more
     return result;
 }
 
+/* The stream with this number or the next higher one that there may be something of; *number is its
+ * number. NULL: there is none. */
+static struct exe_stream *next_stream(struct exe_client *c, uint32_t *number)
+{
+    for (; *number < c->session.streams_count;
+         *number = (*number / EXE_STREAMS_PER_CHUNK + 1) * EXE_STREAMS_PER_CHUNK)
+        if (c->chunks[*number / EXE_STREAMS_PER_CHUNK])
+            return &c->chunks[*number / EXE_STREAMS_PER_CHUNK][*number % EXE_STREAMS_PER_CHUNK];
+    return NULL;
+}
+
+/* It stands at none of its gates up to `open`. */
+static void pass_gates(struct exe_client *c, struct exe_stream *s, uint64_t open)
+{
+    if (s->value && open >= s->value) {
+        s->value = 0;
+        c->values--;
+    }
+    if (s->gate && open >= s->gate) {
+        s->gate = 0;
+        c->gates--;
+    }
+}
+
 void exe_record_open_gates(struct exe_client *c)
 {
-    for (uint32_t i = 0; c->gates && i < c->session.streams_count; i++) {
-        struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
-        if (!chunk) {
-            i += EXE_STREAMS_PER_CHUNK - 1;
-            continue;
-        }
-        struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
+    struct exe_stream *s;
+    for (uint32_t i = 0; c->gates && (s = next_stream(c, &i)) != NULL; i++) {
         if (!s->gate)
             continue;
         const struct tp_stream_slot *slot = &c->session.streams[i];
@@ -505,35 +490,21 @@ void exe_record_open_gates(struct exe_client *c)
         if (s->value && atomic_load_explicit(&slot->gate, memory_order_relaxed) != open)
             c->look_since =
                 gm_now_ns(); /* who waits for one value soon waits for the next one, perhaps */
-        if (s->value && open >= s->value) {
-            s->value = 0;
-            c->values--;
-        }
-        if (open >= s->gate) {
-            s->gate = 0;
-            c->gates--;
-        }
+        pass_gates(c, s, open);
     }
 }
 
 void exe_record_reap(struct exe_client *c)
 {
     const struct dev_ops *ops = c->engine->ops;
-    for (uint32_t i = 0; c->retired && i < c->session.streams_count; i++) {
-        struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
-        if (!chunk) {
-            i += EXE_STREAMS_PER_CHUNK - 1;
-            continue;
-        }
-        struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
+    struct exe_stream *s;
+    for (uint32_t i = 0; c->retired && (s = next_stream(c, &i)) != NULL; i++) {
         if (!s->retired || (ops->queue_is_done && !ops->queue_is_done(s->queue)))
             continue;
         ops->queue_destroy(s->queue);
         s->queue = NULL;
         s->retired = false;
-        c->gates -= s->gate != 0;
-        c->values -= s->value != 0;
-        s->gate = s->value = 0;
+        pass_gates(c, s, UINT64_MAX);
         c->retired--;
     }
 }

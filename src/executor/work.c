@@ -69,18 +69,11 @@ static void plan_load(struct exe_order *o, struct wire_dec *body)
     touch_device(o, l.device);
 }
 
-static void plan_place(struct exe_order *o, struct wire_dec *body)
+/* Both begin with client and module. */
+static void plan_module(struct exe_order *o, struct wire_dec *body)
 {
-    struct wire_engine_module_place p;
-    wire_get_engine_module_place(body, &p);
-    touch_module(o, p.module);
-}
-
-static void plan_unload(struct exe_order *o, struct wire_dec *body)
-{
-    struct wire_engine_module_unload u;
-    wire_get_engine_module_unload(body, &u);
-    touch_module(o, u.module);
+    (void)wire_get_u32(body);
+    touch_module(o, wire_get_u32(body));
 }
 
 static void plan_map(struct exe_order *o, struct wire_dec *body)
@@ -366,8 +359,8 @@ static const struct exe_order_kind {
     { WIRE_ENGINE_MODULE_LOAD, EXE_MODULES, 0, true, plan_load, do_load },
     /* It needs a range of its own, which is there until the client is stopped; code may be loaded
        again, with its variables there. */
-    { WIRE_ENGINE_MODULE_PLACE, EXE_MODULES, EXE_MEMORY | EXE_VALUES, true, plan_place, do_place },
-    { WIRE_ENGINE_MODULE_UNLOAD, EXE_MODULES, 0, true, plan_unload, do_unload },
+    { WIRE_ENGINE_MODULE_PLACE, EXE_MODULES, EXE_MEMORY | EXE_VALUES, true, plan_module, do_place },
+    { WIRE_ENGINE_MODULE_UNLOAD, EXE_MODULES, 0, true, plan_module, do_unload },
 };
 
 const struct exe_order_kind *exe_order_kind(uint32_t type)

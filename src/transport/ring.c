@@ -206,22 +206,6 @@ void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
     sleep_on_bell(r, bell, slice_ms * GM_NS_PER_MS, true);
 }
 
-void tp_ring_sleep(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
-{
-    tp_futex_wait(&r->shared->bell, bell, slice_ms);
-}
-
-bool tp_ring_look_no_more(struct tp_ring *r, uint32_t bell)
-{
-    struct tp_ring_shared *s = r->shared;
-    atomic_store_explicit(&s->consumer_sleeps, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!tp_ring_pending(r) && tp_ring_bell(r) == bell)
-        return true;
-    atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
-    return false;
-}
-
 void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns)
 {
     sleep_on_bell(r, bell, slice_ns, false);

@@ -72,15 +72,7 @@ bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns);
 void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 /* Consumer: sleeps until the bell moves on, records or not: for one that cannot take more now. */
 void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns);
-/* Consumer: sleeps without saying so: somebody else on its side looks at the ring meanwhile and
- * wakes it. The only one here that may be called beside another thread's consumer calls. Returns
- * after at most one slice. */
-void tp_ring_sleep(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
-/* Consumer: nobody looks at the ring any more, and who is in tp_ring_sleep() has to be woken from
- * now on. False: a record is there, or the bell has moved on from `bell`, and nothing has changed.
- */
-GM_MUST_CHECK bool tp_ring_look_no_more(struct tp_ring *r, uint32_t bell);
-/* Anybody: makes the consumer return from tp_ring_wait() and tp_ring_sleep(). */
+/* Anybody: makes the consumer return from tp_ring_wait(). */
 void tp_ring_kick(struct tp_ring_shared *shared);
 /* As above, without trusting the shared flag that says whether it sleeps: for orders that must
  * arrive. */

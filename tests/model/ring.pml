@@ -1,7 +1,5 @@
 /*
- * The sleep/wake handshake of src/transport/ring.c between one producer and one consumer, both ways: records and room; and of
- * src/executor/poller.c, which stands in for a consumer that sleeps unannounced, takes records or wakes it, and announces the sleep
- * in its stead when it looks no more.
+ * The sleep/wake handshake of src/transport/ring.c between one producer and one consumer, both ways: records and room.
  *
  * Each processor's stores go through a store buffer of one entry, flushed at any later time or by a fence, as on x86;
  * a load of its own variable by a side is never needed here. With the fences the model has no lost wake-up; compiled
@@ -27,10 +25,7 @@ bit c_full = 0; bit c_which; byte c_value;
 bit consumer_waits = 0;
 bit producer_waits = 0;
 
-/* The consumer's side: its thread, or the poller while `polled` and `at` are set. */
-byte taken = 0;
-bit polled = 0;
-bit at = 0;
+byte taken = 0; /* the consumer's */
 
 #define P_TAIL 0
 #define P_SLEEPS 1
@@ -153,51 +148,15 @@ active proctype consumer() {
         if
         :: tail != taken -> take()
         :: else ->
+            c_store(C_SLEEPS, 1);
+            C_FENCE;
             if
-            :: true -> /* announced */
-                c_store(C_SLEEPS, 1);
-                C_FENCE;
-                if
-                :: tail == taken -> c_flush(); sleep_on_bell()
-                :: else
-                fi;
-                c_store(C_SLEEPS, 0)
-            :: true -> /* the poller stands in */
-                c_flush();
-                polled = 1;
-                sleep_on_bell();
-                polled = 0;
-                !at
-            fi
+            :: tail == taken -> c_flush(); sleep_on_bell()
+            :: else
+            fi;
+            c_store(C_SLEEPS, 0)
         fi
     :: else -> break
     od;
     assert(taken == RECORDS)
-}
-
-inline wake_its_thread() { c_flush(); polled = 0; bell++; consumer_waits = 0 }
-
-active proctype poller() {
-end: do
-    :: polled ->
-        at = 1;
-        if
-        :: polled ->
-            if
-            :: taken == RECORDS -> wake_its_thread() /* as when the client is stopped */
-            :: taken < RECORDS && tail != taken -> take()
-            :: taken < RECORDS && tail != taken -> wake_its_thread() /* not prompt */
-            :: taken < RECORDS && tail == taken -> /* silent for long */
-                c_store(C_SLEEPS, 1);
-                C_FENCE;
-                if
-                :: tail == taken -> c_flush(); polled = 0
-                :: else -> c_store(C_SLEEPS, 0)
-                fi
-            fi
-        :: else
-        fi;
-        c_flush();
-        at = 0
-    od
 }

@@ -1,4 +1,5 @@
 #include "device/cuda/admit.h"
+#include "device/cuda/green.h"
 
 #include <time.h>
 
@@ -9,8 +10,7 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 #define NAP_NS     GM_NS_PER_MS
 #define NAP_MAX_NS (4 * GM_NS_PER_MS)
 #define SHORTLY_NS (20 * GM_NS_PER_US)
-#define FREEZE_NS  (200 * GM_NS_PER_MS)
-#define POINT_NS   (5 * GM_NS_PER_MS) /* others join a safe point for so long */
+#define POINT_NS   (5 * GM_NS_PER_MS) /* others join a context that is idle for so long */
 /* Beside programs that have something to do, for calls that are waited for there is a safe point at
  * most half of the time, and for nobody's calls .. */
 #define NOBODYS_PART 8u /* .. an eighth of it; or so long after the last one */
@@ -169,7 +169,7 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
 static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
 {
     cuda_for_each_context (g, d, gpus)
-        if (!g->point.idle || now - g->point.since > POINT_NS)
+        if (!g->point.idle || now - g->point.idle > POINT_NS)
             return false;
     return true;
 }
@@ -212,6 +212,7 @@ static void end(struct dev *d, uint32_t gpus, uint64_t now)
         atomic_fetch_and(&d->closed, ~CUDA_GPU_BIT(g));
         *p = (struct cuda_safe_point) { .over = now, .took = now - p->since };
     }
+    pthread_cond_broadcast(&d->points);
 }
 
 /* As above, but not meanwhile: those that have begun to hand over end that, and what is in flight
@@ -230,35 +231,78 @@ static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
     return idle;
 }
 
-bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
+/* Who waits for a safe point. */
+struct waiter {
+    struct gm_list link; /* dev->waiting */
+    uint32_t gpus;
+    bool admitted;
+};
+
+/* dev->lock held, also in the next. The contexts are idle, and so all who wait for that have what
+ * they want: what stops everybody is done for all of them at once. */
+static void admit_others(struct dev *d, uint64_t now)
+{
+    gm_list_for_each_safe (w, &d->waiting, struct waiter, link) {
+        if (!may_join(d, w->gpus, now))
+            continue;
+        gm_list_remove(&w->link);
+        w->admitted = true;
+        cuda_for_each_context (g, d, w->gpus)
+            g->point.calls++;
+    }
+    pthread_cond_broadcast(&d->points);
+}
+
+static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus)
 {
     const uint64_t now = gm_now_ns();
-    bool joins, admitted;
+    bool joins, admitted = begin(d, c, gpus, now, &joins);
+    if (!admitted || joins)
+        return admitted;
+    admitted = drain(d, c, gpus, now + GM_MAX(d->rest_ns + d->rest_ns / 3, NAP_NS));
+    const uint64_t idle = gm_now_ns();
+    cuda_for_each_context (g, d, gpus)
+        g->point.idle = admitted ? idle : 0;
+    if (admitted)
+        admit_others(d, idle);
+    else
+        end(d, gpus, idle);
+    return admitted;
+}
+
+bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
+{
     if (d->rest_ns == CUDA_NEVER)
         return true;
     pthread_mutex_lock(&d->lock);
-    admitted = begin(d, c, gpus, now, &joins);
-    if (admitted && !joins) {
-        admitted = drain(d, c, gpus, now + GM_MAX(d->rest_ns + d->rest_ns / 3, NAP_NS));
-        cuda_for_each_context (g, d, gpus)
-            g->point.idle = admitted;
-        if (!admitted)
-            end(d, gpus, gm_now_ns());
-    }
+    bool admitted = admit(d, c, gpus);
     pthread_mutex_unlock(&d->lock);
     return admitted;
 }
 
+static void wait_for_point(struct dev *d, struct waiter *w, uint64_t ns)
+{
+    const uint64_t end = gm_now_ns() + ns;
+    const struct timespec until = { .tv_sec = (time_t)(end / GM_NS_PER_S),
+                                    .tv_nsec = (long)(end % GM_NS_PER_S) };
+    gm_list_append(&d->waiting, &w->link);
+    (void)pthread_cond_clockwait(&d->points, &d->lock, CLOCK_MONOTONIC, &until);
+    gm_list_remove(&w->link);
+}
+
 bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline)
 {
-    uint64_t pause = SHORTLY_NS;
-    while (!cuda_admit_try(d, c, gpus)) {
-        if (cuda_is_leaving(d, c) || gm_now_ns() >= deadline)
-            return false;
-        nap(pause);
-        pause = GM_MIN(2 * pause, NAP_MAX_NS);
+    struct waiter w = { .gpus = gpus, .admitted = cuda_admit_try(d, c, gpus) };
+    gm_list_init(&w.link);
+    pthread_mutex_lock(&d->lock);
+    for (uint64_t pause = SHORTLY_NS;
+         !w.admitted && !cuda_is_leaving(d, c) && gm_now_ns() < deadline;
+         pause = GM_MIN(2 * pause, NAP_MAX_NS)) {
+        wait_for_point(d, &w, pause);
+        w.admitted = w.admitted || admit(d, c, gpus);
     }
-    return true;
+    pthread_mutex_unlock(&d->lock);
+    return w.admitted;
 }
 
 void cuda_admit_end(struct dev *d, uint32_t gpus)
@@ -310,32 +354,6 @@ void cuda_drains(struct dev_queue *q, bool drains)
         pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
-}
-
-/* By the words: it is those that say who is told of a loss. */
-static bool somebody_is_busy(struct dev *d)
-{
-    bool busy = false;
-    pthread_mutex_lock(&d->lock);
-    gm_list_for_each (c, &d->clients, struct dev_client, link)
-        busy |= !atomic_load_explicit(&c->gone, memory_order_relaxed) && cuda_unfinished(c) != 0;
-    pthread_mutex_unlock(&d->lock);
-    return busy;
-}
-
-bool cuda_freeze(struct dev *d)
-{
-    const uint64_t until = gm_now_ns() + FREEZE_NS;
-    atomic_fetch_add(&d->frozen, 1);
-    nap(NAP_NS); /* what their threads have just read they hand over */
-    while (somebody_is_busy(d)) {
-        if (gm_now_ns() > until) {
-            atomic_fetch_sub(&d->frozen, 1);
-            return false;
-        }
-        nap(NAP_NS);
-    }
-    return true;
 }
 
 /* --- calls that may wait in the driver -------------------------------------------------------- */

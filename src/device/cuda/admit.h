@@ -9,8 +9,9 @@
  * it, what is in flight there ends, the call finds it idle and is short, and all go on. A safe
  * point is tried only when all that is in flight is likely to end within CUDA_REST_NS: each queue
  * has a pace, the mean time that its operations took lately, and so a predicted rest. Where the
- * prediction was wrong the safe point is given up soon after that. What a client does that gets
- * none is decided in fallback.h.
+ * prediction was wrong the safe point is given up soon after that. All who wait when it is there
+ * have it together: what stops everybody is done for all of them at once. What a client does that
+ * gets none is decided in fallback.h.
  *
  * Predictions rest on completion words, which clients can write. Whether the context is idle the
  * driver says, for each stream that has been used since it was last asked: so no kernel is hidden.
@@ -92,11 +93,6 @@ GM_MUST_CHECK bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t d
 
 /* The queue's client is gone: what the driver still has of it others wait for until it is over. */
 void cuda_drains(struct dev_queue *q, bool drains);
-/* Has clients hand over nothing more, until none has anything in flight: then the context can go
- * without anybody's loss. False, and they go on, if that does not come soon. What the gone have in
- * flight does not count. */
-bool cuda_freeze(struct dev *d);
-
 /* --- calls of the driver ---------------------------------------------------------------------- */
 
 /* One that may wait for what runs in `gpus`, as its class says (driver.h): CUresult. Meanwhile the

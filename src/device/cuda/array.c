@@ -12,12 +12,16 @@
  */
 #include "base/array.h"
 #include "device/cuda/array.h"
+#include "device/cuda/call.h"
+#include "device/cuda/far.h"
+#include "device/cuda/library.h"
+#include "device/cuda/queue.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/op.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/op.h"
 
 #define ARRAYS_MAX 16384u
 

@@ -1,38 +1,14 @@
-/*
- * Questions of a client that the driver answers; each in the file of its subject.
- */
-#include "device/cuda/state.h"
+#include "device/cuda/call.h"
+
+#include "device/cuda/queue.h"
 
 typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-
-static module_call *const module_calls[] = {
-    [WIRE_CALL_FUNCTION_FIND] = cuda_function_find,
-    [WIRE_CALL_FUNCTION_NAMES] = cuda_function_names,
-    [WIRE_CALL_VARIABLE_FIND] = cuda_variable_find,
-    [WIRE_CALL_ATTRIBUTE_GET] = cuda_attribute_get,
-    [WIRE_CALL_ATTRIBUTE_SET] = cuda_attribute_set,
-    [WIRE_CALL_CLUSTERS] = cuda_clusters,
-    [WIRE_CALL_BLOCKS] = cuda_blocks,
-};
-
 typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
-static client_call *const client_calls[] = {
-    [WIRE_CALL_ARRAY_CREATE] = cuda_array_create,
-    [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
-    [WIRE_CALL_OBJECT_CREATE] = cuda_object_create,
-    [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
-    [WIRE_CALL_LIMIT_RAISE] = cuda_limit_raise,
-    [WIRE_CALL_LINK_BEGIN] = cuda_link_begin,
-    [WIRE_CALL_LINK_INPUT] = cuda_link_input,
-    [WIRE_CALL_LINK_DATA] = cuda_link_data,
-    [WIRE_CALL_LINK_COMPLETE] = cuda_link_complete,
-    [WIRE_CALL_LINK_READ] = cuda_link_read,
-    [WIRE_CALL_LINK_END] = cuda_link_end,
-    [WIRE_CALL_TENSOR_MAP] = cuda_tensor_map,
-    [WIRE_CALL_SPLIT] = cuda_split,
-    [WIRE_CALL_MEMORY_LEFT] = cuda_memory_left,
-};
+#define X(kind, name) [WIRE_CALL_##kind] = name,
+static module_call *const module_calls[] = { CUDA_MODULE_CALLS(X) };
+static client_call *const client_calls[] = { CUDA_CLIENT_CALLS(X) };
+#undef X
 
 void cuda_die_if_lost(struct cuda_gpu *g)
 {

@@ -1,12 +1,13 @@
 #include "device/cuda/capacity.h"
+#include "device/cuda/limit.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/library.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 
@@ -36,33 +37,6 @@ static uint32_t places(const struct cuda_capacity *r)
     return GM_MAX(r->made, AT_FIRST);
 }
 
-/* A graph that was destroyed while it ran: the driver has it until then. */
-struct destroyed {
-    struct gm_list link; /* dev->destroyed */
-    struct cuda_gpu *gpu;
-    uint32_t nodes;
-    CUevent done; /* behind its last launch */
-};
-
-/* Somebody wants room: those that are done have gone. The driver is asked with a lock that only
- * such wait for. */
-static void look_for_gone(struct dev *d)
-{
-    pthread_mutex_lock(&d->destroyed_lock);
-    gm_list_for_each_safe (l, &d->destroyed, struct destroyed, link) {
-        if (l->gpu->waits || d->api.cuEventQuery(l->done) == CUDA_ERROR_NOT_READY)
-            continue;
-        (void)d->api.cuEventDestroy_v2(l->done);
-        pthread_mutex_lock(&d->lock);
-        l->gpu->capacity.used--;
-        l->gpu->capacity.nodes -= l->nodes;
-        pthread_mutex_unlock(&d->lock);
-        gm_list_remove(&l->link);
-        free(l);
-    }
-    pthread_mutex_unlock(&d->destroyed_lock);
-}
-
 /* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`:
  * they are taken all the same. */
 static bool try_take(struct dev *d, struct cuda_capacity *r, uint32_t nodes, bool always)
@@ -78,20 +52,49 @@ static bool try_take(struct dev *d, struct cuda_capacity *r, uint32_t nodes, boo
     return has;
 }
 
-static bool take(struct dev *d, struct cuda_capacity *r, uint32_t nodes)
-{
-    if (try_take(d, r, nodes, false))
-        return true;
-    look_for_gone(d);
-    return try_take(d, r, nodes, false);
-}
-
 static void give(struct dev *d, struct cuda_capacity *r, uint32_t nodes)
 {
     pthread_mutex_lock(&d->lock);
     r->used--;
     r->nodes -= nodes;
     pthread_mutex_unlock(&d->lock);
+}
+
+/* The graph may still run, in one of its client's queues. Its launches come one after the other, in
+ * whatever streams, so the last one says it; and a queue that is gone, or has no stream, was done.
+ */
+static bool runs(const struct dev_client *c, const struct cuda_exec *e)
+{
+    if (e->launched)
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            if (q->number == e->queue && q->gpu == e->gpu && q->stream)
+                return !cuda_calls_are_done(q, e->calls);
+    return false;
+}
+
+/* A graph that was destroyed while it ran: the driver has it until then. */
+struct passing {
+    struct gm_list link; /* client->passing */
+    struct cuda_exec graph;
+};
+
+void cuda_capacity_collect(struct dev_client *c, bool all)
+{
+    gm_list_for_each_safe (l, &c->passing, struct passing, link) {
+        if (!all && runs(c, &l->graph))
+            continue;
+        give(c->dev, &l->graph.gpu->capacity, l->graph.nodes);
+        gm_list_remove(&l->link);
+        free(l);
+    }
+}
+
+static bool take(struct dev_client *c, struct cuda_capacity *r, uint32_t nodes)
+{
+    if (try_take(c->dev, r, nodes, false))
+        return true;
+    cuda_capacity_collect(c, false);
+    return try_take(c->dev, r, nodes, false);
 }
 
 /* So many there have been, and can be had again. */
@@ -136,7 +139,7 @@ CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct c
 {
     struct dev *d = c->dev;
     struct cuda_capacity *of = capacity_of(g, p);
-    bool has = take(d, of, 0);
+    bool has = take(c, of, 0);
     if (!has && !waited)
         return CUDA_ERROR_NOT_READY;
     cuda_enter(g);
@@ -178,12 +181,11 @@ bool cuda_capacity_may_grow(struct dev_queue *q, uint64_t deadline)
 bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline,
                               struct cuda_exec *out)
 {
-    struct dev *d = q->client->dev;
     struct cuda_capacity *r = &q->gpu->capacity;
-    if (!take(d, r, nodes)) {
+    if (!take(q->client, r, nodes)) {
         if (!cuda_capacity_may_grow(q, deadline))
             return false;
-        (void)try_take(d, r, nodes, true);
+        (void)try_take(q->client->dev, r, nodes, true);
     }
     *out = (struct cuda_exec) { .gpu = q->gpu, .nodes = nodes };
     return true;
@@ -205,46 +207,8 @@ CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e)
 {
     e->launched = true;
     e->queue = q->number;
+    e->calls = q->calls + 1; /* of a run they are counted after this */
     return q->client->dev->api.cuGraphLaunch(e->handle, q->stream);
-}
-
-/* The queue in which it may still run; NULL: it does not. A graph's launches come one after the
- * other, in whatever streams, so the last one says it; and a queue that is gone, or has no stream,
- * was done. */
-static struct dev_queue *runs_in(struct dev_client *c, const struct cuda_exec *e)
-{
-    if (!e->launched)
-        return NULL;
-    gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        if (q->number == e->queue && q->gpu == e->gpu && q->stream)
-            return cuda_stream_is_done(q, q->stream) ? NULL : q;
-    return NULL;
-}
-
-/* False: there is no way to tell when it is done. */
-static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
-{
-    struct dev *d = q->client->dev;
-    struct destroyed *l = calloc(1, sizeof(*l));
-    CUresult r =
-        l ? d->api.cuEventCreate(&l->done, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (r != CUDA_SUCCESS) {
-        free(l);
-        return false;
-    }
-    cuda_count(q, 1);
-    if (d->api.cuEventRecord(l->done, q->stream) != CUDA_SUCCESS) {
-        (void)d->api.cuEventDestroy_v2(l->done);
-        free(l);
-        return false;
-    }
-    l->gpu = e->gpu;
-    l->nodes = e->nodes;
-    gm_list_init(&l->link);
-    pthread_mutex_lock(&d->destroyed_lock);
-    gm_list_append(&d->destroyed, &l->link);
-    pthread_mutex_unlock(&d->destroyed_lock);
-    return true;
 }
 
 void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e)
@@ -253,13 +217,16 @@ void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e)
     if (!e->gpu)
         return;
     cuda_enter(e->gpu);
-    struct dev_queue *q = runs_in(c, e);
+    struct passing *l = runs(c, e) ? malloc(sizeof(*l)) : NULL;
     if (e->handle)
         (void)c->dev->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
-    if (!q)
+    if (l) {
+        l->graph = *e;
+        gm_list_init(&l->link);
+        gm_list_append(&c->passing, &l->link);
+    } else {
         give(c->dev, &e->gpu->capacity, e->nodes);
-    else if (!leave_behind(q, e))
-        gm_warn(&topic, "device %u: the place of a graph that runs is lost", e->gpu->index);
+    }
     *e = (struct cuda_exec) { 0 };
     if (here)
         cuda_enter(here);

@@ -41,9 +41,12 @@ bool cuda_capacity_may_grow(struct dev_queue *q, uint64_t deadline);
 CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph);
 /* Launches it, in the queue's stream. */
 CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e);
-/* Gives the place back: if it runs, others find it after that. Of one that was not made, or has no
- * place, too. */
+/* Gives the place back, or, if it runs, leaves that to cuda_capacity_collect(). Of one that was not
+ * made, or has no place, too. */
 void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e);
+/* Gives back places of graphs that ran when they were destroyed, and do so no longer; `all`:
+ * nothing of the client runs. */
+void cuda_capacity_collect(struct dev_client *c, bool all);
 
 struct cuda_library;
 

@@ -12,13 +12,14 @@
  * the one before, or their absence.
  */
 #include "device/cuda/chain.h"
+#include "device/cuda/queue.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/capacity.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
-#include "device/cuda/capacity.h"
 
 #define ROW         CUDA_CHAIN
 #define ROW_BYTES   8192u /* parameters of all .. */

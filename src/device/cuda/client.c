@@ -10,10 +10,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/cuda/array.h"
-#include "device/cuda/output.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/array.h"
+#include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/output.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -109,9 +111,9 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
                                .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
-    struct gm_list *const lists[] = { &c->link,   &c->gone_link, &c->modules,
-                                      &c->queues, &c->dirty,     &c->holding,
-                                      &c->owing,  &c->chained,   &c->places };
+    struct gm_list *const lists[] = { &c->link,   &c->gone_link, &c->modules, &c->queues,
+                                      &c->dirty,  &c->holding,   &c->owing,   &c->chained,
+                                      &c->places, &c->passing };
     for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
         gm_list_init(lists[i]);
     pthread_mutex_t *const locks[] = { &c->moves_lock,  &c->arrivals_lock, &c->modules_lock,
@@ -123,8 +125,7 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
     tp_output_init(&c->output, c->session);
 }
 
-int cuda_client_create(struct dev *d, const struct dev_client_config *config,
-                       struct dev_client **out)
+static int create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
@@ -147,6 +148,15 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config,
     cuda_output_join(c);
     *out = c;
     return GM_CUDA_SUCCESS;
+}
+
+int cuda_client_create(struct dev *d, const struct dev_client_config *config,
+                       struct dev_client **out)
+{
+    atomic_fetch_add(&d->orders, 1);
+    const int r = create(d, config, out);
+    atomic_fetch_sub(&d->orders, 1);
+    return r;
 }
 
 /* A client in a fallback context gets its share when it comes back. CUDA_ERROR_NOT_READY: as

@@ -9,13 +9,20 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "device/cuda/complaint.h"
-#include "device/cuda/library.h"
-#include "device/cuda/output.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/array.h"
+#include "device/cuda/call.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/client.h"
+#include "device/cuda/complaint.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/library.h"
+#include "device/cuda/limit.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/module.h"
+#include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 
 #define AGAIN_NS (60 * GM_NS_PER_S) /* a fallback context that was refused is tried again */
 
@@ -378,7 +385,6 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .run_begin = cuda_run_begin,
     .run_end = cuda_run_end,
     .call = cuda_call,
-    .is_prompt = cuda_is_prompt,
     .flush = cuda_flush,
     .backlog = cuda_backlog,
 };

@@ -73,7 +73,6 @@ enum cuda_call_class {
     X(cuStreamWriteValue64_v2, FREE)                                                               \
     X(cuEventCreate, FREE)                                                                         \
     X(cuEventDestroy_v2, FREE)                                                                     \
-    X(cuEventQuery, FREE)                                                                          \
     X(cuEventRecord, FREE)                                                                         \
     X(cuTensorMapEncodeTiled, FREE)                                                                \
     X(cuTensorMapEncodeIm2col, FREE)                                                               \

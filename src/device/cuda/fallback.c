@@ -1,10 +1,13 @@
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/queue.h"
 
 #include "base/log.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
-#include "device/cuda/admit.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("fallback");
 
@@ -36,13 +39,31 @@ static bool has_arrays(const struct dev_client *c, uint32_t device)
     return c->linking != NULL;
 }
 
+/* Values in the driver's memory that go with it. */
+static bool loses_values(const struct dev_module *m)
+{
+    return m->altered || (!m->variables && m->library->traits.loses_values);
+}
+
 static bool has_values(struct dev_client *c, uint32_t device)
 {
     bool any = false;
     pthread_mutex_lock(&c->modules_lock);
     gm_list_for_each (m, &c->modules, struct dev_module, link)
-        any |= m->gpu->index == device && (m->globals_count != 0 || m->altered ||
-                                           (!m->variables && m->library->traits.loses_values));
+        any |= m->gpu->index == device && (m->globals_count != 0 || loses_values(m));
+    pthread_mutex_unlock(&c->modules_lock);
+    return any;
+}
+
+/* Arrays, textures and variables that it has asked for the program counts itself. */
+bool cuda_would_lose(struct dev_client *c)
+{
+    bool any = atomic_load_explicit(&c->session->control->mortal, memory_order_acquire) != 0 ||
+               atomic_load_explicit(&c->linking, memory_order_relaxed) != NULL;
+    if (any || pthread_mutex_trylock(&c->modules_lock) != 0) /* others take that one first */
+        return true;
+    gm_list_for_each (m, &c->modules, struct dev_module, link)
+        any |= loses_values(m);
     pthread_mutex_unlock(&c->modules_lock);
     return any;
 }

@@ -48,6 +48,9 @@ CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g);
 /* As cuda_settle() for what is the same in both contexts, without going anywhere: any thread.
  * cuda_admit_end() follows. */
 struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device);
+/* Any thread, with dev->lock: the client has something that no other executor could make again, or
+ * it cannot be told just now. */
+bool cuda_would_lose(struct dev_client *c);
 /* Nothing of the client is in flight: it comes back, where it can. */
 void cuda_fallback_return(struct dev_client *c);
 /* The kernel of a launch, in the context of the queue, which may have gone there. False: the client

@@ -7,9 +7,10 @@
  */
 #include <stdlib.h>
 
+#include "device/cuda/capacity.h"
+#include "device/cuda/far.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
-#include "device/cuda/capacity.h"
 
 struct cuda_detour {
     struct cuda_gpu *gpu; /* where the stream is: of a context, and it has room there */

@@ -1,10 +1,12 @@
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/queue.h"
 
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "device/cuda/chain.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/chain.h"
 
 #define PROOF_EVERY 64u
 #define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* a client that was at the limit goes on below this */
@@ -17,7 +19,6 @@ static bool make_words(struct dev_client *c)
 {
     const struct cuda_driver *api = &c->dev->api;
     c->words_wanted = true;
-    c->words_due = false;
     void *words =
         mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (words == MAP_FAILED)
@@ -80,19 +81,10 @@ static CUdeviceptr proof_at(struct dev_queue *q)
     return words ? words + (TP_STREAMS + q->number) * sizeof(uint64_t) : 0;
 }
 
-bool cuda_proof_is_prompt(const struct dev_queue *q)
-{
-    struct dev_client *c = q->client;
-    if (GM_LIKELY(c->words_wanted))
-        return true;
-    c->words_due = (q->calls - q->asked) * c->owing_count >= PROOF_EVERY / 2;
-    return !c->words_due;
-}
-
 CUdeviceptr cuda_proof(struct dev_queue *q)
 {
     const struct dev_client *c = q->client;
-    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY && !c->words_due &&
+    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY &&
                   !atomic_load_explicit(&c->full, memory_order_relaxed)))
         return 0;
     CUdeviceptr at = proof_at(q);
@@ -149,6 +141,14 @@ bool cuda_make_room(struct dev_client *c)
         return false;
     atomic_store_explicit(&c->full, false, memory_order_relaxed);
     return true;
+}
+
+bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
+{
+    if (proof_of(q) >= calls)
+        return true;
+    cuda_enter(q->gpu);
+    return cuda_stream_is_done(q, q->stream);
 }
 
 /* --- queues ----------------------------------------------------------------------------------- */

@@ -67,9 +67,8 @@ static inline bool cuda_has_room(struct dev_client *c)
  * not this time. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
-/* The next mark makes nothing that is not there yet. If it soon might, it now will: a client that
- * is not in a hurry is asked to do what comes next. */
-bool cuda_proof_is_prompt(const struct dev_queue *q);
+/* So many of the queue's calls are, whatever came behind: the GPU or the driver says so. */
+bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls);
 
 /* A new queue; and one that goes, with nothing of it left to happen. */
 void cuda_calls_begin(struct dev_queue *q);

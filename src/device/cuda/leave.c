@@ -13,13 +13,23 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/client.h"
+#include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/link.h"
+#include "device/cuda/module.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 
 /* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of
- * it, when nobody has anything in flight .. */
-#define STOP_NS       (20 * GM_NS_PER_S)
+ * it, as soon as nobody has anything in flight, or anything that would be lost .. */
+#define STOP_NS      (250 * GM_NS_PER_MS)
+#define STOP_LOOK_NS (10 * GM_NS_PER_MS)
+/* .. or, from here on, at a moment when nobody has anything in flight, which is brought about .. */
+#define STOP_LATE_NS  (20 * GM_NS_PER_S)
 #define STOP_AGAIN_NS (2 * GM_NS_PER_S)
+#define FREEZE_NS     (200 * GM_NS_PER_MS)
 /* .. or at last anyway; less than the server's patience. */
 #define STOP_MAX_NS (120 * GM_NS_PER_S)
 /* Of one client so much is unpinned at one safe point, and one range at least. */
@@ -28,6 +38,60 @@
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 /* --- its work --------------------------------------------------------------------------------- */
+
+/* It has called for something that is not done: the server goes by the same words when it says who
+ * has lost something with an executor. */
+static bool waits_for_something(const struct dev_client *c)
+{
+    for (uint32_t i = 0; i < c->session->streams_count; i++) {
+        struct tp_stream_slot *slot = &c->session->streams[i];
+        if (atomic_load_explicit(&slot->accepted, memory_order_acquire) >
+            atomic_load_explicit(&slot->completed.value, memory_order_acquire))
+            return true;
+    }
+    return false;
+}
+
+/* Somebody would mind if all contexts ended now; `spares`: for the loss of what no other executor
+ * can make again, too. */
+static bool somebody_minds(struct dev *d, bool spares)
+{
+    bool minds = spares && atomic_load(&d->orders) != 0;
+    pthread_mutex_lock(&d->lock);
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        if (!minds && !atomic_load_explicit(&c->gone, memory_order_relaxed))
+            minds =
+                cuda_unfinished(c) != 0 || (spares && cuda_would_lose(c)) || waits_for_something(c);
+    pthread_mutex_unlock(&d->lock);
+    return minds;
+}
+
+bool cuda_freeze(struct dev *d, uint64_t patience_ns, bool spares)
+{
+    const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
+    const uint64_t until = gm_now_ns() + patience_ns;
+    if (spares && somebody_minds(d, true))
+        return false;
+    atomic_fetch_add(&d->frozen, 1);
+    nanosleep(&nap, NULL); /* what their threads have just read they hand over */
+    while (somebody_minds(d, spares)) {
+        if (gm_now_ns() > until) {
+            atomic_fetch_sub(&d->frozen, 1);
+            return false;
+        }
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+/* The contexts may end now, for a client that was stopped at `stopped`; *next: when to ask again.
+ */
+static bool may_give_up(struct dev *d, uint64_t now, uint64_t stopped, uint64_t *next)
+{
+    const bool late = now > stopped + STOP_LATE_NS;
+    *next = now + (late ? STOP_AGAIN_NS : STOP_LOOK_NS);
+    return cuda_freeze(d, late ? FREEZE_NS : 0, !late) || now > stopped + STOP_MAX_NS;
+}
 
 /* A kernel that runs can only be waited for: the context is everybody's. One that does not end is
  * ended with the context, at a moment when nobody else loses anything by that, if there is one. */
@@ -39,13 +103,11 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
     CUresult r = CUDA_SUCCESS;
     cuda_enter(q->gpu);
     while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
-        if ((now = gm_now_ns()) > next) {
-            if (cuda_freeze(d) || now > stopped + STOP_MAX_NS) {
-                gm_error(&topic,
-                         "a kernel of a client that is gone does not end; giving up the context");
-                cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
-            }
-            next = now + STOP_AGAIN_NS;
+        now = gm_now_ns();
+        if (now > next && may_give_up(d, now, stopped, &next)) {
+            gm_error(&topic,
+                     "a kernel of a client that is gone does not end; giving up the context");
+            cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
         }
         nanosleep(&pause, NULL);
     }
@@ -81,6 +143,7 @@ static void take_apart(struct dev_client *c)
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
+    cuda_capacity_collect(c, true);
     cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
@@ -151,11 +214,7 @@ static void *finish_all(void *arg)
 
 int cuda_leave_start(struct dev *d)
 {
-    pthread_t thread;
-    int r = pthread_create(&thread, NULL, finish_all, d);
-    if (r == 0)
-        pthread_detach(thread);
-    return -r;
+    return cuda_thread_start(d, finish_all);
 }
 
 void cuda_client_destroy(struct dev_client *c)

@@ -1,4 +1,5 @@
 #include "device/cuda/library.h"
+#include "device/cuda/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,10 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "device/cuda/image.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/image.h"
 
 #define LOG_BYTES   16384u
 #define KERNELS_MAX 65536u
@@ -59,11 +60,7 @@ static void *unload(void *arg)
  * the GPU (admit.h). libraries_lock is held, also in what follows. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
-    pthread_t thread;
-    if (!d->unloads && pthread_create(&thread, NULL, unload, d) == 0) {
-        pthread_detach(thread);
-        d->unloads = true;
-    }
+    d->unloads = d->unloads || cuda_thread_start(d, unload) == 0;
     gm_list_append(&d->unused, &l->link); /* without a thread until there is one */
     pthread_cond_signal(&d->more_unused);
 }

@@ -59,6 +59,9 @@ void cuda_library_keep(struct dev *d, struct cuda_library *l);
  * a thread of its own. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 
+/* What is kept without users gives way, where it takes memory of the device. An order's thread. */
+void cuda_memory_trim(struct dev_client *c, uint32_t device);
+
 static inline bool cuda_library_is_shared(const struct cuda_library *l)
 {
     return l->bytes != NULL;

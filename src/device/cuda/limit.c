@@ -9,8 +9,10 @@
  */
 #include "base/log.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/call.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/limit.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -112,28 +114,17 @@ void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
         gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
 }
 
-static CUresult raise_stack(struct dev_client *c, uint64_t value)
+static CUresult raise_limit(struct dev_client *c, CUlimit limit, uint64_t value)
 {
-    if (value <= atomic_load_explicit(&c->asked->stack, memory_order_relaxed))
-        return CUDA_SUCCESS;
-    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), true);
-    if (!g)
-        return CUDA_ERROR_NOT_READY;
-    CUresult r = raise_to(g, value);
-    cuda_settled(c, g);
-    return r;
-}
-
-static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
-{
-    size_t now = 0;
-    CUresult r = c->dev->api.cuCtxGetLimit(&now, limit);
+    const bool stack = limit == CU_LIMIT_STACK_SIZE;
+    size_t now = atomic_load_explicit(&c->asked->stack, memory_order_relaxed);
+    CUresult r = stack ? CUDA_SUCCESS : c->dev->api.cuCtxGetLimit(&now, limit);
     if (r != CUDA_SUCCESS || value <= now)
         return r;
     struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), true);
     if (!g)
         return CUDA_ERROR_NOT_READY;
-    r = set(g, limit, value);
+    r = stack ? raise_to(g, value) : set(g, limit, value);
     cuda_settled(c, g);
     /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
     bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
@@ -160,9 +151,7 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
         if (w.value > limits[i].most ||
             (limits[i].limit == CU_LIMIT_STACK_SIZE && w.value > stacks_max(c->asked)))
             return GM_CUDA_OUT_OF_MEMORY;
-        return (int)(limits[i].limit == CU_LIMIT_STACK_SIZE
-                         ? raise_stack(c, w.value)
-                         : raise_other(c, limits[i].limit, w.value));
+        return (int)raise_limit(c, limits[i].limit, w.value);
     }
     return GM_CUDA_NOT_SUPPORTED;
 }

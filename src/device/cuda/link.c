@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "device/cuda/call.h"
 #include "device/cuda/image.h"
+#include "device/cuda/link.h"
 #include "device/cuda/state.h"
 
 #define INPUTS_MAX  256u

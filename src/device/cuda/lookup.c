@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "device/cuda/library.h"
+#include "device/cuda/call.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/library.h"
+#include "device/cuda/module.h"
+#include "device/cuda/queue.h"
 #include "device/cuda/state.h"
 #include "device/cuda/variables.h"
 #include "device/modinfo.h"

@@ -6,14 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/call.h"
 #include "device/cuda/library.h"
+#include "device/cuda/module.h"
 #include "device/cuda/state.h"
 #include "device/cuda/variables.h"
 #include "device/modinfo.h"
 #include "fatbin/move.h"
 
-int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
-                     uint32_t kind, struct dev_module **out, struct dev_module_info *info)
+static int load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                uint32_t kind, struct dev_module **out, struct dev_module_info *info)
 {
     struct dev_module *m = calloc(1, sizeof(*m));
     struct dev_modinfo found;
@@ -48,6 +50,15 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     m->info = (void *)(uintptr_t)info->info.data;
     *out = m;
     return GM_CUDA_SUCCESS;
+}
+
+int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
+                     uint32_t kind, struct dev_module **out, struct dev_module_info *info)
+{
+    atomic_fetch_add(&c->dev->orders, 1);
+    const int r = load(c, device, image, size, kind, out, info);
+    atomic_fetch_sub(&c->dev->orders, 1);
+    return r;
 }
 
 /* Under a second executor, variables that the driver has given memory have lost what kernels made

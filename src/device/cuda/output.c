@@ -292,15 +292,6 @@ void cuda_output_leave(struct dev_client *c)
     pthread_mutex_unlock(&d->lock);
 }
 
-static int start(struct dev *d, void *(*body)(void *))
-{
-    pthread_t thread;
-    int r = pthread_create(&thread, NULL, body, d);
-    if (r == 0)
-        pthread_detach(thread);
-    return -r;
-}
-
 CUresult cuda_output_add(struct cuda_gpu *g)
 {
     return g->dev->api.cuStreamCreateWithPriority(&g->print_stream, CU_STREAM_NON_BLOCKING, 0);
@@ -313,8 +304,8 @@ int cuda_output_open(struct dev *d)
         return -errno;
     d->pipe = ends[0];
     int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-    r = r ? r : start(d, reader);
-    r = r ? r : start(d, shower);
+    r = r ? r : cuda_thread_start(d, reader);
+    r = r ? r : cuda_thread_start(d, shower);
     if (r == 0 && dup2(ends[1], STDOUT_FILENO) < 0)
         r = -errno;
     close(ends[1]);

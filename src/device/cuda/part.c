@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "device/cuda/call.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
 
 #define PARTS_MAX 64u /* of one client */
 #define DEPTH_MAX 16u /* parts of parts */

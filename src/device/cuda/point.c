@@ -1,4 +1,5 @@
 #include "device/cuda/point.h"
+#include "device/cuda/queue.h"
 
 #include <stdlib.h>
 

@@ -17,15 +17,20 @@
 #include <string.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/capacity.h"
 #include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
+#include "device/cuda/fallback.h"
+#include "device/cuda/far.h"
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/module.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "device/cuda/point.h"
-#include "device/cuda/fallback.h"
+#include "device/cuda/queue.h"
 
 #define MARK_EVERY 64u
 
@@ -68,7 +73,8 @@ void cuda_queue_mark(struct dev_queue *q)
     if (!cuda_check(c, write_mark(q, word), "the device refused to write a completion"))
         return;
     pthread_mutex_lock(&d->lock);
-    q->marked = q->last;
+    q->marked = q->marks[q->marks_next] = q->last;
+    q->marks_next = (q->marks_next + 1) % CUDA_MARKS;
     if (gm_list_empty(&q->active)) {
         d->newcomer = true;
         if (d->resting || gm_list_empty(&d->active))
@@ -326,6 +332,8 @@ void cuda_flush(struct dev_client *c)
     if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
         advance_all(c);
     cuda_hand_over(c);
+    if (GM_UNLIKELY(!gm_list_empty(&c->passing)))
+        cuda_capacity_collect(c, false);
     if (GM_UNLIKELY(c->moving))
         gm_list_for_each (q, &c->queues, struct dev_queue, link)
             cuda_stream_settle(q);

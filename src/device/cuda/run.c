@@ -13,9 +13,11 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/green.h"
 #include "device/cuda/lookahead.h"
 #include "device/cuda/op.h"
-#include "device/cuda/capacity.h"
+#include "device/cuda/queue.h"
 #include "device/cuda/run.h"
 
 #define RUNS_MAX       512u
@@ -201,14 +203,6 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     uint32_t before = known->learnt;
     forget(c, known);
     return learn(q, run, hash, before, &graph);
-}
-
-bool cuda_run_is_known(struct dev_queue *q, const struct wire_rec_run *r)
-{
-    const struct dev_run run = { .size = r->head.size - (uint32_t)sizeof(*r),
-                                 .records = r->records };
-    const struct cuda_run *known = find(q, &run, XXH3_64bits(run.records, run.size));
-    return known && known->graph.handle && !is_stale(q->client, known);
 }
 
 CUstream cuda_run_stream(const struct cuda_run *run)

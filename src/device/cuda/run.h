@@ -34,9 +34,6 @@ void cuda_runs_leave(struct dev_client *c, uint64_t place);
 /* device.h: run_begin, run_end. */
 enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run);
 bool cuda_run_end(struct dev_queue *q, const struct dev_run *run);
-/* There is a graph for it. The queue has a stream. */
-bool cuda_run_is_known(struct dev_queue *q, const struct wire_rec_run *r);
-
 /* Of the one that a queue learns: where its operations go; that it names memory; that it is to stay
  * plain. */
 CUstream cuda_run_stream(const struct cuda_run *run);

@@ -7,13 +7,13 @@
 
 void cuda_dev_init(struct dev *d, const struct dev_events *events)
 {
-    struct gm_list *const lists[] = { &d->active,    &d->clients,   &d->gone,
-                                      &d->destroyed, &d->libraries, &d->loading,
-                                      &d->kept,      &d->unused,    &d->printed };
-    pthread_mutex_t *const locks[] = { &d->lock, &d->destroyed_lock, &d->libraries_lock,
-                                       &d->open_lock, &d->pipe_lock };
+    struct gm_list *const lists[] = { &d->active,    &d->clients, &d->gone,
+                                      &d->libraries, &d->loading, &d->kept,
+                                      &d->unused,    &d->printed, &d->waiting };
+    pthread_mutex_t *const locks[] = { &d->lock, &d->libraries_lock, &d->open_lock, &d->pipe_lock };
     pthread_cond_t *const conditions[] = { &d->work,        &d->more_gone,  &d->library_loaded,
-                                           &d->more_unused, &d->print_work, &d->print_shown };
+                                           &d->more_unused, &d->print_work, &d->print_shown,
+                                           &d->points };
     for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
         gm_list_init(lists[i]);
     for (size_t i = 0; i < GM_ARRAY_LEN(locks); i++)
@@ -28,4 +28,13 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
     d->ahead_ns = CUDA_AHEAD_NS;
     d->kept_max = CUDA_KEPT_BYTES;
     d->pipe = -1;
+}
+
+int cuda_thread_start(struct dev *d, void *(*body)(void *))
+{
+    pthread_t thread;
+    int r = pthread_create(&thread, NULL, body, d);
+    if (r == 0)
+        pthread_detach(thread);
+    return -r;
 }

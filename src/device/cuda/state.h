@@ -52,8 +52,8 @@ struct cuda_capacity {
 /* Of a context (admit.h); dev->lock. */
 struct cuda_safe_point {
     uint32_t calls; /* for so many the context is to be idle; 0: there is none */
-    bool idle;      /* it is .. */
-    uint64_t since; /* .. and since when clients hand over nothing */
+    uint64_t since; /* when clients began to hand over nothing .. */
+    uint64_t idle;  /* .. and since when the context is idle; 0: it is not yet */
     uint64_t over;  /* when the last one ended .. */
     uint64_t took;  /* .. after so long */
 };
@@ -66,7 +66,8 @@ struct cuda_exec {
     struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
     uint32_t nodes;
     bool launched;  /* .. the last time .. */
-    uint32_t queue; /* .. in the client's queue with this number */
+    uint32_t queue; /* .. in the client's queue with this number .. */
+    uint64_t calls; /* .. and is done when so many of its calls are */
 };
 
 /* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
@@ -136,14 +137,14 @@ struct dev {
 
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct gm_list active; /* queues with marks that have not been seen to arrive */
-    bool resting;          /* the watch makes a longer pause .. */
-    bool newcomer;         /* .. and there is a queue that it has not seen */
+    struct gm_list active;  /* queues with marks that have not been seen to arrive */
+    struct gm_list waiting; /* for safe points (admit.c) .. */
+    pthread_cond_t points;  /* .. of which one has begun, or has ended */
+    bool resting;           /* the watch makes a longer pause .. */
+    bool newcomer;          /* .. and there is a queue that it has not seen */
     struct gm_list clients;
     struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
     pthread_cond_t more_gone;
-    pthread_mutex_t destroyed_lock; /* before `lock` */
-    struct gm_list destroyed;       /* destroyed_lock: graphs that still run (capacity.c) */
 
     /* output.h; under `lock` where nothing else is said */
     int pipe; /* what standard output is, to read from; -1: kernels' texts are lost */
@@ -165,6 +166,8 @@ struct dev {
     pthread_cond_t more_unused;
     bool unloads; /* .. by a thread, which there is */
 
+    _Atomic uint32_t orders; /* to make a client or to load a module: as many are being carried out
+                              */
     pthread_mutex_t open_lock; /* while a GPU is being opened */
     uint64_t rest_ns; /* admit.h; constant, as are the following: what is in flight may take so long
                          .. */
@@ -229,6 +232,7 @@ struct dev_client {
     struct cuda_runs runs;
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
+    struct gm_list passing; /* graphs that still run, though they were destroyed (capacity.c) */
     struct gm_list queues;  /* the client's thread changes it, with dev->lock */
     struct gm_list dirty;   /* queues with operations behind their last mark */
     struct gm_list holding; /* queues with operations that are held back */
@@ -242,7 +246,6 @@ struct dev_client {
     _Atomic bool handing;              /* .. and its thread may be doing so */
     bool was_handing;                  /* .. and was, when it began to wait; fallback.h */
     bool words_wanted;                 /* there are some, or were not to be had */
-    bool words_due;                    /* the next mark makes them */
     _Atomic uint64_t *words;           /* private ones, the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
@@ -253,7 +256,7 @@ struct dev_client {
     uint32_t objects_count, objects_free; /* none is free below */
     pthread_mutex_t arrays_lock;
     uint64_t arrays_bytes[DEV_DEVICES], arrays_limit[DEV_DEVICES]; /* arrays_lock */
-    struct cuda_link *linking;                                     /* link.c; the client's thread */
+    struct cuda_link *_Atomic linking;                             /* link.c; the client's thread */
     _Atomic uint64_t submitted;                                    /* operations accepted */
     _Atomic uint64_t completed; /* of those, as far as was seen */
 
@@ -266,6 +269,9 @@ struct dev_client {
     uint32_t print_queues;   /* that have print_seq */
     uint32_t print_silent;   /* completions since the last text */
 };
+
+/* Marks of a queue whose ends are predicted one by one (watch.c). */
+#define CUDA_MARKS 4u
 
 /* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy.
  * How much the driver has of a client that does not tell the truth there is inflight.h. */
@@ -338,9 +344,12 @@ struct dev_queue {
     bool looking;  /* the word is on its way to slot->looked */
     uint64_t last; /* with the driver */
     uint64_t marked;
-    uint64_t seen;  /* dev->lock: completed, as the watch saw it last .. */
-    uint64_t since; /* .. and since when, while it is active; 0: it has not looked yet .. */
-    uint64_t pace;  /* .. and the mean time of an operation (admit.h); 0: none is known; and */
+    uint64_t marks[CUDA_MARKS]; /* dev->lock: the last ones, in no order */
+    uint32_t marks_next;        /* .. and which of them the next one replaces */
+    uint64_t seen;              /* dev->lock: completed, as the watch saw it last .. */
+    uint64_t since;  /* .. and since when, while it is active; 0: it has not looked yet .. */
+    uint64_t pace;   /* .. and the mean time of an operation (admit.h); 0: none is known; */
+    uint64_t roused; /* when whoever sleeps was last woken before it was time (watch.c); and */
     _Atomic uint32_t ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX:
                                    there is no bound but CUDA_DEPTH .. */
     _Atomic bool waits_ahead;   /* .. and the client is to be told when there is room again */
@@ -359,17 +368,6 @@ struct dev_queue {
     uint64_t print_marked;  /* last mark in the private word */
     uint64_t shown;         /* what of it has been published */
 };
-
-/* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's
- * thread. */
-struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
-/* Where the queue's stream is to be, from now on. */
-static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
-{
-    struct cuda_place *p =
-        atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire);
-    return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
-}
 
 /* The context of the GPU in which the client is. Any thread. */
 static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t index)
@@ -400,202 +398,11 @@ bool cuda_is_fatal(CUresult r);
 /* --- state.c: what is there before there is a driver: lists, locks, and the bounds for waiting */
 void cuda_dev_init(struct dev *d, const struct dev_events *events);
 
+/* Starts a thread of the device's, which stays. 0 or -errno. */
+GM_MUST_CHECK int cuda_thread_start(struct dev *d, void *(*body)(void *));
+
 /* Starts the thread that watches. 0 or -errno. */
 GM_MUST_CHECK int cuda_watch_start(struct dev *d);
-
-/* --- client.c */
-int cuda_client_device(struct dev_client *c, uint32_t device);
-int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
-/* Of the client's own, nothing of the driver. */
-void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_client_config *config);
-int cuda_client_create(struct dev *d, const struct dev_client_config *config,
-                       struct dev_client **out);
-void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
-                           int priority);
-int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
-int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
-                       uint64_t offset, uint32_t device, uint32_t access);
-void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
-
-/* Unpins, at a safe point of all contexts, in all of which it is mapped. */
-void cuda_unpin(struct dev *d, void *memory);
-void cuda_pinned_unmap(struct dev_client *c, const struct cuda_range *r);
-/* All memory of devices. Waits for nothing. */
-void cuda_device_unmap(struct dev_client *c);
-
-/* --- leave.c */
-/* Starts the thread that sees clients out. 0 or -errno */
-GM_MUST_CHECK int cuda_leave_start(struct dev *d);
-void cuda_client_stop(struct dev_client *c);
-/* events.client_gone() follows. */
-void cuda_client_destroy(struct dev_client *c);
-/* One that was never whole: it is gone. */
-void cuda_client_discard(struct dev_client *c);
-
-/* --- far.c: memory of another GPU than the queue's */
-/* The client's thread, without a lock: there is a way from the queue to this GPU, if that is not
- * its own. May wait for room for a stream. CUresult */
-CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to);
-/* The same thread: an operation of the queue that this GPU has to do. *into is where it is put,
- * with the GPU entered (CUDA_ERROR_NOT_READY: there is no way yet); then leave, with what that came
- * to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
-CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);
-CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r);
-void cuda_detours_destroy(struct dev_queue *q);
-
-/* --- green.c: see there */
-/* What the GPU can be split into; also what programs are told of that. */
-void cuda_places_open(struct cuda_gpu *g);
-/* Its priorities. A GPU that is not open is taken to have those of the first. */
-void cuda_priorities_open(struct cuda_gpu *g);
-/* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
-CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
-                        int priority);
-/* As above, without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
-CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
-                        int priority);
-/* That place would be a green context. */
-static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
-{
-    return multiprocessors && multiprocessors < g->info.multiprocessors && g->groups.count;
-}
-/* The place's green context, of these. */
-CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
-/* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
-void cuda_places_collect(struct dev_client *c, bool all);
-/* The client's thread, as the following: the queue has no stream yet, or one where the client is no
- * longer. Makes one where the client's place is; without one, the client has an error. */
-void cuda_stream_place(struct dev_queue *q);
-/* Another stream in the same place; CUDA_ERROR_NOT_READY: there is no room for it now. */
-CUresult cuda_stream_like(struct dev_queue *q, CUstream *out);
-/* Gives up the stream that was left, if it is done. */
-void cuda_stream_settle(struct dev_queue *q);
-/* The queue has none any more; what it has next makes another one. */
-void cuda_stream_give_up(struct dev_queue *q);
-void cuda_stream_destroy(struct dev_queue *q);
-/* The driver's word, not the completion word: that one is the client's to forge. */
-bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream);
-
-/* --- part.c: the client's thread */
-/* The queue is in none any more. places_lock is held. */
-void cuda_part_forget(struct dev_queue *q);
-/* A question. CUresult */
-int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-
-/* --- module.c */
-int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
-                     uint32_t kind, struct dev_module **out, struct dev_module_info *info);
-int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
-void cuda_module_unload(struct dev_module *m);
-
-/* --- library.c */
-void cuda_memory_trim(struct dev_client *c, uint32_t device);
-
-/* --- lookup.c: functions and variables, when the client asks for them; its thread. CUresult */
-int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-int cuda_function_names(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
-/* Lets a function have so much dynamic shared memory; what it may not have, its launch will say. */
-void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes);
-
-/* --- submit.c: a client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if
- * there are too many, or one that a client may not give. */
-bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size);
-
-/* --- array.c, texture.c: the client's thread, but for the limit. CUresult */
-int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes);
-int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-
-/* --- limit.c: the client's thread, but for the beginning */
-/* Of a context that is new, and current. */
-void cuda_limits_open(struct cuda_gpu *g);
-/* Gives back local memory of a context, which is quiet and current, but for what is wanted now
- * (g->local, g->stack). An order's thread. */
-void cuda_limits_shrink(struct cuda_gpu *g);
-/* Kernels have had more stack in the GPU's other context than there is in this one. */
-bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other);
-/* Kernels may need as much stack in a context (quiet, current) as in the GPU's other one. */
-void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
-int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-
-/* --- link.c: the client's thread, but for the last. CUresult */
-int cuda_link_begin(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_link_input(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_link_data(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_link_complete(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_link_read(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-int cuda_link_end(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-/* Forgets the link that is being made. Nothing else of the client runs. */
-void cuda_link_finish(struct dev_client *c);
-/* Any thread: machine code (malloc, the caller's) of a text of PTX, for the GPU whose context is
- * current. CUresult. */
-int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size);
-
-/* --- tensormap.c */
-int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
-
-/* --- call.c */
-/* Something was refused: by a context that has ended, in which case so does the executor, or not.
- * The answer itself does not say: compilers and loaders give errors of ended contexts for bytes
- * that a client sent, and what an ended context refuses may be called an invalid value. */
-void cuda_die_if_lost(struct cuda_gpu *g);
-int cuda_call(struct dev_client *c, const struct dev_call *call);
-
-/* --- queue.c */
-/* Looks in session memory where the program wants the stream to be. */
-void cuda_queue_reuse(struct dev_queue *q);
-int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
-                      int priority, struct dev_queue **out);
-bool cuda_queue_is_done(struct dev_queue *q);
-/* What the driver had of it is done, and its client has heard of that; something may be held back.
- */
-bool cuda_queue_is_over(struct dev_queue *q);
-/* One of which the driver has nothing goes to another context, where its client already is. */
-void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to);
-void cuda_queue_destroy(struct dev_queue *q);
-/* Forgets what is held back. */
-void cuda_queue_drop(struct dev_queue *q);
-/* Its stream is where the client's place is, and nothing is held back. */
-bool cuda_queue_is_open(struct dev_queue *q);
-/* Has the GPU write the completion of all that is with the driver. */
-void cuda_queue_mark(struct dev_queue *q);
-/* The operations up to `seq` are with the driver, and have been counted (inflight.h). */
-void cuda_queue_submitted(struct dev_queue *q, uint64_t seq);
-/* As above, for `count` operations that were not taken one by one, but are a run. */
-void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count);
-int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
-int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
-int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);
-int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);
-int cuda_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r);
-int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq);
-int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);
-int cuda_gate(struct dev_queue *q, uint64_t seq);
-void cuda_gate_moved(struct dev_queue *q);
-int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
-
-/* --- wait_value.c: words that streams wait for; the client's thread, its hands on */
-/* The stream stands at its gate until the word has its value; looked at when all before it is done.
- */
-void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
-/* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */
-void cuda_value_look(struct dev_queue *q);
-int cuda_mark(struct dev_queue *q, uint64_t seq);
-bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m);
-/* What is in rows, and marks: before the client's thread waits for anything. Its program hears of
- * what is done, and others see what runs. */
-void cuda_hand_over(struct dev_client *c);
-void cuda_flush(struct dev_client *c);
-/* At least CUDA_DEPTH while the driver has too much of the client. The client's thread. */
-uint32_t cuda_backlog(struct dev_client *c);
 /* Operations that are not done, by the completion words. Any thread. */
 static inline uint32_t cuda_unfinished(const struct dev_client *c)
 {

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/admit.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/far.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
 #include "device/cuda/point.h"
-#include "device/cuda/admit.h"
-#include "device/cuda/capacity.h"
+#include "device/cuda/queue.h"
 
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
 {

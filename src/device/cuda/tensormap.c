@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "device/cuda/call.h"
 #include "device/cuda/state.h"
 
 #define RANK_MAX 5u

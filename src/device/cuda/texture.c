@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "device/cuda/array.h"
+#include "device/cuda/call.h"
 
 #define OBJECTS_MAX 65536u
 

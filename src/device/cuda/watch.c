@@ -2,21 +2,31 @@
  * The watch: one thread that sleeps while nothing is in flight, and otherwise looks at the
  * completion words every few microseconds. Clients spin for as long themselves before they sleep,
  * so it is only long operations that are noticed here, and a little late.
+ *
+ * A processor that has slept for long takes 50 us to wake up. So a program that sleeps is woken now
+ * and then from shortly before the predicted end of what comes next, looks, and sleeps again: its
+ * processor is awake when the end comes.
  */
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "device/cuda/output.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/output.h"
 
 #define LOOK_NS     (20 * GM_NS_PER_US)
 #define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
 #define LOOK_PART   32                 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
-#define RUN         128u /* operations that are done at once, at least: else they are one by one */
-#define QUERY_NS    GM_NS_PER_MS /* how often the driver is asked whether all is well */
+/* So long before and after a predicted end, and this part of what was predicted, who sleeps is
+ * woken once in so long. */
+#define ROUSE_NS       (300 * GM_NS_PER_US)
+#define ROUSE_PART     64
+#define ROUSE_MAX_NS   (2 * GM_NS_PER_MS)
+#define ROUSE_EVERY_NS (50 * GM_NS_PER_US)
+/* Operations that are done at once, at least: else they are one by one. */
+#define RUN      128u
+#define QUERY_NS GM_NS_PER_MS /* how often the driver is asked whether all is well */
 
 /* The client's thread naps when it has handed over too much: it is woken before the GPU has done it
  * all, and when a run makes room for another one. */
@@ -61,13 +71,38 @@ static bool look(struct dev_queue *q, uint64_t at)
     return moved;
 }
 
-/* dev->lock held. A program sleeps until something is done. */
-static bool somebody_sleeps(const struct dev *d)
+/* dev->lock held. The next mark that is to be seen. */
+static uint64_t next_mark(const struct dev_queue *q)
 {
-    gm_list_for_each (q, &d->active, struct dev_queue, active)
-        if (atomic_load_explicit(&q->slot->completed.sleepers, memory_order_relaxed) != 0)
-            return true;
-    return false;
+    uint64_t next = q->marked;
+    for (uint32_t i = 0; i < CUDA_MARKS; i++)
+        if (q->marks[i] > q->seen && q->marks[i] < next)
+            next = q->marks[i];
+    return next;
+}
+
+/* dev->lock held. What comes next is likely to be done about now. */
+static bool is_about_to_end(const struct dev_queue *q, uint64_t now)
+{
+    const uint64_t takes = q->pace * (next_mark(q) - q->seen), ends = q->since + takes,
+                   about = ROUSE_NS + GM_MIN(takes / ROUSE_PART, ROUSE_MAX_NS);
+    return takes && now + about > ends && now < ends + about;
+}
+
+/* dev->lock held. A program sleeps until something is done. */
+static bool somebody_sleeps(const struct dev *d, uint64_t now)
+{
+    bool sleeps = false;
+    gm_list_for_each (q, &d->active, struct dev_queue, active) {
+        if (atomic_load_explicit(&q->slot->completed.sleepers, memory_order_relaxed) == 0)
+            continue;
+        sleeps = true;
+        if (now - q->roused > ROUSE_EVERY_NS && is_about_to_end(q, now)) {
+            q->roused = now;
+            tp_word_wake(&q->slot->completed);
+        }
+    }
+    return sleeps;
 }
 
 /* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations
@@ -76,7 +111,7 @@ static bool somebody_sleeps(const struct dev *d)
 static void rest(struct dev *d, uint64_t now, uint64_t moved)
 {
     uint64_t pause =
-        somebody_sleeps(d) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
+        somebody_sleeps(d, now) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
     if (pause <= LOOK_NS) {
         const struct timespec shortly = { .tv_nsec = (long)(pause == LOOK_MIN_NS ? LOOK_MIN_NS
                                                                                  : LOOK_NS) };
@@ -129,7 +164,6 @@ static void *watch(void *arg)
     struct dev *d = arg;
     uint64_t asked = 0, moved = 0;
 
-    prctl(PR_SET_TIMERSLACK, 1);
     pthread_mutex_lock(&d->lock);
     for (;;) {
         bool idle = gm_list_empty(&d->active);
@@ -155,9 +189,5 @@ static void *watch(void *arg)
 
 int cuda_watch_start(struct dev *d)
 {
-    pthread_t thread;
-    int r = pthread_create(&thread, NULL, watch, d);
-    if (r == 0)
-        pthread_detach(thread);
-    return -r;
+    return cuda_thread_start(d, watch);
 }

@@ -7,7 +7,8 @@
 #include "client/gen/api.h"
 #include "client/module/module.h"
 #include "client/stream/call.h"
-#include "device/cuda/state.h"
+#include "device/cuda/call.h"
+#include "device/cuda/link.h"
 
 TestSuite(link_client, .timeout = 20);
 

@@ -1,3 +1,8 @@
+#include "device/cuda/client.h"
+#include "device/cuda/green.h"
+#include "device/cuda/link.h"
+#include "device/cuda/module.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 #include <criterion/criterion.h>
@@ -9,11 +14,12 @@
 
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
-#include "device/cuda/fallback.h"
 #include "transport/memfd.h"
 
 struct green {
@@ -71,7 +77,7 @@ struct CUgraph_st {
 
 static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
-static bool graphs_refused, fallbacks_refused, lost;
+static bool graphs_refused, fallbacks_refused, lost, death_expected;
 static void (*asked)(CUstream);
 static void (*launched)(void);
 static unsigned channel_size;
@@ -276,14 +282,6 @@ static CUresult event_create(CUevent *e, unsigned flags)
     *e = calloc(1, sizeof(**e));
     (*e)->gpu = entered;
     return CUDA_SUCCESS;
-}
-
-static CUresult event_query(CUevent e)
-{
-    pthread_mutex_lock(&lock);
-    bool over = e->stream->done >= e->count;
-    pthread_mutex_unlock(&lock);
-    return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult event_destroy(CUevent e)
@@ -742,7 +740,6 @@ struct dev *fake_devices(uint32_t count)
                                 .cuStreamSynchronize = synchronize,
                                 .cuEventCreate = event_create,
                                 .cuEventDestroy_v2 = event_destroy,
-                                .cuEventQuery = event_query,
                                 .cuEventRecord = record,
                                 .cuStreamWaitEvent = wait_event,
                                 .cuStreamWriteValue64_v2 = write64,
@@ -865,6 +862,7 @@ void fake_client_end(struct dev_client *c)
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
+    cuda_capacity_collect(c, true);
     cuda_places_collect(c, true);
     cuda_ranges_finish(c);
     cuda_output_leave(c);
@@ -1122,6 +1120,11 @@ void fake_lose(void)
     lost = true;
 }
 
+void fake_expect_death(void)
+{
+    death_expected = true;
+}
+
 bool cuda_is_fatal(CUresult r)
 {
     return r == CUDA_ERROR_LAUNCH_FAILED || r == CUDA_ERROR_UNKNOWN;
@@ -1136,7 +1139,7 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what)
 
 void cuda_die(struct dev *d, CUresult r)
 {
-    cr_assert(lost, "the context died of %d", (int)r);
+    cr_assert(lost || death_expected, "the context died of %d", (int)r);
     _exit(FAKE_DEATH);
 }
 

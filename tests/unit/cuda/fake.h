@@ -51,6 +51,8 @@ unsigned fake_copies(const struct fake_copy **out);
 /* The context has ended: whoever finds that out ends the process, with this status. */
 #define FAKE_DEATH 42
 void fake_lose(void);
+/* The device may give up the context, and so end the process. */
+void fake_expect_death(void);
 /* The last copy of more than one row. */
 const CUDA_MEMCPY3D *fake_box(void);
 /* So many more are taken; then clients have errors, and these are counted. */

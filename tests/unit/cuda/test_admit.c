@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/library.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 #define PAGE 4096u
@@ -241,6 +245,49 @@ Test(admit, others_join_a_safe_point, .init = begin, .fini = end)
     cuda_hands_off(one);
 }
 
+#define MANY 8u
+
+static _Atomic unsigned admitted;
+
+/* It has what it wants only when all have. */
+static void *want(void *arg)
+{
+    cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
+    admitted++;
+    while (admitted < MANY)
+        sched_yield();
+    cuda_admit_end(d, 1);
+    return NULL;
+}
+
+static unsigned waiting(void)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&d->lock);
+    for (const struct gm_list *l = d->waiting.next; l != &d->waiting; l = l->next)
+        n++;
+    pthread_mutex_unlock(&d->lock);
+    return n;
+}
+
+/* However long it takes until nothing runs: who waits by then need not wait for another one. */
+Test(admit, all_who_wait_have_the_same_safe_point, .init = begin, .fini = end)
+{
+    pthread_t threads[MANY];
+    fake_patience(d, 15 * GM_NS_PER_S, 60 * GM_NS_PER_S, 0);
+    for (unsigned i = 0; i < MANY; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, want, NULL), 0);
+    while (waiting() < MANY - 1)
+        sched_yield();
+    for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until;)
+        sched_yield();
+    fake_hold(runs_on->stream, false);
+    for (unsigned i = 0; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert(cuda_hands_try(one), "it is over");
+    cuda_hands_off(one);
+}
+
 /* Each context has its own. */
 Test(admit, a_safe_point_holds_up_nobody_in_another_context, .init = begin, .fini = end)
 {
@@ -371,17 +418,101 @@ Test(admit, nobody_waits_with_whoever_leaves, .init = begin, .fini = end)
  * it is. */
 Test(admit, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = end)
 {
-    cr_assert_not(cuda_freeze(d));
+    const uint64_t patience = 200 * GM_NS_PER_MS;
+    cr_assert_not(cuda_freeze(d, patience, false));
     cr_assert_eq(cuda_backlog(three), 0, "they go on");
     atomic_store(&one->gone, true);
     fake_hold(short_ones->stream, true);
     fake_launch(short_ones, 1, 2);
     cuda_flush(three);
-    cr_assert_not(cuda_freeze(d));
+    cr_assert_not(cuda_freeze(d, patience, false));
     fake_hold(short_ones->stream, false);
-    cr_assert(cuda_freeze(d));
+    cr_assert(cuda_freeze(d, patience, false));
     cr_assert_geq(cuda_backlog(three), CUDA_DEPTH, "nothing more is read");
     fake_hold(runs_on->stream, false);
+}
+
+/* --- a kernel that does not end, of a program that was killed ----------------------------------
+ */
+
+static void *stop(void *client)
+{
+    cuda_client_stop(client);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+static void kill_it(void)
+{
+    pthread_t thread;
+    fake_expect_death();
+    cr_assert_eq(pthread_create(&thread, NULL, stop, one), 0);
+    pthread_detach(thread);
+}
+
+/* So long others are not even held up: the context stays. */
+static void it_stays(uint64_t ns)
+{
+    for (const uint64_t until = gm_now_ns() + ns; gm_now_ns() < until; sched_yield())
+        cr_assert_eq(atomic_load(&d->frozen), 0);
+    fake_hold(runs_on->stream, false);
+    while (!atomic_load(&over))
+        sched_yield();
+}
+
+#define A_WHILE GM_NS_PER_S /* the context would have gone by then */
+
+Test(admit, is_ended_with_the_context_where_nobody_loses_anything, .init = begin,
+     .exit_code = FAKE_DEATH, .timeout = 5)
+{
+    launches_go_on();
+    kill_it();
+    for (;;)
+        sched_yield();
+}
+
+Test(admit, not_where_somebody_has_something_in_flight, .init = begin)
+{
+    fake_hold(short_ones->stream, true);
+    fake_launch(short_ones, 1, 2);
+    cuda_flush(three);
+    kill_it();
+    it_stays(A_WHILE);
+    fake_hold(short_ones->stream, false);
+}
+
+/* The program counts its arrays, textures and the constants that it has asked for. */
+Test(admit, not_where_somebody_would_lose_something, .init = begin)
+{
+    atomic_store(&three->session->control->mortal, 1);
+    kill_it();
+    it_stays(A_WHILE);
+}
+
+Test(admit, not_where_code_was_linked_by_the_driver, .init = begin)
+{
+    static struct cuda_library l = { .traits.loses_values = true };
+    static struct dev_module m = { .library = &l };
+    gm_list_init(&m.link);
+    gm_list_append(&three->modules, &m.link);
+    kill_it();
+    it_stays(A_WHILE);
+}
+
+/* It holds up nobody: what a module has to wait for is another order of its client's. */
+Test(admit, not_while_somebody_loads_a_module, .init = begin)
+{
+    atomic_fetch_add(&d->orders, 1);
+    kill_it();
+    it_stays(A_WHILE);
+}
+
+/* Nothing of it is with the driver yet, but the server would take it for lost. */
+Test(admit, not_while_a_question_is_being_answered, .init = begin)
+{
+    atomic_store(&three->session->streams[0].accepted, 1);
+    kill_it();
+    it_stays(A_WHILE);
 }
 
 /* Whatever its word says: it is the client's to write. */

@@ -2,6 +2,7 @@
  * about what it was given. */
 #include <criterion/criterion.h>
 
+#include "device/cuda/call.h"
 #include "fake.h"
 
 TestSuite(call, .timeout = 20);

@@ -4,7 +4,11 @@
 #include <sched.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/call.h"
 #include "device/cuda/capacity.h"
+#include "device/cuda/green.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(capacity, .timeout = 20);
@@ -259,43 +263,6 @@ Test(capacity, a_graph_keeps_its_place_while_it_runs, .init = begin_with_graphs,
     cr_assert_eq(room->used, streams + 3);
     cr_assert_eq(room->nodes, 3000);
     cuda_capacity_graph_destroy(two, &next);
-}
-
-static CUresult (*ask)(CUevent e);
-
-static void *take_lock(void *arg)
-{
-    (void)cuda_is_quiet(d, 1);
-    atomic_store(&over, true);
-    return NULL;
-}
-
-static CUresult ask_beside(CUevent e)
-{
-    pthread_t thread;
-    atomic_store(&over, false);
-    cr_assert_eq(pthread_create(&thread, NULL, take_lock, NULL), 0);
-    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S;
-         !atomic_load(&over) && gm_now_ns() < until;)
-        sched_yield();
-    cr_assert(atomic_load(&over), "completions are seen while the driver is asked");
-    pthread_join(thread, NULL);
-    return ask(e);
-}
-
-Test(capacity, the_watch_goes_on_while_the_driver_is_asked, .init = begin_with_graphs, .fini = end)
-{
-    struct cuda_exec next;
-    ask = d->api.cuEventQuery;
-    d->api.cuEventQuery = ask_beside;
-    fake_hold(queues[0]->stream, true);
-    launch_rows(8);
-    atomic_fetch_add(&two->runs.modules, 1);
-    launch_rows(16);
-    cr_assert_not(cuda_capacity_take_graph(queues[0], 3000, 0, &next));
-    cr_assert(atomic_load(&over), "there was something to ask");
-    fake_hold(queues[0]->stream, false);
-    d->api.cuEventQuery = ask;
 }
 
 /* Nor would a run be learnt for which there is none in the end. */

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "device/cuda/chain.h"
+#include "device/cuda/green.h"
 #include "device/cuda/library.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(chain, .timeout = 20);

@@ -4,10 +4,12 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "device/cuda/array.h"
-#include "device/cuda/library.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/array.h"
+#include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/library.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(fallback, .timeout = 20);

@@ -6,6 +6,10 @@
 #include <sched.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/client.h"
+#include "device/cuda/far.h"
+#include "device/cuda/green.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 #define MIB (1u << 20)

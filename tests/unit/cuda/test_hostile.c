@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(hostile, .timeout = 20);

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "device/cuda/green.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(inflight, .timeout = 60);

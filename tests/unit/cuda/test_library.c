@@ -7,12 +7,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "device/cuda/image.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/image.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/library.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/link.h"
+#include "device/cuda/queue.h"
 
 TestSuite(library, .timeout = 30);
 
@@ -144,6 +148,15 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     return sched_yield();
 }
 
+int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+                           const struct timespec *until)
+{
+    pthread_mutex_unlock(m);
+    (void)nanosleep(until, NULL);
+    pthread_mutex_lock(m);
+    return 0;
+}
+
 static void wait_for_a_nap(void)
 {
     unsigned before = naps;
@@ -166,6 +179,11 @@ void cuda_hand_over(struct dev_client *c)
 
 /* No client is hidden here: there are none with queues. */
 bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
+{
+    return true;
+}
+
+bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
 {
     return true;
 }

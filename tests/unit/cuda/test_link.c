@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/call.h"
+#include "device/cuda/link.h"
 #include "device/cuda/state.h"
 
 TestSuite(link, .timeout = 20);

@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "device/cuda/green.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(lookahead, .timeout = 20);
@@ -89,20 +91,6 @@ Test(lookahead, short_operations_are_not_held, .init = begin, .fini = end)
     cr_assert_eq(q->last, 700);
     fake_hold(q->stream, false);
     go_on_until(700);
-}
-
-Test(lookahead, what_would_be_held_is_not_prompt, .init = begin, .fini = end)
-{
-    const struct wire_record mark = { .op = WIRE_OP_MARK, .size = sizeof(mark) };
-    takes(5 * GM_NS_PER_MS);
-    fake_hold(q->stream, true);
-    launch(1, FEW - 1);
-    cr_assert(cuda_is_prompt(q, &mark, NULL));
-    cuda_hands_off(c);
-    launch(FEW, FEW);
-    cr_assert_not(cuda_is_prompt(q, &mark, NULL));
-    fake_hold(q->stream, false);
-    go_on_until(FEW);
 }
 
 Test(lookahead, another_queue_of_the_client_goes_on, .init = begin, .fini = end)

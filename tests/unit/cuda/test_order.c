@@ -13,8 +13,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/cuda/client.h"
+#include "device/cuda/green.h"
 #include "device/cuda/library.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(order, .timeout = 0);

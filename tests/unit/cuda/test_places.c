@@ -3,6 +3,10 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "device/cuda/call.h"
+#include "device/cuda/green.h"
+#include "device/cuda/limit.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(places, .timeout = 20);

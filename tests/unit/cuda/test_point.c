@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "device/cuda/point.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 static struct dev *d;

@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/cuda/client.h"
+#include "device/cuda/green.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(print, .timeout = 30);

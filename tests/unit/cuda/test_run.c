@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "device/cuda/green.h"
 #include "device/cuda/output.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(run, .timeout = 20);
@@ -74,28 +76,6 @@ static enum dev_run_verdict same(uint32_t a, uint32_t b)
     snprintf(want, sizeof(want), "%u\n%u\n", a, b);
     cr_assert_str_eq(fake_printed(), want);
     return verdict;
-}
-
-/* Whoever has it in hand could hand it over as a graph. */
-static bool is_known(uint32_t a, uint32_t b)
-{
-    struct {
-        struct wire_rec_run head;
-        uint32_t numbers[2];
-    } r = { .head.head = { .op = WIRE_OP_RUN, .size = sizeof(r) }, .numbers = { a, b } };
-    return cuda_is_prompt(q, &r.head.head, NULL);
-}
-
-Test(run, is_prompt_once_there_is_a_graph, .init = begin, .fini = end)
-{
-    cr_assert_not(is_known(1, 2));
-    cr_assert_eq(same(1, 2), DEV_RUN_PLAIN);
-    cr_assert_not(is_known(1, 2));
-    cr_assert_eq(same(1, 2), DEV_RUN_LEARN);
-    cr_assert(is_known(1, 2));
-    cr_assert_not(is_known(1, 3));
-    atomic_fetch_add(&c->runs.modules, 1);
-    cr_assert_not(is_known(1, 2));
 }
 
 Test(run, is_learnt_when_it_comes_again, .init = begin, .fini = end)

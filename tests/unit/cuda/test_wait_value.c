@@ -2,6 +2,8 @@
  * before, until it is right; nothing that comes behind is with the driver before that. */
 #include <criterion/criterion.h>
 
+#include "device/cuda/green.h"
+#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(value, .timeout = 20);

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "base/clock.h"
 #include "rig.h"
 
 TestSuite(thread, .timeout = 30);
@@ -105,6 +106,71 @@ Test(thread, completions_come_though_the_ring_never_runs_dry, .init = begin, .fi
     while (!atomic_load(&flushes))
         sched_yield();
     cr_assert_lt(atomic_load(&taken), RECORDS);
+    exe_client_stop(r.client);
+}
+
+/* --- a program that pauses -------------------------------------------------------------------- */
+
+static bool sleeps(void)
+{
+    return atomic_load(&r.session.control->ring.consumer_sleeps) != 0;
+}
+
+static int mark_and_rest(struct dev_queue *q, uint64_t seq)
+{
+    atomic_fetch_add(&taken, 1);
+    return 0;
+}
+
+/* How long the thread looks at the ring after a record. */
+static uint64_t lingers(uint32_t n)
+{
+    write_mark();
+    while (atomic_load(&taken) < n)
+        sched_yield();
+    const uint64_t begun = gm_now_ns();
+    while (!sleeps())
+        sched_yield();
+    return gm_now_ns() - begun;
+}
+
+static void begin_on_a_gpu(void)
+{
+    begin();
+    r.ops.mark = mark_and_rest;
+    r.info.runs_elsewhere = true;
+    r.engine.spin_limit = 16;
+    cr_assert_eq(exe_client_start(r.client), 0);
+}
+
+#define LINGERS (15 * GM_NS_PER_MS) /* at least: it has begun when the record is taken */
+
+/* Who comes back after a few milliseconds does not have to wait until a sleeping thread runs. */
+Test(thread, looks_for_more_for_a_while, .init = begin_on_a_gpu, .fini = end)
+{
+    cr_assert_geq(lingers(1), LINGERS);
+    cr_assert_eq(atomic_load(&r.engine.spinning), 0);
+    exe_client_stop(r.client);
+}
+
+/* Of those that look there are a few. */
+Test(thread, not_beside_others_that_do, .init = begin_on_a_gpu, .fini = end)
+{
+    uint64_t least = UINT64_MAX;
+    atomic_store(&r.engine.spinning, 2);
+    for (uint32_t i = 1; i <= 20; i++)
+        least = GM_MIN(least, lingers(i));
+    cr_assert_lt(least, LINGERS);
+    exe_client_stop(r.client);
+}
+
+/* Nor where that is for nothing each time. */
+Test(thread, not_if_nothing_ever_comes, .init = begin_on_a_gpu, .fini = end)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 1; i <= 20; i++)
+        least = GM_MIN(least, lingers(i));
+    cr_assert_lt(least, LINGERS);
     exe_client_stop(r.client);
 }
 

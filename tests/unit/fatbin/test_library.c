@@ -6,11 +6,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "device/cuda/inflight.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/library.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/green.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/library.h"
+#include "device/cuda/link.h"
 #include "device/cuda/variables.h"
 #include "files.h"
 #include "transport/memfd.h"

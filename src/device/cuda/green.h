@@ -1,0 +1,56 @@
+/*
+ * Places, and the streams that live in them (green.c); partitions of a program's own (part.c).
+ */
+#ifndef GMUX_DEVICE_CUDA_GREEN_H
+#define GMUX_DEVICE_CUDA_GREEN_H
+
+#include "device/cuda/state.h"
+
+/* What the GPU can be split into; also what programs are told of that. */
+void cuda_places_open(struct cuda_gpu *g);
+/* Its priorities. A GPU that is not open is taken to have those of the first. */
+void cuda_priorities_open(struct cuda_gpu *g);
+/* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
+CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
+                        int priority);
+/* As above, without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
+                        int priority);
+/* That place would be a green context. */
+static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
+{
+    return multiprocessors && multiprocessors < g->info.multiprocessors && g->groups.count;
+}
+/* The place's green context, of these. */
+CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
+/* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
+void cuda_places_collect(struct dev_client *c, bool all);
+/* The client's thread, as the following: the queue has no stream yet, or one where the client is no
+ * longer. Makes one where the client's place is; without one, the client has an error. */
+void cuda_stream_place(struct dev_queue *q);
+/* Another stream in the same place; CUDA_ERROR_NOT_READY: there is no room for it now. */
+CUresult cuda_stream_like(struct dev_queue *q, CUstream *out);
+/* Gives up the stream that was left, if it is done. */
+void cuda_stream_settle(struct dev_queue *q);
+/* The queue has none any more; what it has next makes another one. */
+void cuda_stream_give_up(struct dev_queue *q);
+void cuda_stream_destroy(struct dev_queue *q);
+/* The driver's word, not the completion word: that one is the client's to forge. */
+bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream);
+
+/* --- part.c; the client's thread ------------------------------------------------------------- */
+
+/* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's
+ * thread. */
+struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
+/* Where the queue's stream is to be, from now on. */
+static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
+{
+    struct cuda_place *p =
+        atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire);
+    return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
+}
+/* The queue is in none any more. places_lock is held. */
+void cuda_part_forget(struct dev_queue *q);
+
+#endif

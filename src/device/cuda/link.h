@@ -1,0 +1,15 @@
+/*
+ * Linking for a client, and for the device itself.
+ */
+#ifndef GMUX_DEVICE_CUDA_LINK_H
+#define GMUX_DEVICE_CUDA_LINK_H
+
+#include "device/cuda/state.h"
+
+/* Forgets the link that is being made. Nothing else of the client runs. */
+void cuda_link_finish(struct dev_client *c);
+/* Any thread: machine code (malloc, the caller's) of a text of PTX, for the GPU whose context is
+ * current. CUresult. */
+int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size);
+
+#endif

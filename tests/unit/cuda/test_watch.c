@@ -1,0 +1,93 @@
+/* Who sleeps until something is done hears of it in time: its processor is woken before. */
+#include <criterion/criterion.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "device/cuda/green.h"
+#include "device/cuda/queue.h"
+#include "fake.h"
+
+TestSuite(watch, .timeout = 20);
+
+static struct dev *d;
+static struct dev_client *c;
+static struct dev_queue *q;
+static _Atomic unsigned sleeps; /* how often the program has gone to sleep */
+
+static int count(void *arg)
+{
+    sleeps++;
+    return 0;
+}
+
+static void *wait_for_it(void *arg)
+{
+    const struct tp_wait_policy long_sleep = { .slice_ms = 3600000, .watchdog = count };
+    (void)tp_word_wait(&q->slot->completed, *(uint64_t *)arg, &long_sleep);
+    return NULL;
+}
+
+/* Three kernels with an event behind the first two, and the pace that they have had. */
+static void begin(void)
+{
+    d = fake_device();
+    c = fake_client(d, FAKE_SMS, 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
+    cuda_stream_place(q);
+    fake_hold(q->stream, true);
+    fake_launch(q, 1, 1);
+    fake_launch(q, 2, 1);
+    cr_assert_eq(cuda_mark(q, 3), 0);
+    fake_launch(q, 4, 1);
+    cuda_flush(c);
+}
+
+static void end(void)
+{
+    fake_client_end(c);
+    fake_forget();
+}
+
+static void takes(uint64_t pace)
+{
+    pthread_mutex_lock(&d->lock);
+    q->pace = pace;
+    q->since = gm_now_ns();
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void until(uint64_t ns)
+{
+    for (const uint64_t end = gm_now_ns() + ns; gm_now_ns() < end;)
+        sched_yield();
+}
+
+Test(watch, who_sleeps_is_woken_shortly_before, .init = begin, .fini = end)
+{
+    const uint64_t mark = 3, pace = 20 * GM_NS_PER_MS;
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, (void *)(uintptr_t)&mark), 0);
+    while (sleeps == 0)
+        sched_yield();
+    for (unsigned before = sleeps; sleeps == before;) {
+        takes(pace); /* another one, should its time go by while this machine does something else */
+        for (const uint64_t over = gm_now_ns() + 5 * pace; sleeps == before && gm_now_ns() < over;)
+            sched_yield();
+    }
+    fake_hold(q->stream, false);
+    pthread_join(thread, NULL);
+}
+
+Test(watch, and_not_for_nothing, .init = begin, .fini = end)
+{
+    const uint64_t mark = 3;
+    pthread_t thread;
+    takes(3600 * GM_NS_PER_S);
+    cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, (void *)(uintptr_t)&mark), 0);
+    while (sleeps == 0)
+        sched_yield();
+    until(50 * GM_NS_PER_MS);
+    cr_assert_eq(sleeps, 1);
+    fake_hold(q->stream, false);
+    pthread_join(thread, NULL);
+}
