@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define SEEN_MAX   4096 /* keys of a file */
-#define ARRAYS_MAX 256  /* .. and arrays of tables */
+#define ARRAYS_MAX 256  /* arrays of tables in it */
 
 /* A path of keys, one text behind the other in `storage`. */
 struct path {

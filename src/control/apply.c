@@ -1,3 +1,7 @@
+/*
+ * Reads NVIDIA's configuration file with the TOML reader of our own one (config.c), key by key from
+ * a table, and writes the commands that an administrator would have typed.
+ */
 #include "control/apply.h"
 
 #include <stdio.h>

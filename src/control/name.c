@@ -1,3 +1,7 @@
+/*
+ * The list of names is short, and is searched from its beginning. What is not in it has the name
+ * that its user's number makes.
+ */
 #include "control/name.h"
 
 #include <stdio.h>

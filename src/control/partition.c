@@ -1,3 +1,7 @@
+/*
+ * A partition is a mask of a device's groups. Adding one takes the lowest that are free, as
+ * NVIDIA's tool does.
+ */
 #include "control/partition.h"
 
 #include <stdio.h>

@@ -41,11 +41,11 @@ struct ctl_request {
     bool kept;
     unsigned tries; /* restart */
     struct ctl_timer *timer;
-    struct ctl_server *server; /* which was asked, and has yet to answer */
-    unsigned awaits;           /* the message that is the answer */
-    uint32_t client;           /* terminate_client */
-    uint64_t serial;           /* of the question about clients */
-    ctl_usage_row *row;        /* makes a line of the answer to that */
+    struct ctl_server *server;            /* which was asked, and has yet to answer */
+    unsigned awaits;                      /* the message that is the answer */
+    uint32_t client;                      /* terminate_client */
+    uint64_t serial;                      /* of the question about clients */
+    ctl_usage_row *row;                   /* makes a line of the answer to that */
     void (*again)(struct ctl_request *r); /* sm_partition: once devices are known */
 };
 

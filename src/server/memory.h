@@ -71,12 +71,12 @@ struct srv_heap {
     struct srv_ranges small;
     struct gm_list mappings;
     struct gm_list allocations;
-    struct gm_list deferred;  /* allocations that wait for ranges on their way back */
-    struct gm_list questions; /* about what is left, that wait for them */
-    unsigned unmapping;       /* how many such ranges there are */
-    unsigned unmapping_paid;  /* how many of them are charged until they are back */
+    struct gm_list deferred;       /* allocations that wait for ranges on their way back */
+    struct gm_list questions;      /* about what is left, that wait for them */
+    unsigned unmapping;            /* how many such ranges there are */
+    unsigned unmapping_paid;       /* how many of them are charged until they are back */
     struct srv_sweep_owner sweeps; /* of such ranges */
-    unsigned empty_slabs;     /* kept for the next small allocation: at most one */
+    unsigned empty_slabs;          /* kept for the next small allocation: at most one */
 };
 
 typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv_allocation *a);

@@ -1,3 +1,7 @@
+/*
+ * The daemon says which groups a client's partition has just before it hands that client over; from
+ * then on it is the session's, also for an executor that takes over.
+ */
 #include "server/partition.h"
 
 #include <stdio.h>

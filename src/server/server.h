@@ -112,8 +112,8 @@ struct srv_session {
     double guarantee_pct;    /* of its own; 0: none */
     struct srv_partition partition;
     double granted_pct;
-    uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device, .. */
-    uint32_t engine_multiprocessors[TP_DEVICES];  /* .. and what the executor holds it to */
+    uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device */
+    uint32_t engine_multiprocessors[TP_DEVICES];  /* what the executor holds it to there */
     int granted_priority;
 
     struct tp_session shared;

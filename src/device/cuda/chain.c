@@ -7,9 +7,9 @@
  *
  * Rows have one of two lengths; what is over goes by itself, and so does a row that the driver will
  * not have as a graph, so that a launch's error is found and reported where it always is. Launches
- * with attributes, those that print and those with large parameters are not for rows; nor are
- * kernels that were compiled for clusters: a node whose function is set anew keeps the clusters of
- * the one before, or their absence.
+ * with attributes, those that print, those that precede others and those with large parameters are
+ * not for rows; nor are kernels that were compiled for clusters: a node whose function is set anew
+ * keeps the clusters of the one before, or their absence.
  */
 #include "device/cuda/chain.h"
 #include "device/cuda/queue.h"
@@ -195,7 +195,7 @@ bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op)
     const struct cuda_op_launch *l = &op->u.launch;
     bool begun = !gm_list_empty(&q->chained);
     if (op->kind != CUDA_OP_LAUNCH || !(begun || l->more) || l->attributes || l->prints ||
-        l->in_clusters || l->params_size > PARAMS_MAX)
+        l->in_clusters || l->precedes || l->params_size > PARAMS_MAX)
         return false;
     struct cuda_chain *chain = chain_of(q);
     if (!chain)

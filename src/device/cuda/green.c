@@ -264,6 +264,11 @@ static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, boo
     return cuda_capacity_stream(q->client, q->gpu, p, priority, waited, out);
 }
 
+int cuda_stream_precedence(const struct dev_queue *q)
+{
+    return device_priority(q->gpu, q->place->low, q->priority - 1);
+}
+
 CUresult cuda_stream_like(struct dev_queue *q, CUstream *out)
 {
     CUresult r = make_stream(q, q->place, false, out);

@@ -28,6 +28,8 @@ void cuda_places_collect(struct dev_client *c, bool all);
 /* The client's thread, as the following: the queue has no stream yet, or one where the client is no
  * longer. Makes one where the client's place is; without one, the client has an error. */
 void cuda_stream_place(struct dev_queue *q);
+/* The driver's priority for kernels of the queue that go before its others (precedence.h). */
+int cuda_stream_precedence(const struct dev_queue *q);
 /* Another stream in the same place; CUDA_ERROR_NOT_READY: there is no room for it now. */
 CUresult cuda_stream_like(struct dev_queue *q, CUstream *out);
 /* Gives up the stream that was left, if it is done. */

@@ -51,13 +51,15 @@ static int describe(const struct cuda_gpu *g, struct cuda_function *f, const cha
     uint32_t count = param_list(g->dev, f->handle, params, &f->param_bytes);
     f->dynamic_max = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     f->in_clusters = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) != 0;
+    f->registers = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_NUM_REGS);
+    f->shared_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
     const struct wire_function_info info = {
         .name = name,
         .param_bytes = f->param_bytes,
         .params = { .data = params, .size = count * (uint32_t)sizeof(*params) },
         .max_threads = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-        .registers = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_NUM_REGS),
-        .shared_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+        .registers = f->registers,
+        .shared_bytes = f->shared_bytes,
         .const_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
         .local_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
         .ptx_version = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_PTX_VERSION),

@@ -30,6 +30,7 @@ struct cuda_op_launch {
     bool in_clusters; /* as the kernel was compiled */
     bool prints;      /* may print */
     bool more;        /* others wait behind it */
+    bool precedes;    /* launches of others with the stream's priority (precedence.h) */
     uint32_t attributes;
     uint32_t params_size; /* with the attributes, which stand first */
 };

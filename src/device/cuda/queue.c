@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/precedence.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/chain.h"
@@ -486,6 +487,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .prints = l->module->library->traits.prints &&
                                                   cuda_output_watched(q),
                                         .more = l->more,
+                                        .precedes = cuda_has_precedence(q, f, l),
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);

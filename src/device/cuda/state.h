@@ -114,8 +114,10 @@ struct cuda_gpu {
     struct cuda_capacity capacity;
     struct cuda_safe_point point;
     _Atomic uint32_t
-        waits;        /* calls that may wait for what runs (admit.h); changes under dev->lock */
-    uint64_t long_at; /* dev->lock: when an operation was last seen that took long */
+        waits;           /* calls that may wait for what runs (admit.h); changes under dev->lock */
+    uint64_t long_at;    /* dev->lock: when an operation was last seen that took long */
+    uint64_t crowded_at; /* precedence.h, dev->lock: a kernel needed more than its part */
+    _Atomic uint32_t fair_part;  /* .. and what one may need that goes first; 0: none does */
     pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may
                                     wait for the GPU */
     _Atomic size_t
@@ -282,7 +284,8 @@ struct cuda_function {
     CUfunction loaded; /* the same in the GPU's primary context, without a look at the current one;
                           NULL: not loaded */
     uint32_t param_bytes;
-    bool in_clusters;  /* as it was compiled, whatever a launch says */
+    uint32_t registers, shared_bytes; /* of a thread, of a block */
+    bool in_clusters;                 /* as it was compiled, whatever a launch says */
     bool non_portable; /* clusters larger than all GPUs take; of this client, whatever others have
                           set */
     uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver
@@ -354,7 +357,8 @@ struct dev_queue {
                                    there is no bound but CUDA_DEPTH .. */
     _Atomic bool waits_ahead;   /* .. and the client is to be told when there is room again */
     bool drains; /* its client is gone, but not what it has begun, whatever its word says */
-    _Atomic bool touched; /* the driver has something of it that it has not said to be done */
+    _Atomic uint32_t needs; /* precedence.h: of the last kernel */
+    _Atomic bool touched;   /* the driver has something of it that it has not said to be done */
     uint64_t calls; /* inflight.h: of the driver, so far; with those of the row and of the mark to
                        come .. */
     uint64_t calls_marked;     /* .. up to the last mark .. */

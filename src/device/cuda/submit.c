@@ -7,6 +7,7 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/far.h"
+#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
 #include "device/cuda/point.h"
@@ -54,11 +55,15 @@ static CUfunction function(const struct dev_queue *q, const struct cuda_op_launc
 }
 
 static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op_launch *l,
-                                       const uint8_t *bytes, void **extra)
+                                       const uint8_t *bytes, bool precedes, void **extra)
 {
-    CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX];
-    if (!cuda_attributes_take(attributes, bytes, l->attributes * sizeof(*attributes)))
+    CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX + 1];
+    uint32_t count = l->attributes;
+    if (!cuda_attributes_take(attributes, bytes, count * sizeof(*attributes)))
         return CUDA_ERROR_INVALID_VALUE;
+    if (precedes)
+        attributes[count++] = (CUlaunchAttribute) { .id = CU_LAUNCH_ATTRIBUTE_PRIORITY,
+                                                    .value.priority = cuda_stream_precedence(q) };
     const CUlaunchConfig config = {
         .gridDimX = l->grid[0],
         .gridDimY = l->grid[1],
@@ -69,7 +74,7 @@ static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op
         .sharedMemBytes = l->shared_bytes,
         .hStream = cuda_into(q),
         .attrs = attributes,
-        .numAttrs = l->attributes,
+        .numAttrs = count,
     };
     return q->client->dev->api.cuLaunchKernelEx(&config, function(q, l), NULL, extra);
 }
@@ -83,8 +88,10 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     void *buffer[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)(bytes + before),
                        CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
     void **extra = size ? buffer : NULL;
-    CUresult r = l->attributes
-                     ? launch_with_attributes(q, l, bytes, extra)
+    /* What is learnt is replayed later, whoever is there then. */
+    const bool precedes = l->precedes && !q->learning && !q->place->green;
+    CUresult r = l->attributes || precedes
+                     ? launch_with_attributes(q, l, bytes, precedes, extra)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2],
                                            l->block[0], l->block[1], l->block[2], l->shared_bytes,
                                            cuda_into(q), NULL, extra);

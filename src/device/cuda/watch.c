@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/precedence.h"
 #include "device/cuda/output.h"
 
 #define LOOK_NS     (20 * GM_NS_PER_US)
@@ -179,6 +180,7 @@ static void *watch(void *arg)
         cuda_output_turns(d, now);
         if (!gm_list_empty(&d->active) && now - asked > QUERY_NS) {
             asked = now;
+            cuda_precedence_look(d, now);
             ask(d, now);
         }
         if (!gm_list_empty(&d->active))

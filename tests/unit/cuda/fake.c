@@ -519,8 +519,18 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
     return act(s, (struct action) { .what = PRINT, .value = number, .library = l });
 }
 
+static _Atomic int launch_priority = FAKE_STREAMS_PRIORITY;
+
+int fake_launch_priority(void)
+{
+    return atomic_exchange(&launch_priority, FAKE_STREAMS_PRIORITY);
+}
+
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            atomic_store(&launch_priority, config->attrs[i].value.priority);
     return launch(f, 1, 1, 1, 1, 1, 1, 0, config->hStream, params, extra);
 }
 
@@ -789,8 +799,8 @@ struct dev *fake_devices(uint32_t count)
             .context = (CUcontext)(void *)g,
             .info = { .multiprocessors = FAKE_SMS,
                       .memory_total = 80ull << 30,
-                      .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] =
-                                          2048 } }
+                      .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048,
+                                      [CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR] = 32 } }
         };
         d.fallbacks[i] = (struct cuda_gpu) {
             .dev = &d,
@@ -946,7 +956,7 @@ void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel 
     };
     uint32_t before = k->attribute ? DEV_LAUNCH_ATTRIBUTE : 0;
     const struct dev_launch l = { .module = &module,
-                                  .grid = { 1, 1, 1 },
+                                  .grid = { GM_MAX(k->blocks, 1u), 1, 1 },
                                   .block = { 1, 1, 1 },
                                   .attributes = k->attribute,
                                   .params = (uint8_t *)&params.number - before,

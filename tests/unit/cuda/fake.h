@@ -76,6 +76,9 @@ uint64_t
 fake_stream_groups(CUstream s); /* bit for each group of 8 that is in it as a whole; 0: all */
 struct fake_sms fake_stream_sms(CUstream s); /* the same by multiprocessor; none: all */
 int fake_stream_priority(CUstream s);
+/* The priority that a launch had by itself since the last call; or its stream's. */
+#define FAKE_STREAMS_PRIORITY 1
+int fake_launch_priority(void);
 unsigned fake_greens(void); /* green contexts that there are */
 unsigned fake_graphs(
     void); /* executable ones that there are; what is destroyed while it runs is there until then */
@@ -117,6 +120,7 @@ struct fake_kernel {
     bool attribute;               /* it has one */
     bool in_clusters;             /* as it was compiled */
     bool unknown;                 /* nobody has had it loaded */
+    uint32_t blocks;              /* 0: one */
 };
 
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k);
