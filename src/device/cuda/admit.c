@@ -15,6 +15,15 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
  * most half of the time, and for nobody's calls .. */
 #define NOBODYS_PART 8u /* .. an eighth of it; or so long after the last one */
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
+/* For clients that come back (fallback.h) a sixteenth. */
+#define RETURNS_PART 16u
+
+/* How a safe point is tried: what is in flight may take so long, and so long a pause comes first,
+ * in the time that the last one took. */
+struct terms {
+    uint64_t rest_ns;
+    uint64_t pause, pause_max_ns;
+};
 
 /* --- what is in flight; dev->lock held -------------------------------------------------------- */
 
@@ -23,21 +32,22 @@ static bool is_in_flight(const struct dev_queue *q)
     return q->seen < q->marked || q->drains;
 }
 
-/* In nanoseconds; UINT64_MAX: it may be long. The watch sees what comes new within a pause of its.
- */
+/* In nanoseconds. What takes longer than predicted may take as long again, and is not waited for as
+ * a rule. The watch sees what comes new within a pause of its. */
 static uint64_t rest_of(const struct dev_queue *q, uint64_t now)
 {
+    const struct dev *d = q->gpu->dev;
     const uint64_t age = q->since ? now - GM_MIN(q->since, now) : 0;
     if (!q->pace || q->drains || age > 2 * q->pace + NAP_NS)
-        return age >= q->gpu->dev->unknown_ns ? UINT64_MAX : 0;
+        return age >= d->unknown_ns ? GM_MAX(age, d->rest_ns) : 0;
     const uint64_t all = q->pace * (q->marked - q->seen);
     return all - GM_MIN(age, q->pace);
 }
 
-static bool are_quiet(const struct dev *d, uint32_t gpus, uint64_t now)
+static bool are_quiet(const struct dev *d, uint32_t gpus, uint64_t now, uint64_t rest_ns)
 {
     gm_list_for_each (q, &d->active, struct dev_queue, active)
-        if ((gpus & CUDA_GPU_BIT(q->gpu)) && is_in_flight(q) && rest_of(q, now) >= d->rest_ns)
+        if ((gpus & CUDA_GPU_BIT(q->gpu)) && is_in_flight(q) && rest_of(q, now) >= rest_ns)
             return false;
     return true;
 }
@@ -84,29 +94,15 @@ static bool are_idle(const struct dev *d, uint32_t gpus)
 bool cuda_is_quiet(struct dev *d, uint32_t gpus)
 {
     pthread_mutex_lock(&d->lock);
-    bool quiet = are_quiet(d, gpus, gm_now_ns());
+    bool quiet = are_quiet(d, gpus, gm_now_ns(), d->rest_ns);
     pthread_mutex_unlock(&d->lock);
     return quiet;
-}
-
-bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns)
-{
-    pthread_mutex_lock(&g->dev->lock);
-    bool calm = gm_now_ns() - g->long_at >= ns;
-    pthread_mutex_unlock(&g->dev->lock);
-    return calm;
 }
 
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
 {
     return atomic_load_explicit(&d->dead, memory_order_relaxed) ||
            (c && c->leaving && atomic_load_explicit(c->leaving, memory_order_acquire));
-}
-
-void cuda_watch_long(struct dev_queue *q, uint64_t now)
-{
-    if (is_in_flight(q) && rest_of(q, now) >= q->gpu->dev->rest_ns)
-        q->gpu->long_at = now;
 }
 
 /* --- hands ------------------------------------------------------------------------------------ */
@@ -169,31 +165,31 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
 static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
 {
     cuda_for_each_context (g, d, gpus)
-        if (!g->point.idle || now - g->point.idle > POINT_NS)
+        if (!g->point.idle || (now - g->point.idle > POINT_NS && !atomic_load(&g->welcome)))
             return false;
     return true;
 }
 
 /* As above: nobody else has one there, and what is in flight is likely to end soon. */
-static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now)
+static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now,
+                      const struct terms *t)
 {
     bool too_soon = false;
     cuda_for_each_context (g, d, gpus) {
         const struct cuda_safe_point *p = &g->point;
-        const uint64_t pause = c ? p->took : (NOBODYS_PART - 1) * p->took;
         if (p->calls)
             return false;
-        too_soon |= now - p->over < GM_MIN(pause, PAUSE_MAX_NS);
+        too_soon |= now - p->over < GM_MIN(t->pause * p->took, t->pause_max_ns);
     }
-    return are_quiet(d, gpus, now) && !(too_soon && others_are_busy(d, c, gpus));
+    return are_quiet(d, gpus, now, t->rest_ns) && !(too_soon && others_are_busy(d, c, gpus));
 }
 
 /* As above. *joins: there is one, and the contexts are idle. */
 static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now,
-                  bool *joins)
+                  const struct terms *t, bool *joins)
 {
     *joins = may_join(d, gpus, now);
-    if (!*joins && !may_begin(d, c, gpus, now))
+    if (!*joins && !may_begin(d, c, gpus, now, t))
         return false;
     cuda_for_each_context (g, d, gpus)
         if (g->point.calls++ == 0)
@@ -253,13 +249,13 @@ static void admit_others(struct dev *d, uint64_t now)
     pthread_cond_broadcast(&d->points);
 }
 
-static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus)
+static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus, const struct terms *t)
 {
     const uint64_t now = gm_now_ns();
-    bool joins, admitted = begin(d, c, gpus, now, &joins);
+    bool joins, admitted = begin(d, c, gpus, now, t, &joins);
     if (!admitted || joins)
         return admitted;
-    admitted = drain(d, c, gpus, now + GM_MAX(d->rest_ns + d->rest_ns / 3, NAP_NS));
+    admitted = drain(d, c, gpus, now + GM_MAX(t->rest_ns + t->rest_ns / 3, NAP_NS));
     const uint64_t idle = gm_now_ns();
     cuda_for_each_context (g, d, gpus)
         g->point.idle = admitted ? idle : 0;
@@ -270,12 +266,18 @@ static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus)
     return admitted;
 }
 
+static struct terms usual(const struct dev *d, const struct dev_client *c)
+{
+    return (struct terms) { d->rest_ns, c ? 1 : NOBODYS_PART - 1, PAUSE_MAX_NS };
+}
+
 bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
 {
+    const struct terms t = usual(d, c);
     if (d->rest_ns == CUDA_NEVER)
         return true;
     pthread_mutex_lock(&d->lock);
-    bool admitted = admit(d, c, gpus);
+    bool admitted = admit(d, c, gpus, &t);
     pthread_mutex_unlock(&d->lock);
     return admitted;
 }
@@ -290,19 +292,35 @@ static void wait_for_point(struct dev *d, struct waiter *w, uint64_t ns)
     gm_list_remove(&w->link);
 }
 
-bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline)
+static bool wait_for(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline,
+                     const struct terms *t)
 {
-    struct waiter w = { .gpus = gpus, .admitted = cuda_admit_try(d, c, gpus) };
+    struct waiter w = { .gpus = gpus };
     gm_list_init(&w.link);
+    if (d->rest_ns == CUDA_NEVER)
+        return true;
     pthread_mutex_lock(&d->lock);
+    w.admitted = admit(d, c, gpus, t);
     for (uint64_t pause = SHORTLY_NS;
          !w.admitted && !cuda_is_leaving(d, c) && gm_now_ns() < deadline;
          pause = GM_MIN(2 * pause, NAP_MAX_NS)) {
         wait_for_point(d, &w, pause);
-        w.admitted = w.admitted || admit(d, c, gpus);
+        w.admitted = w.admitted || admit(d, c, gpus, t);
     }
     pthread_mutex_unlock(&d->lock);
     return w.admitted;
+}
+
+bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline)
+{
+    const struct terms t = usual(d, c);
+    return wait_for(d, c, gpus, deadline, &t);
+}
+
+bool cuda_admit_return(struct dev *d, uint32_t gpus, uint64_t deadline)
+{
+    const struct terms t = { d->returns_ns, RETURNS_PART - 1, UINT64_MAX };
+    return wait_for(d, NULL, gpus, deadline, &t);
 }
 
 void cuda_admit_end(struct dev *d, uint32_t gpus)

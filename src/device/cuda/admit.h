@@ -30,6 +30,8 @@
 /* What is in flight is likely to end within this, or no safe point is tried (two kernels of 5 ms
  * are waited for); it is given up after a third more. */
 #define CUDA_REST_NS (12 * GM_NS_PER_MS)
+/* The same for the safe points at which clients come back from the fallback context. */
+#define CUDA_RETURNS_NS (500 * GM_NS_PER_MS)
 /* An operation of a queue without a pace, or that has taken longer than twice its pace, may be long
  * from then on. */
 #define CUDA_UNKNOWN_NS (5 * GM_NS_PER_MS)
@@ -49,10 +51,6 @@ static inline void cuda_pace_note(struct dev_queue *q, uint64_t now, uint64_t do
 
 /* All that is in flight there is likely to end soon. */
 bool cuda_is_quiet(struct dev *d, uint32_t gpus);
-/* The watch, with dev->lock, notes that. */
-void cuda_watch_long(struct dev_queue *q, uint64_t now);
-/* For so long nothing there was likely to. */
-bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns);
 /* Nothing is to be waited for any more: the client is about to be stopped, or all of them are. */
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
 
@@ -69,6 +67,9 @@ GM_MUST_CHECK bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t 
  * stopped. */
 GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus,
                                    uint64_t deadline);
+/* As above, for clients that come back from the fallback context: what is in flight may take
+ * longer, CUDA_RETURNS_NS, and such safe points are seldom. Until it ends others may join it. */
+GM_MUST_CHECK bool cuda_admit_return(struct dev *d, uint32_t gpus, uint64_t deadline);
 void cuda_admit_end(struct dev *d, uint32_t gpus);
 
 /* --- the client's thread, or who stands in for it --------------------------------------------- */

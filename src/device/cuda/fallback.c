@@ -3,6 +3,8 @@
 #include "device/cuda/limit.h"
 #include "device/cuda/queue.h"
 
+#include <time.h>
+
 #include "base/log.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
@@ -98,12 +100,13 @@ static bool go(struct dev_client *c, struct cuda_gpu *to)
     return true;
 }
 
+static void start_calling(struct cuda_gpu *first);
+
 /* moves_lock is held, or nobody else knows of the client yet. */
 static void note_away(struct dev_client *c, const struct cuda_gpu *fallback)
 {
-    c->away_ns = c->away_ns ? GM_MIN(2 * c->away_ns, CUDA_AWAY_MAX_NS) : c->dev->calm_ns;
-    atomic_store_explicit(&c->away_until, gm_now_ns() + c->away_ns, memory_order_relaxed);
     atomic_fetch_or_explicit(&c->away, 1u << fallback->index, memory_order_release);
+    start_calling(&c->dev->gpus[fallback->index]);
     gm_info(
         &topic,
         "a client is in the fallback context of device %u: a kernel keeps it from loading its own",
@@ -131,50 +134,120 @@ static void move(struct dev_client *c, struct cuda_gpu *from)
                           : from->is_fallback     ? other_of(from)
                                                   : cuda_fallback_open(from);
     if (to && go(c, to)) {
-        if (to->is_fallback) {
+        if (to->is_fallback)
             note_away(c, to);
-        } else {
+        else
             note_back(c, to);
-            c->away_ns = 0; /* next time it is away for as long as the first time */
-        }
     }
     pthread_mutex_unlock(&c->moves_lock);
 }
 
-/* What it has to have there (its share, stacks as large as here) is made at a safe point.
- * moves_lock is held. */
+/* What it has to have there is made at the safe point: its share, stacks as large as here, and of
+ * each of its libraries something that is loaded. moves_lock is held. */
 static bool come_back(struct dev_client *c, struct cuda_gpu *first)
 {
     struct dev *d = c->dev;
-    const struct cuda_gpu *fallback = &d->fallbacks[first->index];
-    bool grows = cuda_limits_are_behind(first, fallback);
-    if (!cuda_is_calm(first, d->calm_ns) || !may_go(c, first->index) ||
-        (grows && !cuda_admit_try(d, c, CUDA_GPU_BIT(first))))
+    struct cuda_gpu *fallback = &d->fallbacks[first->index];
+    const uint32_t gpus = CUDA_GPU_BIT(first);
+    if (!cuda_own_wait(c, CUDA_GPU_BIT(fallback), gm_now_ns() + CUDA_WELCOME_NS) ||
+        !may_go(c, first->index) || !cuda_admit_try(d, c, gpus))
         return false;
     bool back = go(c, first);
-    if (back && grows) {
+    if (back) {
         cuda_enter(first);
         cuda_limits_follow(first, fallback);
+        cuda_libraries_follow(c, first);
     }
-    if (grows)
-        cuda_admit_end(d, CUDA_GPU_BIT(first));
+    cuda_admit_end(d, gpus);
     return back;
 }
 
 void cuda_fallback_return(struct dev_client *c)
 {
     struct dev *d = c->dev;
-    uint64_t now = gm_now_ns();
-    if (now < atomic_load_explicit(&c->away_until, memory_order_relaxed) ||
-        pthread_mutex_trylock(&c->moves_lock) != 0)
-        return;
-    atomic_store_explicit(&c->away_until, now + d->held_ns, memory_order_relaxed);
     for (uint32_t i = 0; i < d->count; i++) {
-        if (!cuda_home(c, i)->is_fallback || !come_back(c, &d->gpus[i]))
+        struct cuda_gpu *first = &d->gpus[i];
+        if (!atomic_load_explicit(&first->welcome, memory_order_acquire) ||
+            !cuda_home(c, i)->is_fallback || pthread_mutex_trylock(&c->moves_lock) != 0)
             continue;
-        note_back(c, &d->gpus[i]);
+        cuda_hands_on(c); /* what waits in rows is the driver's, too, before it can go */
+        cuda_hand_over(c);
+        cuda_hands_off(c);
+        if (come_back(c, first))
+            note_back(c, first);
+        pthread_mutex_unlock(&c->moves_lock);
     }
-    pthread_mutex_unlock(&c->moves_lock);
+}
+
+/* How many clients are in the GPU's fallback context; `rings`: they are told. */
+static uint32_t count_away(struct cuda_gpu *first, bool rings)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&first->dev->lock);
+    gm_list_for_each (c, &first->dev->clients, struct dev_client, link)
+        if (atomic_load_explicit(&c->away, memory_order_relaxed) & 1u << first->index) {
+            count++;
+            if (rings)
+                tp_ring_wake(&c->session->control->ring);
+        }
+    pthread_mutex_unlock(&first->dev->lock);
+    return count;
+}
+
+static void nap(uint64_t ns)
+{
+    const struct timespec t = { .tv_sec = (time_t)(ns / GM_NS_PER_S),
+                                .tv_nsec = (long)(ns % GM_NS_PER_S) };
+    nanosleep(&t, NULL);
+}
+
+/* A safe point of the primary context at which clients come back. How many did. */
+static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
+{
+    struct dev *d = first->dev;
+    if (!cuda_admit_return(d, CUDA_GPU_BIT(first), gm_now_ns() + d->away_ns))
+        return 0;
+    const uint64_t until = gm_now_ns() + CUDA_WELCOME_NS;
+    uint32_t left;
+    atomic_store(&first->welcome, true);
+    while ((left = count_away(first, true)) != 0 && gm_now_ns() < until)
+        nap(GM_NS_PER_MS);
+    atomic_store(&first->welcome, false);
+    cuda_admit_end(d, CUDA_GPU_BIT(first));
+    return away > left ? away - left : 0;
+}
+
+/* Where nobody can come back, nobody is stopped for that often. */
+static void *call_back_all(void *arg)
+{
+    struct cuda_gpu *first = arg;
+    const uint64_t usual = GM_MAX(first->dev->away_ns, GM_NS_PER_MS);
+    uint64_t pause = usual;
+    uint32_t before = 0;
+    for (;;) {
+        nap(pause);
+        const uint32_t away = count_away(first, false);
+        if (!away)
+            pause = usual;
+        else if (call_back(first, away) || away > before)
+            pause = usual;
+        else
+            pause = GM_MIN(2 * pause, 64 * usual);
+        before = away;
+    }
+    return NULL;
+}
+
+/* Without the thread its clients stay in the fallback context. */
+static void start_calling(struct cuda_gpu *first)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&first->dev->lock);
+    const bool starts = !first->calls_back;
+    first->calls_back = true;
+    pthread_mutex_unlock(&first->dev->lock);
+    if (starts && pthread_create(&thread, NULL, call_back_all, first) == 0)
+        pthread_detach(thread);
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */

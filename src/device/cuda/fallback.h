@@ -5,9 +5,13 @@
  * beside a kernel that does not end nobody could begin. So a client whose load has waited for some
  * time goes to a fallback context, made for the first one that needs it. There the hardware gives
  * both contexts the GPU in turn, as it does with two processes: slower than beside each other, but
- * nobody waits for somebody else's kernel. When no operation in the primary context has taken long
- * for a while, its clients come back; those that have to have something made there, when it is
- * quiet.
+ * nobody waits for somebody else's kernel.
+ *
+ * That is dear: half of the time the GPU has nothing but what runs in one of both contexts, which
+ * may be one block. So clients come back soon, at a safe point of the primary context for which
+ * longer operations are waited for; the fallback context has the GPU meanwhile. What they have
+ * loaded is loaded there then, so that they need not go again. Such safe points take at most a
+ * sixteenth of the time, and there is none while an operation takes half a second.
  *
  * Memory, its addresses, libraries and completion words are the process's, and the same in both
  * contexts. What belongs to a context is left behind: streams are made anew, kernels are found
@@ -31,11 +35,10 @@ struct cuda_op_launch;
 #define CUDA_HELD_MIN_NS (10 * GM_NS_PER_MS)
 /* .. than this, and none longer than this. */
 #define CUDA_HELD_NS (250 * GM_NS_PER_MS)
-/* So long after the last operation that took long clients come back; one that had to go again stays
- * away twice as long .. */
-#define CUDA_CALM_NS GM_NS_PER_S
-/* .. up to this. */
-#define CUDA_AWAY_MAX_NS (600 * GM_NS_PER_S)
+/* How often it is tried to have clients back; longer where that has been to no purpose. */
+#define CUDA_AWAY_NS (250 * GM_NS_PER_MS)
+/* So long they have to end what they have with the driver, at the safe point for that. */
+#define CUDA_WELCOME_NS (50 * GM_NS_PER_MS)
 
 /* The client has a call that wants a context idle: `g`, or, if it may move, the one in which it is
  * then, which is entered. There is a safe point there (admit.h) until cuda_settled(). NULL: it is
@@ -51,7 +54,7 @@ struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device);
 /* Any thread, with dev->lock: the client has something that no other executor could make again, or
  * it cannot be told just now. */
 bool cuda_would_lose(struct dev_client *c);
-/* Nothing of the client is in flight: it comes back, where it can. */
+/* The client comes back, where it can, if there is a safe point for that. */
 void cuda_fallback_return(struct dev_client *c);
 /* The kernel of a launch, in the context of the queue, which may have gone there. False: the client
  * has an error, or is about to be stopped. */

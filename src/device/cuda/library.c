@@ -477,6 +477,26 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     return r;
 }
 
+/* What fails is loaded when it is launched, where the client is told. */
+static void follow(struct dev_module *m, struct cuda_gpu *g)
+{
+    CUfunction f;
+    if (!m->functions_count || find_loaded(m->library, g, m->functions[0].handle, &f))
+        return;
+    if (CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuKernelGetFunction, &f, m->functions[0].handle) ==
+        CUDA_SUCCESS)
+        keep_loaded(m->library, g, m->functions[0].handle, f);
+}
+
+void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g)
+{
+    pthread_mutex_lock(&c->modules_lock);
+    gm_list_for_each (m, &c->modules, struct dev_module, link)
+        if (m->gpu->index == g->index)
+            follow(m, g);
+    pthread_mutex_unlock(&c->modules_lock);
+}
+
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
                            struct cuda_function *f)
 {

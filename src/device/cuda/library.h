@@ -83,6 +83,9 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
  * client's thread. */
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
                               CUkernel k);
+/* At a safe point of a context where the client has come back to, and which is entered: of each of
+ * its libraries something is loaded, so that the rest comes without waiting. */
+void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g);
 /* As above, for a variable: where it is. */
 CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l,
                                const char *name, CUdeviceptr *address, size_t *size);

@@ -306,11 +306,8 @@ uint32_t cuda_backlog(struct dev_client *c)
 {
     if (GM_UNLIKELY(atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) != 0))
         return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
-    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) &&
-        cuda_unfinished(c) == 0) {
-        cuda_hands_off(c);
+    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)))
         cuda_fallback_return(c);
-    }
     if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed))) {
         cuda_hands_on(c);
         advance_all(c); /* before more of the ring is read */

@@ -113,11 +113,11 @@ struct cuda_gpu {
     CUstream print_stream;      /* output.h: always empty */
     struct cuda_capacity capacity;
     struct cuda_safe_point point;
-    _Atomic uint32_t
-        waits;           /* calls that may wait for what runs (admit.h); changes under dev->lock */
-    uint64_t long_at;    /* dev->lock: when an operation was last seen that took long */
-    uint64_t crowded_at; /* precedence.h, dev->lock: a kernel needed more than its part */
-    _Atomic uint32_t fair_part;  /* .. and what one may need that goes first; 0: none does */
+    _Atomic uint32_t waits; /* calls that may wait for what runs (admit.h); dev->lock to change */
+    _Atomic bool welcome;   /* fallback.h: this is a safe point for clients that come back */
+    bool calls_back;        /* fallback.h, dev->lock: there is a thread that calls them back */
+    uint64_t crowded_at;    /* precedence.h, dev->lock: a kernel needed more than its part */
+    _Atomic uint32_t fair_part;  /* precedence.h: what a kernel may need that goes first; or 0 */
     pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may
                                     wait for the GPU */
     _Atomic size_t
@@ -174,7 +174,8 @@ struct dev {
     uint64_t rest_ns; /* admit.h; constant, as are the following: what is in flight may take so long
                          .. */
     uint64_t unknown_ns;       /* .. and what is not known so long to end */
-    uint64_t held_ns, calm_ns; /* fallback.h */
+    uint64_t returns_ns;       /* .. and this, when clients come back from a fallback context */
+    uint64_t held_ns, away_ns; /* fallback.h */
     uint64_t ahead_ns;         /* lookahead.h */
 };
 
@@ -213,12 +214,10 @@ struct dev_client {
     _Atomic uint32_t local[DEV_DEVICES]; /* capacity.h: of a thread, the most that its kernels need;
                                             0: what is always there */
     int priority;
-    uint64_t came;               /* when */
-    _Atomic bool gone;           /* its work goes off the device */
-    pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
-    _Atomic uint32_t away;       /* GPUs in whose fallback context it is, a bit each .. */
-    _Atomic uint64_t away_until; /* .. at least so long .. */
-    uint64_t away_ns;            /* .. which is longer each time; moves_lock */
+    uint64_t came;              /* when */
+    _Atomic bool gone;          /* its work goes off the device */
+    pthread_mutex_t moves_lock; /* while its places change, and so where its streams are */
+    _Atomic uint32_t away;      /* GPUs in whose fallback context it is, a bit each */
     pthread_mutex_t
         memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t ranges_lock;

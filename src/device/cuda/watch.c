@@ -64,7 +64,6 @@ static bool look(struct dev_queue *q, uint64_t at)
     if (moved)
         tp_word_wake(&q->slot->completed);
     cuda_pace_note(q, at, 0);
-    cuda_watch_long(q, at);
     if (q->seen == q->marked && !q->print_seq && !q->drains) {
         gm_list_remove(&q->active);
         q->since = 0;

@@ -790,7 +790,8 @@ struct dev *fake_devices(uint32_t count)
                        .count = count };
     cuda_dev_init(&d, &(struct dev_events) { .client_fault = fault });
     d.rest_ns = d.ahead_ns = CUDA_NEVER; /* until a test says otherwise */
-    d.unknown_ns = d.held_ns = d.calm_ns = 0;
+    d.unknown_ns = d.held_ns = d.away_ns = 0;
+    d.returns_ns = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_gpu *g = &d.gpus[i];
         *g = (struct cuda_gpu) {
@@ -1207,6 +1208,10 @@ static CUfunction find_loaded(const struct cuda_gpu *g, CUkernel k)
         if (loaded[i] == f)
             return f;
     return NULL;
+}
+
+void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g)
+{
 }
 
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,

@@ -211,7 +211,6 @@ static void come_back(void)
     fake_hold(runs_on->stream, false);
     wait_until_over(one, runs_on);
     while (cuda_home(two, 0)->is_fallback) {
-        two->away_until = 0;
         (void)cuda_backlog(two);
         sched_yield();
     }
@@ -233,7 +232,6 @@ Test(fallback, without_its_share, .init = begin, .fini = end)
     cr_assert_eq(fake_stream_groups(own->stream), 0);
     cr_assert_eq(fake_greens(), 0);
     wait_until_over(two, own);
-    d->calm_ns = 0;
     come_back();
     fake_launch(own, ++seq, 4);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
@@ -266,7 +264,6 @@ Test(fallback, whoever_begins_with_a_share_begins_there, .init = begin, .fini = 
     struct dev_queue *new = queue(two, 2);
     fake_launch(new, 1, 5);
     wait_until_over(two, new);
-    d->calm_ns = 0;
     come_back();
     fake_launch(new, 2, 5);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(new->stream)), 5);
@@ -286,11 +283,6 @@ Test(fallback, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
 {
     launch_unknown(own);
     wait_until_over(two, own);
-    two->away_until = 0;
-    d->calm_ns = GM_NS_PER_S * 3600;
-    (void)cuda_backlog(two);
-    cr_assert_eq(own->gpu, &d->fallbacks[0], "not before");
-    d->calm_ns = 0;
     come_back();
     cr_assert_eq(own->gpu, &d->gpus[0]);
     fake_launch(own, ++seq, 4);
@@ -310,47 +302,32 @@ Test(fallback, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .f
     cuda_client_set_share(two, 30, multiprocessors, 0);
     wait_until_over(two, own);
     cr_assert_eq(fake_greens(), 0);
-    d->calm_ns = 0;
     come_back();
     fake_launch(own, ++seq, 4);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
 }
 
-Test(fallback, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
+/* The safe point at which clients come back is one for which longer operations are waited for. */
+Test(fallback, it_comes_back_though_an_operation_takes_long, .init = begin, .fini = end)
 {
-    uint64_t before;
-    d->calm_ns = 1000;
     launch_unknown(own);
-    before = two->away_ns;
     wait_until_over(two, own);
-    d->calm_ns = 0;
-    come_back();
-    cr_assert_eq(own->gpu, &d->gpus[0]);
-    fake_hold(runs_on->stream, true);
-    fake_launch(runs_on, 3, 1);
-    cuda_flush(one);
-    while (cuda_is_quiet(d, 1))
+    pthread_mutex_lock(&d->lock);
+    d->returns_ns = 10 * GM_NS_PER_S;
+    pthread_mutex_unlock(&d->lock);
+    while (!(atomic_load(&d->closed) & 1)) /* by the thread that calls it back */
         sched_yield();
-    launch_unknown(own);
-    cr_assert_eq(own->gpu, &d->fallbacks[0]);
-    cr_assert_eq(two->away_ns, 2 * before);
+    (void)cuda_backlog(two);
+    cr_assert_eq(own->gpu, &d->fallbacks[0], "not before that has ended");
+    come_back();
+    fake_launch(own, ++seq, 4);
+    wait_until_over(two, own);
+    fake_expect(4, 1);
 }
 
-/* Calm is that nothing has taken long; what has just begun may. */
 static void wants_to_come_back(void)
 {
-    d->calm_ns = 0;
-    two->away_until = 0;
     (void)cuda_backlog(two);
-}
-
-Test(fallback, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init = begin,
-     .fini = end)
-{
-    launch_unknown(own);
-    wait_until_over(two, own);
-    wants_to_come_back();
-    cr_assert_eq(own->gpu, &d->gpus[0]);
 }
 
 Test(fallback, larger_stacks_are_made_when_nothing_runs, .init = begin, .fini = end)
