@@ -177,6 +177,9 @@ static bool run_file(const char *path, unsigned number, struct progress *p)
     return fault == PTX_FAULT_NONE;
 }
 
+/* Seconds for a case, with its compilation. */
+#define CASE_S 60u
+
 static void child(const struct ptx_paths *paths, struct progress *p)
 {
     int device;
@@ -190,6 +193,7 @@ static void child(const struct ptx_paths *paths, struct progress *p)
     bool good = true;
     while (good && p->next < paths->count) {
         size_t k = p->next++; /* counted before it runs: a child that dies takes its case with it */
+        alarm(CASE_S);        /* a kernel that does not end is its case's failure, too */
         good = run_file(paths->at[k], (unsigned)k + 1, p);
     }
 }
