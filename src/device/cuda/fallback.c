@@ -100,7 +100,82 @@ static bool go(struct dev_client *c, struct cuda_gpu *to)
     return true;
 }
 
-static void start_calling(struct cuda_gpu *first);
+/* --- calling back ----------------------------------------------------------------------------- */
+
+/* A thread does that for each GPU that has had a client in its fallback context. */
+
+/* How many clients are in the GPU's fallback context; `rings`: they are told. */
+static uint32_t count_away(struct cuda_gpu *first, bool rings)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&first->dev->lock);
+    gm_list_for_each (c, &first->dev->clients, struct dev_client, link)
+        if (atomic_load_explicit(&c->away, memory_order_relaxed) & 1u << first->index) {
+            count++;
+            if (rings)
+                tp_ring_wake(&c->session->control->ring);
+        }
+    pthread_mutex_unlock(&first->dev->lock);
+    return count;
+}
+
+static void nap(uint64_t ns)
+{
+    const struct timespec t = { .tv_sec = (time_t)(ns / GM_NS_PER_S),
+                                .tv_nsec = (long)(ns % GM_NS_PER_S) };
+    nanosleep(&t, NULL);
+}
+
+/* A safe point of the primary context at which clients come back. How many did. */
+static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
+{
+    struct dev *d = first->dev;
+    if (!cuda_admit_return(d, CUDA_GPU_BIT(first), gm_now_ns() + d->away_ns))
+        return 0;
+    const uint64_t until = gm_now_ns() + CUDA_WELCOME_NS;
+    uint32_t left;
+    atomic_store(&first->welcome, true);
+    while ((left = count_away(first, true)) != 0 && gm_now_ns() < until)
+        nap(GM_NS_PER_MS);
+    atomic_store(&first->welcome, false);
+    cuda_admit_end(d, CUDA_GPU_BIT(first));
+    return away > left ? away - left : 0;
+}
+
+/* Where nobody can come back, nobody is stopped for that often. */
+static void *call_back_all(void *arg)
+{
+    struct cuda_gpu *first = arg;
+    const uint64_t usual = GM_MAX(first->dev->away_ns, GM_NS_PER_MS);
+    uint64_t pause = usual;
+    uint32_t before = 0;
+    for (;;) {
+        nap(pause);
+        const uint32_t away = count_away(first, false);
+        if (!away)
+            pause = usual;
+        else if (call_back(first, away) || away > before)
+            pause = usual;
+        else
+            pause = GM_MIN(2 * pause, 64 * usual);
+        before = away;
+    }
+    return NULL;
+}
+
+/* Without the thread its clients stay in the fallback context. */
+static void start_calling(struct cuda_gpu *first)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&first->dev->lock);
+    const bool starts = !first->calls_back;
+    first->calls_back = true;
+    pthread_mutex_unlock(&first->dev->lock);
+    if (starts && pthread_create(&thread, NULL, call_back_all, first) == 0)
+        pthread_detach(thread);
+}
+
+/* --- away, and back --------------------------------------------------------------------------- */
 
 /* moves_lock is held, or nobody else knows of the client yet. */
 static void note_away(struct dev_client *c, const struct cuda_gpu *fallback)
@@ -177,77 +252,6 @@ void cuda_fallback_return(struct dev_client *c)
             note_back(c, first);
         pthread_mutex_unlock(&c->moves_lock);
     }
-}
-
-/* How many clients are in the GPU's fallback context; `rings`: they are told. */
-static uint32_t count_away(struct cuda_gpu *first, bool rings)
-{
-    uint32_t count = 0;
-    pthread_mutex_lock(&first->dev->lock);
-    gm_list_for_each (c, &first->dev->clients, struct dev_client, link)
-        if (atomic_load_explicit(&c->away, memory_order_relaxed) & 1u << first->index) {
-            count++;
-            if (rings)
-                tp_ring_wake(&c->session->control->ring);
-        }
-    pthread_mutex_unlock(&first->dev->lock);
-    return count;
-}
-
-static void nap(uint64_t ns)
-{
-    const struct timespec t = { .tv_sec = (time_t)(ns / GM_NS_PER_S),
-                                .tv_nsec = (long)(ns % GM_NS_PER_S) };
-    nanosleep(&t, NULL);
-}
-
-/* A safe point of the primary context at which clients come back. How many did. */
-static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
-{
-    struct dev *d = first->dev;
-    if (!cuda_admit_return(d, CUDA_GPU_BIT(first), gm_now_ns() + d->away_ns))
-        return 0;
-    const uint64_t until = gm_now_ns() + CUDA_WELCOME_NS;
-    uint32_t left;
-    atomic_store(&first->welcome, true);
-    while ((left = count_away(first, true)) != 0 && gm_now_ns() < until)
-        nap(GM_NS_PER_MS);
-    atomic_store(&first->welcome, false);
-    cuda_admit_end(d, CUDA_GPU_BIT(first));
-    return away > left ? away - left : 0;
-}
-
-/* Where nobody can come back, nobody is stopped for that often. */
-static void *call_back_all(void *arg)
-{
-    struct cuda_gpu *first = arg;
-    const uint64_t usual = GM_MAX(first->dev->away_ns, GM_NS_PER_MS);
-    uint64_t pause = usual;
-    uint32_t before = 0;
-    for (;;) {
-        nap(pause);
-        const uint32_t away = count_away(first, false);
-        if (!away)
-            pause = usual;
-        else if (call_back(first, away) || away > before)
-            pause = usual;
-        else
-            pause = GM_MIN(2 * pause, 64 * usual);
-        before = away;
-    }
-    return NULL;
-}
-
-/* Without the thread its clients stay in the fallback context. */
-static void start_calling(struct cuda_gpu *first)
-{
-    pthread_t thread;
-    pthread_mutex_lock(&first->dev->lock);
-    const bool starts = !first->calls_back;
-    first->calls_back = true;
-    pthread_mutex_unlock(&first->dev->lock);
-    if (starts && pthread_create(&thread, NULL, call_back_all, first) == 0)
-        pthread_detach(thread);
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
