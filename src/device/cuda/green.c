@@ -29,7 +29,6 @@
 #include "device/cuda/fallback.h"
 #include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
-#include "device/cuda/point.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -311,12 +310,17 @@ static void create_stream(struct dev_queue *q)
 /* Puts `next` behind all that the queue's stream has. */
 static CUresult follow(struct dev_queue *q, CUstream next)
 {
-    CUevent event;
-    CUresult r = cuda_point_find(q, q->last, &event);
-    cuda_count(q, 1);
-    return r == CUDA_SUCCESS
-               ? q->client->dev->api.cuStreamWaitEvent(next, event, CU_EVENT_WAIT_DEFAULT)
-               : r;
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUevent event; /* an event's point will not do: the stream may have more by now */
+    cuda_count(q, 2);
+    CUresult r = api->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = api->cuEventRecord(event, q->stream);
+    if (r == CUDA_SUCCESS)
+        r = api->cuStreamWaitEvent(next, event, CU_EVENT_WAIT_DEFAULT);
+    (void)api->cuEventDestroy_v2(event); /* the driver keeps it for as long as somebody waits */
+    return r;
 }
 
 static void move_stream(struct dev_queue *q)
