@@ -95,9 +95,12 @@ static void check_analysis(const struct ir_module *m, uint32_t fn,
         for (uint32_t k = 0; k < info->frontier.count; k++)
             require(a->blocks[a->pool[info->frontier.first + k]].priority > n);
     }
-    for (uint32_t r = 0; r < a->reg_count; r++)
-        require(a->regs[r].shape <= IR_VARYING &&
-                (a->regs[r].shape == IR_AFFINE) == (a->regs[r].stride != 0));
+    for (uint32_t r = 0; r < a->reg_count; r++) {
+        require(a->regs[r].shape <= IR_PATTERN);
+        require((a->regs[r].shape == IR_AFFINE) == (a->regs[r].stride != 0));
+        require(a->regs[r].pattern <= a->pattern_count);
+        require(a->regs[r].shape != IR_PATTERN || a->regs[r].pattern != 0);
+    }
     for (uint32_t r = 0; r < a->region_count; r++)
         require(a->regions[r].blocks.count > 0 && a->regions[r].start < a->block_count);
     ir_analysis_destroy(a);
