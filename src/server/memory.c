@@ -160,8 +160,8 @@ void srv_heap_finish(struct srv_heap *h)
          * on finds what it had. */
         if (h->area->kept && !m->kept && h->keeper->swept) {
             /* Else it stays till those have closed it. */
-            bool goes = srv_sweep_apart(h->session->user, h->area->fd,
-                                        m->block->address - h->area->base, m->block->size);
+            bool goes = srv_user_sweep(h->session->user, h->area->fd,
+                                       m->block->address - h->area->base, m->block->size);
             (void)goes;
         }
         mapping_destroy(h, m);

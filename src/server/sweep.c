@@ -240,37 +240,3 @@ bool srv_sweeper_is_stuck(struct srv_sweeper *w)
     pthread_mutex_unlock(&w->lock);
     return stuck;
 }
-
-/* --- what is left of a session ---------------------------------------------------------------- */
-
-struct apart {
-    struct srv_sweep sweep;
-    struct srv_charge charge;
-};
-
-static void end_apart(struct srv_sweep *s, bool cancelled GM_UNUSED)
-{
-    struct apart *a = GM_CONTAINER_OF(s, struct apart, sweep);
-    srv_charge_release(&a->charge);
-    free(a);
-}
-
-void srv_sweep_user_rests(void *user)
-{
-    srv_user_put(user);
-}
-
-bool srv_sweep_apart(struct srv_user *u, int fd, uint64_t offset, uint64_t size)
-{
-    struct apart *a = calloc(1, sizeof(*a));
-    if (!a || srv_charge(&a->charge, &u->account, SRV_LEAVING, 1) < 0) {
-        free(a);
-        return false;
-    }
-    const bool rested = srv_sweep_rests(&u->sweeps);
-    u->sessions += rested; /* he stays till they have been swept */
-    srv_sweep(&u->server->sweeper, &a->sweep, &u->sweeps, fd, offset, size, end_apart);
-    if (rested && srv_sweep_rests(&u->sweeps))
-        srv_user_put(u);
-    return true;
-}

@@ -17,7 +17,6 @@
 #include "base/list.h"
 
 struct srv_sweep;
-struct srv_user;
 
 struct srv_sweeper {
     uv_async_t news;
@@ -68,9 +67,5 @@ static inline bool srv_sweep_rests(const struct srv_sweep_owner *o)
 }
 /* After srv_sweeper_close() and the loop's end: a thread is at something that does not end. */
 bool srv_sweeper_is_stuck(struct srv_sweeper *w);
-/* As srv_sweep(), for what a session leaves behind in a file that others have open. False: that is
- * more than its user may have. */
-GM_MUST_CHECK bool srv_sweep_apart(struct srv_user *u, int fd, uint64_t offset, uint64_t size);
-void srv_sweep_user_rests(void *user); /* for user.c */
 
 #endif

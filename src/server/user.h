@@ -30,5 +30,8 @@ struct srv_user {
 struct srv_user *srv_user_get(struct srv_server *s, uint32_t uid);
 /* One session less. */
 void srv_user_put(struct srv_user *u);
+/* As srv_sweep(), for what a session leaves behind in a file that others have open. False: that is
+ * more than its user may have. */
+GM_MUST_CHECK bool srv_user_sweep(struct srv_user *u, int fd, uint64_t offset, uint64_t size);
 
 #endif
