@@ -50,7 +50,8 @@ bool cuda_has_precedence(struct dev_queue *q, const struct cuda_function *f,
     return fair && needs <= fair;
 }
 
-/* Of one context. A client in a partition has its multiprocessors (green.c) as it is. */
+/* Of one context. Queues in partitions of it count, too, though their own kernels have no
+ * precedence (submit.c). */
 static void look_at(struct cuda_gpu *g, uint64_t now)
 {
     uint32_t busy = 0, largest = 0;
