@@ -107,9 +107,10 @@ bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
 
 /* --- hands ------------------------------------------------------------------------------------ */
 
-static void nap(uint64_t ns)
+void cuda_nap(uint64_t ns)
 {
-    const struct timespec t = { .tv_nsec = (long)ns };
+    const struct timespec t = { .tv_sec = (time_t)(ns / GM_NS_PER_S),
+                                .tv_nsec = (long)(ns % GM_NS_PER_S) };
     nanosleep(&t, NULL);
 }
 
@@ -134,7 +135,7 @@ bool cuda_hands_try(struct dev_client *c)
 void cuda_hands_on(struct dev_client *c)
 {
     while (!cuda_hands_try(c))
-        nap(SHORTLY_NS);
+        cuda_nap(SHORTLY_NS);
 }
 
 void cuda_hands_away(struct dev_client *c)
@@ -219,7 +220,7 @@ static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
     bool idle;
     while (!(idle = are_idle(d, gpus)) && gm_now_ns() < until && !cuda_is_leaving(d, c)) {
         pthread_mutex_unlock(&d->lock);
-        nap(SHORTLY_NS);
+        cuda_nap(SHORTLY_NS);
         pthread_mutex_lock(&d->lock);
     }
     if (here)
@@ -352,7 +353,7 @@ bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t deadline)
     while (!is_done(c, gpus)) {
         if (cuda_is_leaving(c->dev, c) || gm_now_ns() >= deadline)
             return false;
-        nap(pause);
+        cuda_nap(pause);
         pause = GM_MIN(2 * pause, NAP_MAX_NS);
     }
     return true;

@@ -54,6 +54,8 @@ bool cuda_is_quiet(struct dev *d, uint32_t gpus);
 /* Nothing is to be waited for any more: the client is about to be stopped, or all of them are. */
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
 
+/* The calling thread sleeps for so long. */
+void cuda_nap(uint64_t ns);
 /* Nobody waits: for tests. */
 #define CUDA_NEVER ((uint64_t)INT64_MAX)
 

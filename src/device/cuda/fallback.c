@@ -3,8 +3,6 @@
 #include "device/cuda/limit.h"
 #include "device/cuda/queue.h"
 
-#include <time.h>
-
 #include "base/log.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
@@ -119,13 +117,6 @@ static uint32_t count_away(struct cuda_gpu *first, bool rings)
     return count;
 }
 
-static void nap(uint64_t ns)
-{
-    const struct timespec t = { .tv_sec = (time_t)(ns / GM_NS_PER_S),
-                                .tv_nsec = (long)(ns % GM_NS_PER_S) };
-    nanosleep(&t, NULL);
-}
-
 /* A safe point of the primary context at which clients come back. How many did. */
 static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
 {
@@ -136,7 +127,7 @@ static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
     uint32_t left;
     atomic_store(&first->welcome, true);
     while ((left = count_away(first, true)) != 0 && gm_now_ns() < until)
-        nap(GM_NS_PER_MS);
+        cuda_nap(GM_NS_PER_MS);
     atomic_store(&first->welcome, false);
     cuda_admit_end(d, CUDA_GPU_BIT(first));
     return away > left ? away - left : 0;
@@ -150,7 +141,7 @@ static void *call_back_all(void *arg)
     uint64_t pause = usual;
     uint32_t before = 0;
     for (;;) {
-        nap(pause);
+        cuda_nap(pause);
         const uint32_t away = count_away(first, false);
         if (!away)
             pause = usual;
@@ -163,16 +154,12 @@ static void *call_back_all(void *arg)
     return NULL;
 }
 
-/* Without the thread its clients stay in the fallback context. */
+/* Without the thread its clients stay in the fallback context; the next one to go tries again. */
 static void start_calling(struct cuda_gpu *first)
 {
-    pthread_t thread;
     pthread_mutex_lock(&first->dev->lock);
-    const bool starts = !first->calls_back;
-    first->calls_back = true;
+    first->calls_back = first->calls_back || cuda_thread_start(first, call_back_all) == 0;
     pthread_mutex_unlock(&first->dev->lock);
-    if (starts && pthread_create(&thread, NULL, call_back_all, first) == 0)
-        pthread_detach(thread);
 }
 
 /* --- away, and back --------------------------------------------------------------------------- */

@@ -99,7 +99,7 @@ void cuda_limits_shrink(struct cuda_gpu *g)
         gm_warn(&topic, "local memory that nobody needs stays: error %d", (int)r);
 }
 
-bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other)
+static bool are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other)
 {
     return atomic_load_explicit(&other->stack, memory_order_relaxed) >
            atomic_load_explicit(&g->stack, memory_order_relaxed);
@@ -107,7 +107,7 @@ bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *oth
 
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
 {
-    if (GM_LIKELY(!cuda_limits_are_behind(g, other)))
+    if (GM_LIKELY(!are_behind(g, other)))
         return;
     CUresult r = raise_to(g, atomic_load_explicit(&other->stack, memory_order_relaxed));
     if (r != CUDA_SUCCESS)

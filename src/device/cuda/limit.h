@@ -11,8 +11,6 @@ void cuda_limits_open(struct cuda_gpu *g);
 /* Gives back local memory of a context, which is quiet and current, but for what is wanted now
  * (g->local, g->stack). An order's thread. */
 void cuda_limits_shrink(struct cuda_gpu *g);
-/* Kernels have had more stack in the GPU's other context than there is in this one. */
-bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other);
 /* Kernels may need as much stack in a context (quiet, current) as in the GPU's other one. */
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
 

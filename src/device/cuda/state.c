@@ -31,10 +31,10 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
     d->pipe = -1;
 }
 
-int cuda_thread_start(struct dev *d, void *(*body)(void *))
+int cuda_thread_start(void *arg, void *(*body)(void *))
 {
     pthread_t thread;
-    int r = pthread_create(&thread, NULL, body, d);
+    int r = pthread_create(&thread, NULL, body, arg);
     if (r == 0)
         pthread_detach(thread);
     return -r;

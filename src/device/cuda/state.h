@@ -402,7 +402,7 @@ bool cuda_is_fatal(CUresult r);
 void cuda_dev_init(struct dev *d, const struct dev_events *events);
 
 /* Starts a thread of the device's, which stays. 0 or -errno. */
-GM_MUST_CHECK int cuda_thread_start(struct dev *d, void *(*body)(void *));
+GM_MUST_CHECK int cuda_thread_start(void *arg, void *(*body)(void *));
 
 /* Starts the thread that watches. 0 or -errno. */
 GM_MUST_CHECK int cuda_watch_start(struct dev *d);
