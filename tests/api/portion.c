@@ -51,13 +51,13 @@ static unsigned made_with(const char *share)
     return n;
 }
 
-/* As MPS has it: down to whole steps, one at least. DEVICE_SIZE, if set, is what the device has,
+/* As MPS has it: down to whole steps, one at least; but all of them are all. DEVICE_SIZE, if set, is what the device has,
  * where the program has less. */
 static unsigned expected(unsigned percent)
 {
     const char *device = getenv("DEVICE_SIZE");
     unsigned size = device ? (unsigned)atoi(device) : count();
-    unsigned n = size * percent / 100 / step() * step();
+    unsigned n = percent == 100 ? size : size * percent / 100 / step() * step();
     n = n > step() ? n : step();
     return n < count() ? n : count();
 }

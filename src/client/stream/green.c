@@ -499,6 +499,8 @@ uint32_t rt_part_percentage(CUdevice device)
         gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", text);
         return 0;
     }
+    if (share == 100) /* all, and not the whole steps that are in it */
+        return 0;
     /* 33 % of 100 must not become 32.999... */
     uint32_t steps = (uint32_t)(d->multiprocessors * share / 100 + 1e-9) / step_of(device);
     return GM_MAX(steps, 1u) * step_of(device);
