@@ -116,7 +116,10 @@ static bool run(struct ptx_case *c, enum ptx_fault *fault, char *why, size_t why
         snprintf(why, why_size, "launch: error %d", r);
         return false;
     }
-    *fault = fault_of(cu.ctx_synchronize());
+    r = cu.ctx_synchronize();
+    *fault = fault_of(r);
+    if (*fault == PTX_FAULT_OTHER)
+        printf("# error %d\n", r);
     for (size_t k = 0; k < c->arg_count && *fault == PTX_FAULT_NONE; k++) {
         if (c->args[k].is_value)
             continue;
@@ -178,7 +181,7 @@ static bool run_file(const char *path, unsigned number, struct progress *p)
 }
 
 /* Seconds for a case, with its compilation. */
-#define CASE_S 60u
+#define CASE_S 20u
 
 static void child(const struct ptx_paths *paths, struct progress *p)
 {
@@ -225,6 +228,7 @@ int main(int argc, char **argv)
             return 1;
         if (status != 0) {
             printf("not ok %zu - %s\n# its process died\n", p->next, paths.at[p->next - 1]);
+            fflush(stdout); /* the next child has what is in the buffer, too */
             p->failed++;
         }
     }
