@@ -39,6 +39,12 @@ def shown(result):
     return sorted(line for line in result.lines if not VARIES.search(line))
 
 
+def differing(a, b):
+    """The first line that only one of them has."""
+    only = [f"-{line}" for line in a if line not in b][:1] + [f"+{line}" for line in b if line not in a][:1]
+    return " ".join(only) or "how often a line comes"
+
+
 def compare(names, first, other):
     """Programs that differ, and how; those that the first way did not end well are left out."""
     for name, a, b in zip(names, *(way["results"] for way in (first, other))):
@@ -48,7 +54,7 @@ def compare(names, first, other):
         if b.seconds > 2 * a.seconds + 1:
             told.append(f"over twice the time + 1 s: {a.seconds:.2f} -> {b.seconds:.2f} s")
         if shown(a) != shown(b):
-            told.append("another output")
+            told.append("another output: " + differing(shown(a), shown(b)))
         if told:
             print(f"{other['name']}: {name}: {', '.join(told)}")
 
