@@ -61,6 +61,16 @@ static int depend(struct rt_stream_capture *sc, const CUgraphNode *nodes,
     return CUDA_SUCCESS;
 }
 
+/* The context's legacy stream has to be there to be told. */
+static int take_part(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out)
+{
+    struct rt_stream *legacy;
+    int r = st->role == RT_ROLE_BLOCKING
+                ? rt_stream_resolve_slow(st->context, CU_STREAM_LEGACY, &legacy)
+                : CUDA_SUCCESS;
+    return r ? r : rt_capture_join(c, st, out);
+}
+
 /* --- captures --------------------------------------------------------------------------------- */
 
 static void finish(struct rt_capture *c, bool keep_graph)
@@ -92,7 +102,7 @@ int rt_capture_begin(struct rt_stream *st, struct rt_graph *graph, const CUgraph
     }
     c->own_graph = own_graph;
     graph->capturing = true;
-    r = rt_capture_join(c, st, &sc);
+    r = take_part(c, st, &sc);
     r = r ? r : depend(sc, dependencies, edges, count);
     if (r)
         finish(c, false);
@@ -347,7 +357,7 @@ static int join(struct rt_stream *st, struct rt_stream_capture *sc,
         c->invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    int r = sc ? CUDA_SUCCESS : rt_capture_join(c, st, &sc);
+    int r = sc ? CUDA_SUCCESS : take_part(c, st, &sc);
     return r ? r : depend(sc, ec->nodes, NULL, ec->count);
 }
 

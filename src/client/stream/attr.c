@@ -16,20 +16,6 @@ static int32_t attribute(CUdevice_attribute a)
     return rt_session->devices[rt_current_device()].attributes[a];
 }
 
-/* CU_SYNC_POLICY_AUTO: as the context waits. */
-struct tp_wait_policy rt_stream_policy(const struct rt_stream *st)
-{
-    struct tp_wait_policy policy = st->context->wait;
-    unsigned wanted = atomic_load_explicit(&st->sync_policy, memory_order_relaxed);
-    if (wanted == CU_SYNC_POLICY_SPIN)
-        policy.spin_ns = RT_SPIN_NS;
-    else if (wanted == CU_SYNC_POLICY_YIELD)
-        policy.spin_ns = 0;
-    else if (wanted == CU_SYNC_POLICY_BLOCKING_SYNC)
-        policy.spin_ns = policy.yield_ns = 0;
-    return policy;
-}
-
 static bool window_ok(const CUaccessPolicyWindow *w)
 {
     int32_t most = GM_MAX(attribute(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE), 0);

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#include "client/stream/event.h"
-
 _Atomic unsigned rt_captures;
 __thread CUstreamCaptureMode rt_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -76,12 +74,6 @@ static void mark_legacy(struct rt_context *context)
 
 int rt_capture_join(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out)
 {
-    struct rt_stream *legacy;
-    int r = st->role == RT_ROLE_BLOCKING
-                ? rt_stream_resolve_slow(st->context, CU_STREAM_LEGACY, &legacy)
-                : CUDA_SUCCESS;
-    if (r)
-        return r;
     struct rt_stream_capture *sc = calloc(1, sizeof(*sc));
     if (!sc)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -219,23 +211,6 @@ int rt_capture_refuse(struct rt_stream *st)
 {
     rt_capture_lock();
     int r = rt_capture_refuse_locked(st);
-    rt_capture_unlock();
-    return r;
-}
-
-int rt_capture_event_used(CUevent event)
-{
-    int r = CUDA_SUCCESS;
-    if (GM_LIKELY(!rt_event_captured(event)))
-        return r;
-    rt_capture_lock();
-    const struct rt_event_capture *ec = rt_event_capture(event);
-    if (ec) {
-        struct rt_capture *c = rt_capture_find(ec->id);
-        r = c && c->invalidated ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
-        if (c)
-            c->invalidated = true;
-    }
     rt_capture_unlock();
     return r;
 }

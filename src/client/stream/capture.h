@@ -87,9 +87,6 @@ static inline int rt_capture_check(struct rt_stream *st, bool synchronous)
 }
 /* cuCtxSynchronize. */
 int rt_capture_context_used(struct rt_context *c);
-/* An event that was recorded in a capture is asked about: CUDA_ERROR_CAPTURED_EVENT, in one that is
- * spoilt already CUDA_ERROR_INVALID_VALUE, or CUDA_SUCCESS if it is none. */
-int rt_capture_event_used(CUevent event);
 
 /* --- with the graph lock held ----------------------------------------------------------------- */
 
@@ -107,7 +104,8 @@ bool rt_capture_is_own(const struct rt_capture *c);
 /* The stream's part, NULL if it does not capture; CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy
  * stream beside a capture that it would take part in. */
 int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out);
-/* The stream takes part from now on. CUresult. */
+/* The stream takes part from now on. If it is a blocking one, its context has a legacy stream.
+ * CUresult. */
 int rt_capture_join(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out);
 void rt_capture_leave(struct rt_stream_capture *sc);
 

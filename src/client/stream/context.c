@@ -1,24 +1,16 @@
 /*
- * Contexts: primary ones, counted per device, and created ones. What a context owns is found by
- * looking through the tables for objects that name it, at its end; nothing on the way there has to
- * keep lists.
+ * Contexts: handles of primary ones, one for each device, and created ones. How they end is in
+ * context_end.c, what programs call for primary ones in primary.c.
  */
 #include "client/stream/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/entry/hooks.h"
-#include "client/gen/api.h"
 #include "client/session/attach.h"
 #include "client/session/companion.h"
 #include "client/session/connect.h"
-#include "client/stream/event.h"
-#include "client/stream/local.h"
-#include "client/stream/peer.h"
-
-struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
-pthread_mutex_t rt_context_lock = PTHREAD_MUTEX_INITIALIZER;
+#include "client/stream/part.h"
 
 int rt_context_primary(CUdevice dev, struct rt_context **out)
 {
@@ -100,7 +92,7 @@ static void say_homeless(int device)
         rt_attach_say("devices are partitioned, and CUDA_MPS_SM_PARTITION is not set");
 }
 
-static int activate(struct rt_context *c)
+int rt_context_activate(struct rt_context *c)
 {
     c->id = next_id();
     c->number = (uint32_t)c->id;
@@ -125,7 +117,8 @@ static int create(CUdevice device, unsigned flags, bool primary, uint32_t part,
     c->multiprocessors = multiprocessors;
     c->api_version = 3020;
     rt_context_set_flags(c, flags);
-    int r = primary ? CUDA_SUCCESS : activate(c); /* a primary context is a handle first */
+    int r =
+        primary ? CUDA_SUCCESS : rt_context_activate(c); /* a primary context is a handle first */
     if (r != CUDA_SUCCESS) {
         rt_object_release(&rt_contexts, &c->object);
         return r;
@@ -146,187 +139,9 @@ int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
     return create(device, flags, false, part, multiprocessors, out);
 }
 
-static int wait_own(struct rt_context *c)
-{
-    struct rt_session *s = rt_session;
-    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
-    for (uint32_t i = 0; i < used; i++) {
-        if (atomic_load_explicit(&s->queues[i].context, memory_order_relaxed) != c->id)
-            continue;
-        int r = rt_session_wait(s, i, rt_queue_issued(s, i), &c->wait);
-        if (r)
-            return r;
-    }
-    return rt_session_error(s);
-}
-
-struct waiting {
-    struct rt_context *root;
-    int result;
-};
-
-static void wait_green(struct rt_object *o, void *arg)
-{
-    struct rt_context *c = (struct rt_context *)(void *)o;
-    struct waiting *w = arg;
-    if (c->root == w->root && w->result == CUDA_SUCCESS)
-        w->result = wait_own(c);
-}
-
-/* Of a primary context: those green ones that it is the root of, too. */
-int rt_context_wait(struct rt_context *c)
-{
-    struct waiting w = { c, wait_own(c) };
-    if (GM_UNLIKELY(atomic_load_explicit(&c->greens, memory_order_relaxed) != 0))
-        rt_table_each(&rt_contexts, wait_green, &w);
-    return w.result;
-}
-
-static void end_stream(struct rt_object *o, void *arg)
-{
-    struct rt_stream *st = (struct rt_stream *)(void *)o;
-    if (st->context == arg)
-        rt_stream_destroy(st);
-}
-
-static void end_streams(struct rt_context *c)
-{
-    (void)rt_context_wait(c); /* an error ends the waiting as well */
-    atomic_store_explicit(&c->active, false, memory_order_release);
-    atomic_store_explicit(&c->legacy, NULL, memory_order_release);
-    rt_local_destroy_all(c);
-    rt_peer_forget(c);
-    rt_table_each(&rt_streams, end_stream, c);
-}
-
-static void end_green(struct rt_object *o, void *arg)
-{
-    struct rt_context *c = (struct rt_context *)(void *)o;
-    if (c->root != arg)
-        return;
-    end_streams(c);
-    atomic_fetch_sub_explicit(&c->root->greens, 1, memory_order_relaxed);
-    rt_object_release(&rt_contexts, &c->object);
-}
-
-void rt_context_destroy(struct rt_context *c)
-{
-    if (GM_UNLIKELY(atomic_load_explicit(&c->greens, memory_order_relaxed) != 0))
-        rt_table_each(&rt_contexts, end_green, c);
-    end_streams(c);
-    rt_event_destroy_all(c);
-    rt_hooks.context_ends(c);
-    (void)rt_request_context_close(rt_session, c->number);
-    if (!c->primary)
-        rt_object_release(&rt_contexts, &c->object);
-}
-
-/* --- primary contexts ------------------------------------------------------------------------- */
-
-CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
-{
-    struct rt_context *c;
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&rt_context_lock);
-    int r = rt_context_primary(dev, &c);
-    if (r == CUDA_SUCCESS && !atomic_load(&c->active)) {
-        rt_context_set_flags(c, c->wanted | CU_CTX_MAP_HOST);
-        r = activate(c);
-    }
-    if (r == CUDA_SUCCESS) {
-        c->references++;
-        *pctx = rt_context_handle(c);
-    }
-    pthread_mutex_unlock(&rt_context_lock);
-    if (r == CUDA_SUCCESS)
-        rt_hooks.primary_retained(c);
-    return r;
-}
-
-/* Lock held. The next one begins with the flags that it is given from now on. */
-static void primary_end(struct rt_context *c)
-{
-    rt_context_destroy(c);
-    c->wanted = 0;
-}
-
-CUresult rt_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-    struct rt_context *c;
-    pthread_mutex_lock(&rt_context_lock);
-    int r = rt_context_primary(dev, &c);
-    if (r == CUDA_SUCCESS && c->references == 0)
-        r = CUDA_ERROR_INVALID_CONTEXT;
-    else if (r == CUDA_SUCCESS && --c->references == 0 && atomic_load(&c->active))
-        primary_end(c);
-    pthread_mutex_unlock(&rt_context_lock);
-    return r;
-}
-
-CUresult rt_cuDevicePrimaryCtxRelease(CUdevice dev)
-{
-    return rt_cuDevicePrimaryCtxRelease_v2(dev);
-}
-
-CUresult rt_cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-    struct rt_context *c;
-    pthread_mutex_lock(&rt_context_lock);
-    int r = rt_context_primary(dev, &c);
-    if (r == CUDA_SUCCESS && atomic_load(&c->active))
-        rt_context_destroy(c); /* threads that have retained it still release it */
-    if (r == CUDA_SUCCESS)
-        c->wanted = 0;
-    pthread_mutex_unlock(&rt_context_lock);
-    return r;
-}
-
-CUresult rt_cuDevicePrimaryCtxReset(CUdevice dev)
-{
-    return rt_cuDevicePrimaryCtxReset_v2(dev);
-}
-
-CUresult rt_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
-{
-    struct rt_context *c;
-    if (!rt_context_flags_ok(flags) || (flags & CU_CTX_MAP_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&rt_context_lock);
-    int r = rt_context_primary(dev, &c);
-    if (r == CUDA_SUCCESS) {
-        c->wanted = flags;
-        rt_context_set_flags(c, flags | CU_CTX_MAP_HOST);
-    }
-    pthread_mutex_unlock(&rt_context_lock);
-    return r;
-}
-
-CUresult rt_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
-{
-    return rt_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
-}
-
-CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
-{
-    struct rt_context *c;
-    if (!flags || !active)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&rt_context_lock);
-    int r = rt_context_primary(dev, &c);
-    if (r == CUDA_SUCCESS) {
-        *flags = c->wanted;
-        *active = atomic_load(&c->active);
-    }
-    pthread_mutex_unlock(&rt_context_lock);
-    return r;
-}
-
-/* --- green contexts --------------------------------------------------------------------------- */
-
-/* The server knows of its root alone. rt_context_lock held. */
-static int make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors,
-                      struct rt_context **out)
+/* The server knows of its root alone. */
+int rt_context_make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors,
+                          struct rt_context **out)
 {
     struct rt_context *c = rt_object_take(&rt_contexts);
     if (!c)
@@ -345,31 +160,4 @@ static int make_green(struct rt_context *root, uint32_t part, uint32_t multiproc
     rt_object_publish(&c->object);
     *out = c;
     return CUDA_SUCCESS;
-}
-
-int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors,
-                            struct rt_context **out)
-{
-    CUcontext primary;
-    int r = rt_cuDevicePrimaryCtxRetain(&primary, device);
-    if (r)
-        return r;
-    pthread_mutex_lock(&rt_context_lock);
-    struct rt_context *root = rt_context_find(primary, true);
-    r = root ? make_green(root, part, multiprocessors, out) : CUDA_ERROR_INVALID_CONTEXT;
-    pthread_mutex_unlock(&rt_context_lock);
-    if (r)
-        (void)rt_cuDevicePrimaryCtxRelease_v2(device);
-    return r;
-}
-
-int rt_context_destroy_green(CUcontext handle)
-{
-    pthread_mutex_lock(&rt_context_lock);
-    struct rt_context *c = rt_context_find(handle, true);
-    struct rt_context *root = c ? c->root : NULL;
-    if (root)
-        end_green(&c->object, root);
-    pthread_mutex_unlock(&rt_context_lock);
-    return root ? (int)rt_cuDevicePrimaryCtxRelease_v2(root->device) : CUDA_ERROR_INVALID_CONTEXT;
 }

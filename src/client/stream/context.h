@@ -20,6 +20,9 @@
 #include "client/session/session.h"
 
 #define RT_SPIN_NS 1000000 /* before sleeping, for who wants to spin */
+/* Smaller is more urgent, and the greatest is the device's. As NVIDIA's data centre devices have
+ * it, so that programs find what they know. */
+#define RT_PRIORITY_LEAST 0
 
 struct rt_stream;
 struct rt_local;
@@ -151,15 +154,21 @@ int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiproces
 /* CUDA_ERROR_INVALID_CONTEXT if there is none. */
 int rt_context_destroy_green(CUcontext handle);
 
+/* As above, of this root, which may end the next moment unless rt_context_lock is held. */
+int rt_context_make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors,
+                          struct rt_context **out);
+/* Only its streams end; what was made in it is its root's. rt_context_lock held. */
+void rt_context_end_green(struct rt_context *c);
+
 /* A new context, published and announced to the server; not current anywhere. CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
-/* As above, but its streams run on part number `part` of the client's multiprocessors, which has
- * `multiprocessors` of them. 0, 0: on all. */
+/* The server hears of it, and calls may use it from now on. CUresult. */
+int rt_context_activate(struct rt_context *c);
+/* As rt_context_create(), but its streams run on part number `part` of the client's
+ * multiprocessors, which has `multiprocessors` of them. 0, 0: on all. */
 int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
                               uint32_t multiprocessors, struct rt_context **out);
 
-/* The part that is all of the client's multiprocessors: 0, or a static partition. */
-uint32_t rt_part_all(void);
 /* Whether contexts can have fewer multiprocessors than the client: under a daemon, as with
  * NVIDIA's. */
 bool rt_part_possible(CUdevice device);
@@ -221,6 +230,11 @@ static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struc
     return rt_stream_resolve_slow(c, handle, out);
 }
 
+static inline bool rt_stream_is_default(CUstream handle)
+{
+    return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
 /* What calls on a stream begin with: a stream of its own needs no current context, the default ones
  * do. *c is the stream's context. CUresult. */
 int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st);
@@ -233,9 +247,6 @@ struct tp_wait_policy rt_stream_policy(const struct rt_stream *st);
 int rt_stream_priority(const struct rt_context *c, int wanted);
 /* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
 int rt_stream_query(struct rt_stream *st);
-
-/* Makes a new stream wait for what cuCtxWaitEvent told its context to wait for. CUresult. */
-int rt_context_hold(struct rt_stream *st);
 
 /* --- putting records into the ring ------------------------------------------------------------ */
 
@@ -260,5 +271,7 @@ int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_
                     const void *tail, size_t tail_size);
 /* Between begin and end: makes `st` go on when queue `other` has completed `seq`. */
 int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
+/* Begin, that, end. */
+int rt_queue_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
 
 #endif

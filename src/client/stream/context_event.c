@@ -73,34 +73,15 @@ struct holding {
     int result;
 };
 
-static int hold(struct rt_stream *st, uint32_t number, uint64_t seq)
-{
-    int r = rt_queue_begin(st);
-    if (r)
-        return r;
-    r = rt_queue_put_wait(st, number, seq);
-    rt_queue_end();
-    return r;
-}
-
 static void hold_one(struct rt_object *o, void *arg)
 {
     struct rt_stream *st = (struct rt_stream *)(void *)o;
     struct holding *h = arg;
     if (st->context != h->context || st->number == h->number)
         return;
-    int r = hold(st, h->number, h->seq);
+    int r = rt_queue_wait(st, h->number, h->seq);
     if (r && r != CUDA_ERROR_INVALID_HANDLE) /* destroyed just now */
         h->result = r;
-}
-
-int rt_context_hold(struct rt_stream *st)
-{
-    struct rt_context *c = st->context;
-    uint64_t seq = atomic_load_explicit(&c->barrier_seq, memory_order_acquire);
-    return seq && !rt_queue_done(rt_session, c->barrier_number, seq)
-               ? hold(st, c->barrier_number, seq)
-               : CUDA_SUCCESS;
 }
 
 CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
@@ -111,7 +92,7 @@ CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
     if (r)
         return r;
     if (rt_event_captured(hEvent)) {
-        (void)rt_capture_event_used(hEvent);
+        (void)rt_event_capture_used(hEvent);
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     pthread_mutex_lock(&lock);

@@ -133,6 +133,23 @@ int rt_event_capture_set(CUevent handle, uint64_t id, const CUgraphNode *nodes, 
     return CUDA_SUCCESS;
 }
 
+int rt_event_capture_used(CUevent event)
+{
+    int r = CUDA_SUCCESS;
+    if (GM_LIKELY(!rt_event_captured(event)))
+        return r;
+    rt_capture_lock();
+    const struct rt_event_capture *ec = rt_event_capture(event);
+    if (ec) {
+        struct rt_capture *c = rt_capture_find(ec->id);
+        r = c && c->invalidated ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+        if (c)
+            c->invalidated = true;
+    }
+    rt_capture_unlock();
+    return r;
+}
+
 static void event_destroy(struct rt_event *e)
 {
     forget_capture(e);
@@ -202,7 +219,7 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
 static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
     int r = enter(handle, c, e);
-    r = r ? r : rt_capture_event_used(handle);
+    r = r ? r : rt_event_capture_used(handle);
     return r ? r : rt_capture_unsafe();
 }
 

@@ -15,15 +15,15 @@ int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq);
  * CUresult. */
 int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign);
 bool rt_event_exists(CUevent handle);
-/* Other processes may use it, too. */
 /* Without times, and this process's alone. */
 bool rt_event_is_plain(CUevent handle);
+/* Other processes may use it, too. */
 bool rt_event_shared(CUevent handle);
 /* Between rt_queue_begin() and rt_queue_end(), with the graph lock: what cuEventRecord does.
  * CUresult. */
 int rt_event_put(CUevent handle, struct rt_stream *st);
 
-/* --- events recorded in a stream that captures (capture.c) ------------------------------------ */
+/* --- events recorded in a stream that captures ------------------------------------ */
 
 struct rt_event_capture;
 /* A hint, without a lock: it was recorded in a capture last. */
@@ -32,6 +32,10 @@ bool rt_event_captured(CUevent handle);
 const struct rt_event_capture *rt_event_capture(CUevent handle);
 /* Graph lock. CUresult. */
 int rt_event_capture_set(CUevent handle, uint64_t id, const CUgraphNode *nodes, size_t count);
+
+/* An event that was recorded in a capture is asked about: CUDA_ERROR_CAPTURED_EVENT, in one that is
+ * spoilt already CUDA_ERROR_INVALID_VALUE, or CUDA_SUCCESS if it is none. */
+int rt_event_capture_used(CUevent event);
 
 /* The context ends. */
 void rt_event_destroy_all(struct rt_context *c);

@@ -25,25 +25,20 @@
 #include "client/session/attach.h"
 #include "client/stream/call.h"
 #include "client/stream/context.h"
+#include "client/stream/part.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("context");
 
 #define MAGIC 0x756d6772u
 #define REST  TP_PART_GROUPS /* the bit of what a split leaves over */
 
-/* Some groups of a split: struct tp_part. */
-struct shape {
-    uint64_t groups[2];
-    uint32_t of, flags, minimum, wanted;
-};
-
 /* What a resource is: in the part of CUdevResource that programs do not look at. */
 struct part {
     uint32_t magic;
     int32_t device;
-    uint32_t size;      /* multiprocessors */
-    uint32_t whole;     /* 1: all of shape.of, not what came out of a split of it */
-    struct shape shape; /* by value, as NVIDIA's: what two equal splits make is the same */
+    uint32_t size;              /* multiprocessors */
+    uint32_t whole;             /* 1: all of shape.of, not what came out of a split of it */
+    struct rt_part_shape shape; /* by value, as NVIDIA's: what two equal splits make is the same */
 };
 _Static_assert(sizeof(struct part) <= sizeof(((CUdevResource *)NULL)->_internal_padding), "room");
 
@@ -59,64 +54,6 @@ static struct rt_table descriptions = RT_TABLE(RT_KIND_RESOURCE, struct descript
 static int ready(void)
 {
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
-}
-
-/* --- parts by number -------------------------------------------------------------------------- */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct shape shapes[TP_PARTS]; /* lock; from 1 on. What the executor sees is a copy */
-static uint32_t shapes_count = 1;     /* lock */
-static bool has_static;               /* lock; the first one is a static partition */
-
-static void show(const struct shape *s, struct tp_part *out)
-{
-    for (unsigned i = 0; i < GM_ARRAY_LEN(out->groups); i++)
-        atomic_store_explicit(&out->groups[i], s->groups[i], memory_order_relaxed);
-    atomic_store_explicit(&out->of, s->of, memory_order_relaxed);
-    atomic_store_explicit(&out->flags, s->flags, memory_order_relaxed);
-    atomic_store_explicit(&out->minimum, s->minimum, memory_order_relaxed);
-    atomic_store_explicit(&out->wanted, s->wanted,
-                          memory_order_relaxed); /* the ring publishes it */
-}
-
-/* The server has written that one before the client came. */
-uint32_t rt_part_all(void)
-{
-    struct tp_part *part = &rt_session->shared.parts[TP_PART_STATIC];
-    pthread_mutex_lock(&lock);
-    if (shapes_count <= TP_PART_STATIC &&
-        atomic_load_explicit(&part->minimum, memory_order_acquire)) {
-        has_static = true;
-        shapes_count = TP_PART_STATIC + 1;
-    }
-    const bool is_static = has_static;
-    pthread_mutex_unlock(&lock);
-    return is_static ? TP_PART_STATIC : 0;
-}
-
-/* Numbers are given for good: green contexts, streams and resources name them. 0: too many. */
-static uint32_t number_of(const struct shape *s)
-{
-    pthread_mutex_lock(&lock);
-    uint32_t n = has_static ? TP_PART_STATIC + 1 : 1;
-    while (n < shapes_count && memcmp(&shapes[n], s, sizeof(*s)) != 0)
-        n++;
-    if (n == TP_PARTS) {
-        n = 0;
-    } else if (n == shapes_count) {
-        shapes[shapes_count++] = *s;
-        show(s, &rt_session->shared.parts[n]);
-    }
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
-static bool is_number(uint32_t n)
-{
-    pthread_mutex_lock(&lock);
-    bool is = n < shapes_count;
-    pthread_mutex_unlock(&lock);
-    return is;
 }
 
 /* --- resources -------------------------------------------------------------------------------- */
@@ -144,7 +81,7 @@ static int take(const CUdevResource *r, struct part *out)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     memcpy(out, r->_internal_padding, sizeof(*out));
     if (out->magic != MAGIC || out->device < 0 ||
-        (unsigned)out->device >= rt_session->device_count || !is_number(out->shape.of))
+        (unsigned)out->device >= rt_session->device_count || !rt_part_exists(out->shape.of))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
@@ -234,7 +171,7 @@ static void give_piece(const struct part *from, const struct wire_call_split *ho
                        CUdevResource *out)
 {
     struct part p = { .magic = MAGIC, .device = from->device, .size = size };
-    p.shape = (struct shape) {
+    p.shape = (struct rt_part_shape) {
         .of = from->shape.of, .flags = how->flags, .minimum = how->minimum, .wanted = is->groups
     };
     p.shape.groups[number / 64] = 1ull << number % 64;
@@ -283,7 +220,7 @@ CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
  * and CUDA lets nobody join them. */
 static int join(struct part *all, const struct part *one)
 {
-    const struct shape *a = &all->shape, *b = &one->shape;
+    const struct rt_part_shape *a = &all->shape, *b = &one->shape;
     if (all->whole || one->whole || all->device != one->device || a->of != b->of ||
         a->flags != b->flags || a->minimum != b->minimum || a->wanted != b->wanted ||
         (a->groups[0] & b->groups[0]) || (a->groups[1] & b->groups[1]))
@@ -310,7 +247,7 @@ CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *
     }
     if (r)
         return r;
-    uint32_t number = all.whole ? all.shape.of : number_of(&all.shape);
+    uint32_t number = all.whole ? all.shape.of : rt_part_number(&all.shape);
     struct description *d =
         all.whole || number ? rt_object_take(&descriptions) : NULL; /* CUDA ends none */
     if (!d)
@@ -481,9 +418,9 @@ int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *m
     if (r)
         return r;
     uint32_t group = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) % is.groups;
-    struct shape s = { .of = how.of, .minimum = wanted, .wanted = is.groups };
+    struct rt_part_shape s = { .of = how.of, .minimum = wanted, .wanted = is.groups };
     s.groups[group / 64] = 1ull << group % 64;
-    *part = number_of(&s);
+    *part = rt_part_number(&s);
     *multiprocessors = is.size;
     return *part ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -6,6 +6,8 @@
 
 #include "client/stream/context.h"
 
+/* Whether it can be let touch what is on `peer`. */
+bool rt_peer_possible(CUdevice device, CUdevice peer);
 /* Lets `device` touch what this process has on `peer`, and takes it back; as often as it was let.
  * CUresult: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED where the hardware has no way. One device is its own
  * peer. */

@@ -194,6 +194,16 @@ int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_
     return r;
 }
 
+int rt_queue_wait(struct rt_stream *st, uint32_t number, uint64_t seq)
+{
+    int r = rt_queue_begin(st);
+    if (r)
+        return r;
+    r = rt_queue_put_wait(st, number, seq);
+    rt_queue_end();
+    return r;
+}
+
 /* --- stream numbers --------------------------------------------------------------------------- */
 
 /* A number whose last user's work is done, for the device with the server's number `device`; ring
@@ -270,6 +280,16 @@ static void number_assign(struct rt_session *s, uint32_t number, struct rt_conte
     pthread_mutex_unlock(&s->ring_lock);
 }
 
+/* A new stream waits for what cuCtxWaitEvent told its context to wait for. */
+static int wait_as_context(struct rt_stream *st)
+{
+    struct rt_context *c = st->context;
+    uint64_t seq = atomic_load_explicit(&c->barrier_seq, memory_order_acquire);
+    return seq && !rt_queue_done(rt_session, c->barrier_number, seq)
+               ? rt_queue_wait(st, c->barrier_number, seq)
+               : CUDA_SUCCESS;
+}
+
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority,
                      struct rt_stream **out)
 {
@@ -296,7 +316,7 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
     atomic_store_explicit(&s->shared.streams[number].priority, priority, memory_order_relaxed);
     atomic_store_explicit(&s->shared.streams[number].part, c->part, memory_order_relaxed);
     rt_object_publish(&st->object);
-    r = rt_context_hold(st);
+    r = wait_as_context(st);
     if (GM_UNLIKELY(r))
         rt_stream_destroy(st);
     *out = st;

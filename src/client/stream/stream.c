@@ -1,19 +1,8 @@
 /*
- * Streams as the program sees them: handles, the two default streams, waiting and asking.
- * cuStream*.
+ * Streams: what a handle means, the two default streams, waiting and asking. What programs call is
+ * in stream_api.c.
  */
 #include "client/stream/context.h"
-
-#include "client/gen/api.h"
-#include "client/stream/capture.h"
-#include "client/stream/event.h"
-#include "client/stream/hostfunc.h"
-
-/* Smaller is more urgent; the numbers of NVIDIA's data centre devices, so that programs find what
- * they know. */
-#define PRIORITY_LEAST 0
-
-struct rt_table rt_streams = RT_TABLE(RT_KIND_STREAM, struct rt_stream);
 
 static int legacy_stream(struct rt_context *c, struct rt_stream **out)
 {
@@ -22,7 +11,7 @@ static int legacy_stream(struct rt_context *c, struct rt_stream **out)
     pthread_mutex_lock(&lock);
     *out = atomic_load_explicit(&c->legacy, memory_order_relaxed);
     if (!*out) {
-        r = rt_stream_create(c, RT_ROLE_LEGACY, CU_STREAM_DEFAULT, PRIORITY_LEAST, out);
+        r = rt_stream_create(c, RT_ROLE_LEGACY, CU_STREAM_DEFAULT, RT_PRIORITY_LEAST, out);
         if (r == CUDA_SUCCESS)
             atomic_store_explicit(&c->legacy, *out, memory_order_release);
     }
@@ -41,14 +30,9 @@ int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stre
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-static bool is_default(CUstream handle)
-{
-    return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-}
-
 int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st)
 {
-    if (is_default(handle)) {
+    if (rt_stream_is_default(handle)) {
         int r = rt_enter(c);
         return r ? r : rt_stream_resolve(*c, handle, st);
     }
@@ -124,6 +108,20 @@ static int look_only(uint32_t number, uint64_t issued,
     return rt_queue_done(rt_session, number, issued) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
+/* CU_SYNC_POLICY_AUTO: as the context waits. */
+struct tp_wait_policy rt_stream_policy(const struct rt_stream *st)
+{
+    struct tp_wait_policy policy = st->context->wait;
+    unsigned wanted = atomic_load_explicit(&st->sync_policy, memory_order_relaxed);
+    if (wanted == CU_SYNC_POLICY_SPIN)
+        policy.spin_ns = RT_SPIN_NS;
+    else if (wanted == CU_SYNC_POLICY_YIELD)
+        policy.spin_ns = 0;
+    else if (wanted == CU_SYNC_POLICY_BLOCKING_SYNC)
+        policy.spin_ns = policy.yield_ns = 0;
+    return policy;
+}
+
 int rt_stream_wait(struct rt_stream *st)
 {
     struct snapshot snap;
@@ -144,191 +142,6 @@ int rt_stream_query(struct rt_stream *st)
 
 int rt_stream_priority(const struct rt_context *c, int wanted)
 {
-    int priority = GM_MIN(wanted, PRIORITY_LEAST);
+    int priority = GM_MIN(wanted, RT_PRIORITY_LEAST);
     return GM_MAX(priority, rt_session->devices[c->device].priority_greatest);
-}
-
-/* --- entry points ----------------------------------------------------------------------------- */
-
-CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
-        return CUDA_ERROR_INVALID_VALUE;
-    r = rt_stream_create(c,
-                         flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING,
-                         flags, rt_stream_priority(c, priority), &st);
-    if (r == CUDA_SUCCESS)
-        *phStream = (CUstream)rt_object_handle(&rt_streams, &st->object);
-    return r;
-}
-
-CUresult rt_cuStreamCreate(CUstream *phStream, unsigned int Flags)
-{
-    return rt_cuStreamCreateWithPriority(phStream, Flags, PRIORITY_LEAST);
-}
-
-CUresult rt_cuStreamDestroy_v2(CUstream hStream)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (is_default(hStream))
-        return CUDA_ERROR_INVALID_HANDLE;
-    rt_stream_destroy(st);
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuStreamDestroy(CUstream hStream)
-{
-    return rt_cuStreamDestroy_v2(hStream);
-}
-
-CUresult rt_cuStreamSynchronize(CUstream hStream)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    r = r ? r : rt_capture_check(st, true);
-    r = r ? r : rt_stream_wait(st);
-    if (r == CUDA_SUCCESS)
-        rt_hooks.synchronized();
-    return r;
-}
-
-CUresult rt_cuStreamQuery(CUstream hStream)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
-        r = rt_capture_refuse(st);
-    return r ? r : rt_stream_query(st);
-}
-
-CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    uint32_t number;
-    uint64_t seq;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (GM_UNLIKELY(rt_stream_captures(st) || rt_event_captured(hEvent)))
-        return rt_hooks.capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
-    if (Flags) /* external to what? */
-        return CUDA_ERROR_ILLEGAL_STATE;
-    bool foreign = false;
-    r = rt_event_wait_foreign(hEvent, st, &foreign);
-    if (r || foreign)
-        return r;
-    r = rt_event_point(hEvent, &number, &seq);
-    if (r || !seq)
-        return r;
-    r = rt_queue_begin(st);
-    if (r)
-        return r;
-    r = rt_queue_put_wait(st, number, seq);
-    rt_queue_end();
-    return r;
-}
-
-CUresult rt_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = st->flags;
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuStreamGetPriority(CUstream hStream, int *priority)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!priority)
-        return CUDA_ERROR_INVALID_VALUE;
-    *priority = st->priority;
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!streamId)
-        return CUDA_ERROR_INVALID_VALUE;
-    *streamId = st->id;
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuStreamGetDevice(CUstream hStream, CUdevice *device)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!device)
-        return CUDA_ERROR_INVALID_VALUE;
-    *device = st->context->device;
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pctx = rt_context_handle(st->context);
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
-                                unsigned int flags)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!callback || flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    return rt_hostfunc_add(st, NULL, callback, hStream, userData);
-}
-
-CUresult rt_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
-{
-    struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (leastPriority)
-        *leastPriority = PRIORITY_LEAST;
-    if (greatestPriority)
-        *greatestPriority = rt_session->devices[c->device].priority_greatest;
-    return CUDA_SUCCESS;
 }

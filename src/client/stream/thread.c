@@ -28,8 +28,6 @@ struct thread_data {
     size_t streams_count;
 };
 
-__thread struct rt_current rt_current __attribute__((tls_model("initial-exec")));
-
 static __thread struct thread_data *thread_data;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -79,28 +77,6 @@ static void set_top(struct rt_context *c, uint32_t generation)
 {
     rt_current.context = c;
     rt_current.generation = generation;
-}
-
-/* Before a session stands no table has objects, so a stack is empty in all other states. */
-int rt_current_missing(void)
-{
-    if (rt_current.in_callback)
-        return CUDA_ERROR_NOT_PERMITTED;
-    int r = rt_ready();
-    if (r != CUDA_SUCCESS)
-        return r;
-    return rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-int rt_enter_any(void)
-{
-    if (rt_current.in_callback)
-        return CUDA_ERROR_NOT_PERMITTED;
-    int r = rt_ready();
-    if (r)
-        return r;
-    int error = rt_session_error(rt_session);
-    return GM_LIKELY(!error) ? CUDA_SUCCESS : rt_session_failed(rt_session, error);
 }
 
 void rt_context_forget(void)
