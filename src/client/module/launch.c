@@ -207,80 +207,6 @@ CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
     return launch(&l, f, hStream, kernelParams, extra, NULL);
 }
 
-enum attribute_use {
-    ATTRIBUTE_HINT,    /* about speed: heeded or not */
-    ATTRIBUTE_MATTERS, /* goes to the device */
-    ATTRIBUTE_EVENT,   /* recorded behind the kernel */
-    ATTRIBUTE_REFUSED, /* nobody here could honour it */
-    ATTRIBUTE_UNKNOWN,
-};
-
-static enum attribute_use attribute_use(const CUlaunchAttribute *a)
-{
-    switch (a->id) {
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        return a->value.clusterDim.x > 1 || a->value.clusterDim.y > 1 || a->value.clusterDim.z > 1
-                   ? ATTRIBUTE_MATTERS
-                   : ATTRIBUTE_HINT;
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        return a->value.cooperative ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        return rt_session->memory_apart ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-        return rt_session->memory_apart && a->value.programmaticStreamSerializationAllowed
-                   ? ATTRIBUTE_MATTERS
-                   : ATTRIBUTE_HINT;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-        return ATTRIBUTE_EVENT;
-    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return ATTRIBUTE_REFUSED;
-    default:
-        return (unsigned)a->id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
-                   ? ATTRIBUTE_HINT
-                   : ATTRIBUTE_UNKNOWN;
-    }
-}
-
-static bool can_cooperate(const CUlaunchAttribute *a)
-{
-    return a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
-           rt_session->devices[rt_current_device()]
-               .attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH];
-}
-
-bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
-{
-    return attribute_use(a) == ATTRIBUTE_MATTERS;
-}
-
-int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes,
-                              unsigned count)
-{
-    static atomic_bool said;
-    l->record.attributes = 0;
-    if (count && !attributes)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
-        const CUlaunchAttribute *a = &attributes[i];
-        enum attribute_use use = attribute_use(a);
-        if (use == ATTRIBUTE_UNKNOWN)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (use == ATTRIBUTE_REFUSED)
-            return (int)rt_not_supported("a launch of a node that kernels update", &said);
-        if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart && !can_cooperate(a))
-            return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
-        if (use != ATTRIBUTE_MATTERS)
-            continue;
-        if (l->record.attributes == RT_LAUNCH_ATTRIBUTES)
-            return CUDA_ERROR_INVALID_VALUE;
-        memcpy(l->params + l->record.attributes++ * sizeof(*a), a, sizeof(*a));
-    }
-    return CUDA_SUCCESS;
-}
-
 static CUevent event_of(const CUlaunchAttribute *a)
 {
     switch (a->id) {
@@ -296,7 +222,7 @@ static CUevent event_of(const CUlaunchAttribute *a)
 static int check_events(const CUlaunchConfig *config)
 {
     for (unsigned i = 0; i < config->numAttrs; i++)
-        if (attribute_use(&config->attrs[i]) == ATTRIBUTE_EVENT &&
+        if (rt_attribute_use(&config->attrs[i]) == RT_ATTRIBUTE_EVENT &&
             !rt_event_is_plain(event_of(&config->attrs[i])))
             return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -308,7 +234,7 @@ static int record_events(const CUlaunchConfig *config)
 {
     int r = CUDA_SUCCESS;
     for (unsigned i = 0; i < config->numAttrs && r == CUDA_SUCCESS; i++)
-        if (attribute_use(&config->attrs[i]) == ATTRIBUTE_EVENT)
+        if (rt_attribute_use(&config->attrs[i]) == RT_ATTRIBUTE_EVENT)
             r = (int)rt_cuEventRecord(event_of(&config->attrs[i]), config->hStream);
     return r;
 }

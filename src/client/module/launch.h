@@ -20,6 +20,16 @@ _Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX 
                    WIRE_REC_LAUNCH_PARAMS_MAX,
                "both fit");
 
+enum rt_attribute_use {
+    RT_ATTRIBUTE_HINT,    /* about speed: heeded or not */
+    RT_ATTRIBUTE_MATTERS, /* goes to the device */
+    RT_ATTRIBUTE_EVENT,   /* recorded behind the kernel */
+    RT_ATTRIBUTE_REFUSED, /* nobody here could honour it */
+    RT_ATTRIBUTE_UNKNOWN,
+};
+
+enum rt_attribute_use rt_attribute_use(const CUlaunchAttribute *a);
+
 /* The first step of the first: puts those that matter into the record. CUDA_ERROR_NOT_SUPPORTED for
  * what changes what a kernel computes and cannot be honoured. CUresult. */
 int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes,

@@ -4,25 +4,13 @@
  * is first needed there. A handle that the program has of one of its functions means that function
  * on every device; which one is decided by the stream of a launch, or by the current context.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "client/module/module.h"
 #include "client/stream/reach.h"
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* before those of requests, functions and look-ups */
-
-void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind)
-{
-    if (rt_session->device_count < 2)
-        return;
-    gm_close(m->image_fd);
-    m->image_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    m->image_size = size;
-    m->image_kind = kind;
-}
 
 /* Lock held. */
 static int load_on(struct rt_module *m, int device, struct rt_module **out)
@@ -101,14 +89,4 @@ uint32_t rt_library_reach(struct rt_module *m)
         devices |= m->elsewhere[i] ? rt_reach_of_device(i) : 0;
     pthread_mutex_unlock(&lock);
     return devices;
-}
-
-void rt_library_finish(struct rt_module *m)
-{
-    for (int i = 0; m->elsewhere && i < (int)RT_DEVICES; i++)
-        if (m->elsewhere[i])
-            rt_module_destroy(m->elsewhere[i]);
-    free(m->elsewhere);
-    m->elsewhere = NULL;
-    m->image_fd = gm_close(m->image_fd);
 }

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "client/stream/call.h"
 #include "client/memory/memory.h"
-#include "client/module/module.h"
-#include "transport/names.h"
+#include "client/module/contents.h"
 #include "client/session/mortal.h"
+#include "client/stream/call.h"
+#include "transport/names.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before the lock of calls */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "client/memory/memory.h"
-#include "client/module/module.h"
+#include "client/module/link.h"
 #include "fatbin/fatbin.h"
 #include "fatbin/move.h"
 

@@ -45,11 +45,6 @@ struct rt_entry {
     _Atomic(struct rt_function *) function; /* made when somebody asks for it */
 };
 
-/* Fills in all but the index from what the device said; `params` has room for all its parameters
- * and lives as long as the entry, as does f->name. False if it contradicts itself. */
-struct wire_function_info;
-bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params);
-
 /* How many blocks of a function a multiprocessor holds (occupancy.c). CUresult. */
 int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes,
                         uint32_t *out);
@@ -61,9 +56,6 @@ uint32_t rt_occupancy_register_threads(const struct rt_function *f);
  * there are none. */
 struct wire_call_clusters;
 int rt_occupancy_clusters(struct rt_function *f, const struct wire_call_clusters *w, int *out);
-
-/* Whether a launch's attribute has to reach the device. */
-bool rt_launch_attribute_matters(const CUlaunchAttribute *a);
 
 struct rt_variable {
     const char *name;
@@ -97,8 +89,8 @@ struct rt_module {
     void *info; /* the mapped module_info, where names lie */
     size_t info_size;
     void *library; /* library: its handle; module: NULL */
-    /* Of a library that the program may use on other devices, too (library.c's lock): the image as
-     * it was loaded, and what it is there. */
+    /* Of a library that the program may use on other devices, too (library.c's lock, until it
+     * ends): the image as it was loaded, and what it is there. */
     int image_fd; /* -1: none */
     size_t image_size;
     uint32_t image_kind;
@@ -158,8 +150,6 @@ int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *l
 /* As above, from a file. */
 int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log,
                         struct rt_module **out);
-/* A function's handle ends; NULL is fine. */
-void rt_function_end(struct rt_function *f);
 /* Nothing of it may be running. Handles of the module and its functions end. */
 void rt_module_destroy(struct rt_module *m);
 void rt_module_destroy_all(struct rt_context *c);
@@ -179,9 +169,6 @@ int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity
 /* The one function object of an entry; NULL when out of memory. */
 struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
 
-/* The program's memory knows a variable from now on, and no longer. */
-int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v);
-void rt_variable_leave(const struct rt_variable *v);
 /* --- libraries on several devices (library.c) ------------------------------------------------- */
 
 /* What a library is on `device`, loaded there if need be; modules are what they are. CUresult. */
@@ -194,12 +181,8 @@ static inline int rt_function_on(struct rt_function **f, int device)
                ? CUDA_SUCCESS
                : rt_function_elsewhere(f, device);
 }
-/* Keeps what another device would need: the image. */
-void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind);
 /* The devices whose streams may use it or its variables: bits. */
 uint32_t rt_library_reach(struct rt_module *m);
-/* Ends what it is on other devices. */
-void rt_library_finish(struct rt_module *m);
 
 /* --- libraries and the end of a primary context (renew.c) ------------------------------------- */
 void rt_library_context_ends(struct rt_context *c);
@@ -266,8 +249,5 @@ int rt_image_read(const char *path, size_t limit, char **data, size_t *size);
 int rt_module_managed_move(struct rt_module *m, const struct rt_image *image, struct rt_image *out);
 /* The module has ended. */
 void rt_module_managed_finish(struct rt_module *m);
-
-/* Has a GPU's driver compile PTX (link.c); *cubin is the caller's. CUresult. */
-int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_size);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/gen/api.h"
-#include "client/module/module.h"
+#include "client/module/launch.h"
 #include "client/session/attach.h"
 #include "client/stream/call.h"
 
@@ -247,7 +247,7 @@ static int ask_clusters(int *out, CUfunction func, const CUlaunchConfig *config,
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t count = 0;
     for (unsigned i = 0; i < config->numAttrs; i++)
-        if (rt_launch_attribute_matters(&config->attrs[i]))
+        if (rt_attribute_use(&config->attrs[i]) == RT_ATTRIBUTE_MATTERS)
             attributes[count++] = config->attrs[i];
     const struct wire_call_clusters w = {
         .index = f->entry->index,

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "client/module/module.h"
+#include "client/module/contents.h"
 #include "transport/memfd.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("module");

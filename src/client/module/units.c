@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/module/module.h"
-#include "fatbin/fatbin.h"
-#include "fatbin/object.h"
+#include "client/entry/dispatch.h"
 
 #define NAME_BYTES 60u
 #define TEXT_MAX   (256u << 20)
@@ -56,24 +54,4 @@ int rt_units_add(struct rt_units *u, enum rt_unit kind, const char *name, const 
                      kind == RT_UNIT_OBJECT ? "object" : "library", said);
     int r = rt_units_append(u, line, (size_t)n);
     return r ? r : rt_units_append(u, text, strnlen(text, size));
-}
-
-int rt_units_add_objects(struct rt_units *u, enum rt_unit kind, const char *name, const void *data,
-                         size_t size)
-{
-    struct fb_objects o;
-    const void *fatbin;
-    int r = fb_objects_open(&o, data, size);
-    if (r < 0)
-        return CUDA_ERROR_INVALID_IMAGE;
-    while ((r = fb_objects_next(&o, &fatbin)) > 0) {
-        struct rt_image image = { 0 };
-        int added = rt_image_text(fatbin, FB_WANT_PTX, &image);
-        if (added == CUDA_SUCCESS)
-            added = rt_units_add(u, kind, name, image.data, image.size);
-        rt_image_drop(&image);
-        if (added && added != CUDA_ERROR_NO_BINARY_FOR_GPU)
-            return added;
-    }
-    return r < 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }

@@ -29,8 +29,5 @@ int rt_units_append(struct rt_units *u, const char *text, size_t size);
 /* Adds a text. `name` is for messages, NULL: by number. */
 int rt_units_add(struct rt_units *u, enum rt_unit kind, const char *name, const char *text,
                  size_t size);
-/* Adds what fat binaries in a host compiler's object or archive have of PTX. CUresult. */
-int rt_units_add_objects(struct rt_units *u, enum rt_unit kind, const char *name, const void *data,
-                         size_t size);
 
 #endif
