@@ -216,12 +216,11 @@ static int add_memops(struct rt_exec_body *b, const struct rt_memops *memops)
 
 static int add_condition(struct rt_exec_body *b, const struct rt_conditional *c)
 {
-    struct rt_conditional_run *run;
-    int r = rt_conditional_prepare(b, c, &run);
-    if (r)
-        return r;
+    struct rt_conditional_run *run = b->conditionals; /* the newest first */
+    while (run && run->node != c)
+        run = run->next;
     struct rt_step *s = add_step(b, RT_STEP_CONDITION);
-    if (!s)
+    if (!run || !s)
         return CUDA_ERROR_OUT_OF_MEMORY;
     s->condition = run;
     b->calls = true;
@@ -323,22 +322,19 @@ static bool is_listed(const struct rt_exec_body *b, const struct rt_node *n)
     return bsearch(&key, b->functions, b->functions_count, sizeof(key), compare_functions) != NULL;
 }
 
-int rt_block_build(struct rt_exec_body *b)
+int rt_block_build(struct rt_exec_body *b, bool idle)
 {
     int r = list_functions(b);
-    if (rt_exec_idle(b)) {
+    if (idle)
         staged_free_all(b);
-        rt_conditional_free_all(b);
-    }
     b->block_size = 0;
     b->steps_count = 0;
-    b->calls = b->memory = b->broken = false;
+    b->calls = b->memory = false;
     for (uint32_t i = 0; i < b->items_count && r == CUDA_SUCCESS; i++)
         r = add_item(b, i);
     b->branch = 0;
     for (uint32_t i = 0; i < b->joins_count && r == CUDA_SUCCESS; i++)
         r = add_order(b, RT_STEP_WAIT, b->waits[b->joins_at + i]);
-    b->broken = r != CUDA_SUCCESS;
     return r;
 }
 
@@ -363,7 +359,6 @@ bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
 void rt_block_finish(struct rt_exec_body *b)
 {
     staged_free_all(b);
-    rt_conditional_free_all(b);
     free(b->functions);
     free(b->block);
     free(b->steps);

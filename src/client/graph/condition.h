@@ -13,10 +13,19 @@
 #include "base/list.h"
 #include "client/stream/context.h"
 
-struct rt_condition;
 struct rt_exec_body;
 struct rt_graph;
-struct rt_params;
+
+struct rt_condition {
+    struct gm_list link; /* all */
+    unsigned references; /* the graph that it was made for, nodes, and nodes of graphs that are
+                            launched */
+    const struct rt_graph *graph; /* NULL: it is gone */
+    unsigned nodes;               /* the program's */
+    uint64_t address;
+    uint32_t initial;
+    bool assign; /* `initial` at the beginning of each launch */
+};
 
 /* A conditional node's parameters. */
 struct rt_conditional {
@@ -33,7 +42,9 @@ struct rt_conditional {
 struct rt_conditional_run {
     struct rt_conditional_run *next;
     struct rt_exec_body *owner;
-    struct rt_condition *condition; /* a reference */
+    const struct rt_conditional *node;                              /* of the owner's graph */
+    int (*launch)(struct rt_exec_body *body, struct rt_stream *st); /* CUresult */
+    struct rt_condition *condition;                                 /* a reference */
     CUgraphConditionalNodeType kind;
     unsigned count;
     struct rt_exec_body **bodies; /* owned */
@@ -42,10 +53,18 @@ struct rt_conditional_run {
     _Atomic bool done;
 };
 
-/* CUresult; each fills in *p, or leaves nothing to finish. */
-int rt_params_conditional(struct rt_params *p, const CUDA_CONDITIONAL_NODE_PARAMS *from);
-int rt_conditional_clone(struct rt_conditional *to, const struct rt_conditional *from);
-void rt_conditional_finish(struct rt_conditional *c);
+/* NULL: there is none, or its graph is gone. */
+struct rt_condition *rt_condition_find(CUgraphConditionalHandle handle);
+static inline struct rt_condition *rt_condition_ref(struct rt_condition *c)
+{
+    c->references++;
+    return c;
+}
+void rt_condition_unref(struct rt_condition *c);
+static inline _Atomic uint32_t *rt_condition_word(const struct rt_condition *c)
+{
+    return (_Atomic uint32_t *)(uintptr_t)c->address; /* NOLINT: the host's address, too */
+}
 
 /* Its handles go when nothing uses them any more. */
 void rt_conditions_forget(const struct rt_graph *g);
@@ -54,10 +73,8 @@ bool rt_graph_has_conditions(const struct rt_graph *g);
 /* It has a handle without a node. */
 bool rt_graph_has_idle_condition(const struct rt_graph *g);
 
-/* CUresult. Prepares a node of `b`. */
-int rt_conditional_prepare(struct rt_exec_body *b, const struct rt_conditional *c,
-                           struct rt_conditional_run **out);
-void rt_conditional_free_all(struct rt_exec_body *b);
+/* --- launches (condition_run.c) --------------------------------------------------------------- */
+
 /* Before a launch in this context, outside of the queue. CUresult. */
 int rt_conditional_ready(struct rt_exec_body *b, struct rt_context *c);
 /* Within the queue: sets values that a launch begins with, in it and in its bodies; stops at a

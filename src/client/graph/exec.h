@@ -109,9 +109,6 @@ static inline struct rt_exec *rt_exec_find(CUgraphExec handle)
     return (struct rt_exec *)rt_object_find(&rt_execs, handle);
 }
 
-/* True if nothing of it runs, nor of its conditional nodes. */
-bool rt_exec_idle(const struct rt_exec_body *b);
-
 /* --- order and branches (graph/order.c) ------------------------------------------------------- */
 
 /* Fills in order, index, items, waits, joins and branches from b->graph; order and index have room
@@ -121,12 +118,28 @@ void rt_order_finish(struct rt_exec_body *b);
 
 /* --- the block (graph/block.c) ---------------------------------------------------------------- */
 
-/* Makes block and steps of b->items. CUresult. */
-int rt_block_build(struct rt_exec_body *b);
+/* Makes block and steps of b->items, whose conditional nodes stand in b->conditionals; `idle`: what
+ * earlier steps used may go. CUresult. */
+int rt_block_build(struct rt_exec_body *b, bool idle);
 /* A node's parameters are others: puts its record in the place of the old one; false if it must be
  * built again. */
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n);
 void rt_block_finish(struct rt_exec_body *b);
+
+/* --- bodies (graph/body.c) -------------------------------------------------------------------- */
+
+/* CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
+int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out);
+/* It is idle. NULL is allowed. */
+void rt_exec_body_free(struct rt_exec_body *b);
+/* True if nothing of it runs, nor of its conditional nodes. */
+bool rt_exec_body_idle(const struct rt_exec_body *b);
+/* Again, as nodes have changed. On failure it cannot be launched until that succeeds. CUresult. */
+int rt_exec_body_build(struct rt_exec_body *b);
+/* `whole`: the launch of an executable graph, at whose beginning conditions have their first
+ * values. */
+int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, bool whole);
+struct rt_node *rt_exec_body_node(const struct rt_exec_body *b, CUgraphNode original);
 
 /* --- executable graphs (graph/exec.c) --------------------------------------------------------- */
 
@@ -137,12 +150,6 @@ void rt_exec_destroy(struct rt_exec *e);
 /* Puts it into the ring, behind its last launch and what `st` holds, which does not capture.
  * CUresult. */
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
-
-/* What it consists of, for conditional nodes: made, freed when idle, launched without what only a
- * whole launch does. */
-int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out);
-void rt_exec_body_free(struct rt_exec_body *b);
-int rt_exec_body_launch(struct rt_exec_body *b, struct rt_stream *st);
 
 /* Its copy of a node of the graph it was made from, or of a child graph of that; NULL if there is
  * none. */

@@ -1,27 +1,12 @@
 /*
- * Nodes and edges. An edge stands in both its nodes, in the order in which edges were added, which
- * is the order the program gets them back in.
+ * Nodes and edges, and graphs that are nodes' own. An edge stands in both its nodes, in the order
+ * in which edges were added, which is the order the program gets them back in.
  */
-#include "client/graph/graph.h"
+#include "client/graph/memory.h"
+#include "client/graph/object.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "client/stream/capture.h"
-
-struct rt_table rt_graphs = RT_TABLE(RT_KIND_GRAPH, struct rt_graph);
-struct rt_table rt_nodes = RT_TABLE(RT_KIND_NODE, struct rt_node);
-
-void rt_graph_lock(void)
-{
-    rt_capture_lock();
-}
-
-void rt_graph_unlock(void)
-{
-    rt_capture_unlock();
-    rt_user_objects_reap();
-}
 
 /* --- edges ------------------------------------------------------------------------------------ */
 
@@ -257,4 +242,69 @@ bool rt_graph_frees(const struct rt_graph *g, CUdeviceptr address)
             frees += same && n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
         }
     return frees && frees >= allocations;
+}
+
+/* --- what nodes have, graphs of their own among it ---------------------------------------------
+ */
+
+static void conditional_finish(struct rt_conditional *c)
+{
+    for (unsigned i = 0; c->bodies && i < c->count; i++)
+        rt_graph_destroy(c->bodies[i]);
+    free(c->bodies);
+    free(c->handles);
+    if (!c->copy)
+        c->condition->nodes--;
+    rt_condition_unref(c->condition);
+}
+
+/* For graphs that are launched: others are not copied. */
+static int conditional_clone(struct rt_conditional *to, const struct rt_conditional *from)
+{
+    *to = *from;
+    to->copy = true;
+    to->handles = NULL;
+    to->bodies = calloc(from->count, sizeof(struct rt_graph *));
+    (void)rt_condition_ref(to->condition);
+    int r = to->bodies ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < from->count && r == CUDA_SUCCESS; i++)
+        r = rt_graph_clone(from->bodies[i], &to->bodies[i]);
+    if (r)
+        conditional_finish(to);
+    return r;
+}
+
+int rt_params_clone(struct rt_params *p, const struct rt_params *from)
+{
+    *p = *from;
+    switch (from->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return rt_kernel_clone(&p->kernel, &from->kernel);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return rt_graph_clone(from->child, &p->child);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return conditional_clone(&p->conditional, &from->conditional);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return rt_memops_clone(&p->memops, &from->memops);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        rt_graph_memory_ref(p->memory.memory);
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_SUCCESS;
+    }
+}
+
+void rt_params_finish(struct rt_params *p)
+{
+    if (p->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        rt_kernel_finish(&p->kernel);
+    else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        rt_graph_destroy(p->child);
+    else if (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        conditional_finish(&p->conditional);
+    else if (p->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+        rt_memops_finish(&p->memops);
+    else if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        rt_graph_memory_unref(p->memory.memory);
 }

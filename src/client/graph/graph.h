@@ -121,15 +121,6 @@ static inline bool rt_edge_data_equal(const CUgraphEdgeData *a, const CUgraphEdg
  * in order of their making; `out` has room for all. False: there is a cycle. */
 bool rt_graph_sort(const struct rt_graph *g, struct rt_node **out);
 
-/* --- user objects (graph/object.c) ------------------------------------------------------------ */
-
-/* CUresult; takes `count` more references for the graph, or, with `move`, the caller's. */
-int rt_graph_retain(struct rt_graph *g, struct rt_user_object *o, unsigned count, bool move);
-int rt_graph_retain_all(struct rt_graph *g, const struct rt_graph *from);
-void rt_graph_release_all(struct rt_graph *g);
-/* Runs destructors that have become due. Without the lock. */
-void rt_user_objects_reap(void);
-
 /* Graph lock. Every node that allocates this memory has one that frees it. */
 bool rt_graph_frees(const struct rt_graph *g, CUdeviceptr address);
 

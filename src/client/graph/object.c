@@ -2,21 +2,11 @@
  * User objects: what a graph keeps alive for the program. When the last reference goes away, a
  * function of the program's is called, which may not call CUDA, and never with our lock held.
  */
-#include <limits.h>
 #include <stdlib.h>
 
-#include "client/gen/api.h"
-#include "client/graph/graph.h"
+#include "client/graph/object.h"
 
-struct rt_user_object {
-    struct rt_object object;
-    void *ptr;
-    CUhostFn destroy;
-    uint64_t references;         /* graph lock */
-    struct rt_user_object *next; /* due */
-};
-
-static struct rt_table user_objects = RT_TABLE(RT_KIND_USER_OBJECT, struct rt_user_object);
+struct rt_table rt_user_objects = RT_TABLE(RT_KIND_USER_OBJECT, struct rt_user_object);
 
 static pthread_mutex_t due_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the graph lock */
 static _Atomic(struct rt_user_object *) due; /* due_lock; destructors to be called */
@@ -34,12 +24,12 @@ void rt_user_objects_reap(void)
         rt_current.in_callback = true;
         o->destroy(o->ptr);
         rt_current.in_callback = before;
-        rt_object_release(&user_objects, &o->object);
+        rt_object_release(&rt_user_objects, &o->object);
         o = next;
     }
 }
 
-static void drop(struct rt_user_object *o, uint64_t count)
+void rt_user_object_drop(struct rt_user_object *o, uint64_t count)
 {
     o->references -= count;
     if (o->references)
@@ -49,14 +39,6 @@ static void drop(struct rt_user_object *o, uint64_t count)
     atomic_store_explicit(&due, o, memory_order_relaxed);
     pthread_mutex_unlock(&due_lock);
 }
-
-static struct rt_user_object *find(CUuserObject handle)
-{
-    struct rt_user_object *o = rt_object_find(&user_objects, handle);
-    return o && o->references ? o : NULL;
-}
-
-/* --- a graph's -------------------------------------------------------------------------------- */
 
 int rt_graph_retain(struct rt_graph *g, struct rt_user_object *o, unsigned count, bool move)
 {
@@ -89,110 +71,8 @@ int rt_graph_retain_all(struct rt_graph *g, const struct rt_graph *from)
 void rt_graph_release_all(struct rt_graph *g)
 {
     for (uint32_t i = 0; i < g->retained_count; i++)
-        drop(g->retained[i].object, g->retained[i].count);
+        rt_user_object_drop(g->retained[i].object, g->retained[i].count);
     free(g->retained);
     g->retained = NULL;
     g->retained_count = 0;
-}
-
-static int release_some(struct rt_graph *g, const struct rt_user_object *o, unsigned count)
-{
-    for (uint32_t i = 0; i < g->retained_count; i++) {
-        struct rt_retained *at = &g->retained[i];
-        if (at->object != o)
-            continue;
-        if (at->count < count)
-            return CUDA_ERROR_INVALID_VALUE;
-        at->count -= count;
-        drop(at->object, count);
-        if (at->count == 0)
-            *at = g->retained[--g->retained_count];
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-/* --- entry points ----------------------------------------------------------------------------- */
-
-CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
-                               unsigned int initialRefcount, unsigned int flags)
-{
-    int r = rt_enter_any();
-    if (r)
-        return r;
-    if (!object_out || !destroy || !initialRefcount || initialRefcount > INT_MAX ||
-        flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct rt_user_object *o = rt_object_take(&user_objects);
-    if (!o)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    o->ptr = ptr;
-    o->destroy = destroy;
-    o->references = initialRefcount;
-    rt_object_publish(&o->object);
-    *object_out = (CUuserObject)rt_object_handle(&user_objects, &o->object);
-    return CUDA_SUCCESS;
-}
-
-CUresult rt_cuUserObjectRetain(CUuserObject object, unsigned int count)
-{
-    int r = rt_enter_any();
-    if (r)
-        return r;
-    if (!count || count > INT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    rt_graph_lock();
-    struct rt_user_object *o = find(object);
-    if (o)
-        o->references += count;
-    rt_graph_unlock();
-    return o ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult rt_cuUserObjectRelease(CUuserObject object, unsigned int count)
-{
-    int r = rt_enter_any();
-    if (r)
-        return r;
-    if (!count || count > INT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    rt_graph_lock();
-    struct rt_user_object *o = find(object);
-    r = o && o->references >= count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        drop(o, count);
-    rt_graph_unlock();
-    return r;
-}
-
-CUresult rt_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
-                                    unsigned int flags)
-{
-    int r = rt_enter_any();
-    if (r)
-        return r;
-    if (!count || count > INT_MAX || (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE))
-        return CUDA_ERROR_INVALID_VALUE;
-    rt_graph_lock();
-    struct rt_graph *g = rt_graph_find(graph);
-    struct rt_user_object *o = find(object);
-    r = g && o ? rt_graph_retain(g, o, count, flags & CU_GRAPH_USER_OBJECT_MOVE)
-               : CUDA_ERROR_INVALID_VALUE;
-    rt_graph_unlock();
-    return r;
-}
-
-CUresult rt_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
-{
-    int r = rt_enter_any();
-    if (r)
-        return r;
-    if (!count || count > INT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    rt_graph_lock();
-    struct rt_graph *g = rt_graph_find(graph);
-    const struct rt_user_object *o = find(object);
-    r = g && o ? release_some(g, o, count) : CUDA_ERROR_INVALID_VALUE;
-    rt_graph_unlock();
-    return r;
 }

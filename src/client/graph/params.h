@@ -81,15 +81,24 @@ int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from,
                     const struct rt_graph *g, const CUgraphNode *dependencies, size_t count);
 /* Graph lock. CU_GRAPH_NODE_TYPE_MEM_FREE, of memory that such a node allocated. */
 int rt_params_free(struct rt_params *p, CUdeviceptr address);
-/* Graph lock. A copy of `child` becomes the node's. */
+/* Graph lock (any.c). A copy of `child` becomes the node's. */
 int rt_params_child(struct rt_params *p, const struct rt_graph *child);
+/* Graph lock (any.c). With empty bodies. */
+int rt_params_conditional(struct rt_params *p, const CUDA_CONDITIONAL_NODE_PARAMS *from);
 /* Any kind, as cuGraphAddNode has them. Graph lock. */
 int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from);
 
-/* Graph lock if there may be a child graph. */
+/* Graph lock if there may be a graph in it (graph.c). */
 int rt_params_clone(struct rt_params *p, const struct rt_params *from);
-/* Graph lock if there may be a child graph or memory. */
+/* Graph lock if there may be a graph or memory in it. */
 void rt_params_finish(struct rt_params *p);
+
+/* For these two. The first argument is a copy of `from`, member by member; `from` may point to the
+ * program's arrays. CUresult. */
+int rt_kernel_clone(struct rt_kernel *k, const struct rt_kernel *from);
+void rt_kernel_finish(struct rt_kernel *k);
+int rt_memops_clone(struct rt_memops *m, const struct rt_memops *from);
+void rt_memops_finish(struct rt_memops *m);
 
 /* What the program gave, or would have given. Pointers go into `p`. */
 void rt_params_kernel_describe(const struct rt_params *p, CUDA_KERNEL_NODE_PARAMS *out);
