@@ -2,19 +2,22 @@
 """Calls go down, too: what scripts/lint.py checks of includes, this checks of the symbols in object files.
 
     check.py NM ARCHIVE            between the folders of the client library
-    check.py NM ARCHIVE --files [FOLDER]
-                                   between the files of a folder, whatever their order: none are in a circle
+    check.py NM ARCHIVE --files    between the files of an archive, whatever their order: none are in a circle
+
+Headers of the client that have a list of their folder's files "from the top down" have it right.
 
 What has to go up goes by way of one table: rt_hooks (client/entry/hooks.h), ctl_hooks (control/daemon.h),
 srv_hooks (server/hooks.h)."""
 
 import graphlib
 import pathlib
+import re
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
 from lint import INSIDE  # noqa: E402
 
 ORDER = INSIDE["client"]
@@ -58,12 +61,34 @@ def between_files(found):
     return []
 
 
+def listed(folder):
+    """The names in the list of one of the folder's headers, as object files are called; none: []"""
+    for header in (ROOT / "src/client" / folder).glob("*.h"):
+        found = re.search(r"From the top down.*?\n \*\n(.*?)\n \*/", header.read_text(encoding="utf-8"), re.S)
+        if found:
+            names = [re.split(r"  +", line.removeprefix(" *   "))[0] for line in found.group(1).split("\n")]
+            return [f"{folder}_{name}" for line in names for name in line.split(", ") if name]
+    return []
+
+
+def against_lists(found):
+    wrong = []
+    where = {symbol: name for _, name, symbol, defined in found if defined and symbol not in UPWARD}
+    for height, folder in enumerate(ORDER):
+        rank = {name: i for i, name in enumerate(listed(folder))}
+        files = {name for h, name, *_ in found if h == height}
+        if rank:
+            wrong += [f"{name} is missing in the list of {folder}, or is no file" for name in files ^ set(rank)]
+        wrong += [f"{name} needs {symbol} of {where[symbol]}, which is listed above it"
+                  for h, name, symbol, defined in found if not defined and name in rank
+                  and rank.get(where.get(symbol), len(rank)) < rank[name]]
+    return wrong
+
+
 def main():
     nm, archive, *files = sys.argv[1:]
     found = list(symbols(nm, archive))
-    if files[1:]:
-        found = [x for x in found if x[0] == ORDER.index(files[1])]
-    wrong = between_files(found) if files else between_folders(found)
+    wrong = between_files(found) if files else between_folders(found) + against_lists(found)
     print(f"1..1\n{'not ok' if wrong else 'ok'} 1 - calls go down")
     for line in wrong:
         print(f"# {line}")

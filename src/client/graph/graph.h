@@ -9,6 +9,16 @@
  *
  * One lock covers all graphs, nodes, executable graphs and captures; every function here wants it
  * held unless it says otherwise. It comes before the ring's lock.
+ *
+ * From the top down; each file calls only those below it:
+ *
+ *   api, exec_api, object_api, capture_api   what programs ask
+ *   capture, node_kinds, node, dot           making nodes, and showing them
+ *   exec, body                               executable graphs
+ *   block, order, condition_run              what one is put together from
+ *   any, graph                               nodes that have graphs, and graphs
+ *   kernel, params, condition, memory        what nodes do
+ *   lock, object                             state
  */
 #ifndef GMUX_CLIENT_GRAPH_GRAPH_H
 #define GMUX_CLIENT_GRAPH_GRAPH_H

@@ -10,6 +10,18 @@
  *
  * A library is a module without a context; a kernel is a function of one. Both kinds of handle are
  * accepted wherever a function is.
+ *
+ * From the top down; each file calls only those below it:
+ *
+ *   launch_old, launch, cluster       launches of kernels
+ *   occupancy, attribute              what fits on a multiprocessor; what launches may ask for
+ *   renew, api, function              what programs ask; renew: after a primary context has ended
+ *   library, link                     libraries on several devices; several images made into one
+ *   module                            loading and unloading
+ *   managed, heap, find               what a load needs
+ *   lookup, link_device               what the device is asked
+ *   contents, image, image_file       what stands in modules and images
+ *   units, jit_log                    several texts as one; what is said of a load
  */
 #ifndef GMUX_CLIENT_MODULE_MODULE_H
 #define GMUX_CLIENT_MODULE_MODULE_H

@@ -10,6 +10,18 @@
  * The stream half of the file is where work enters the ring (queue.c). Legacy stream semantics are
  * made here, out of `wait` records: work in the legacy stream waits for what the context's blocking
  * streams hold, and theirs for it.
+ *
+ * From the top down; each file calls only those below it:
+ *
+ *   context_api, peer_api, device, green, attr   what programs ask of contexts and devices
+ *   limit, check                                 limits of devices, and the checker
+ *   context_event, stream_api, primary           and of streams and primary contexts
+ *   context_end, local, context                  contexts: their end, what libraries keep there,
+ *                                                their making
+ *   event, signal, hostfunc, memop               what stands between the records of work
+ *   call, stream, thread                         questions, handles, what a thread has
+ *   queue                                        where records enter the ring
+ *   reach, peer, capture, part, current          state
  */
 #ifndef GMUX_CLIENT_STREAM_CONTEXT_H
 #define GMUX_CLIENT_STREAM_CONTEXT_H
