@@ -1,14 +1,14 @@
 /*
  * The cuda device: what its files share.
  *
- * One primary context of each GPU for all clients, and sometimes a fallback one (fallback.h). The
- * first GPU's is there from the start; another one's is made when the first client uses it. A
- * client's device area is one reservation of addresses for all of them, into which the server's
- * memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a
- * stream of the driver. Completion words are written by the GPU itself, at marks: a write behind
- * everything submitted so far, made when the client's ring has run dry and after every so many
- * operations. The GPU cannot wake a sleeper, so one thread (watch.c) looks at the words of queues
- * with work in flight, wakes, and finds out about faults.
+ * There is one primary context of each GPU for all clients, and sometimes a fallback one
+ * (fallback.h). The first GPU's is there from the start; another one's is made when the first
+ * client uses it. A client's device area is one reservation of addresses for all of them, into
+ * which the server's memory is mapped; its host area is the memfd at the same addresses,
+ * registered. A stream is a stream of the driver. Completion words are written by the GPU itself,
+ * at marks: a write behind everything submitted so far, made when the client's ring has run dry and
+ * after every so many operations. The GPU cannot wake a sleeper, so one thread (watch.c) looks at
+ * the words of queues with work in flight, wakes, and finds out about faults.
  *
  * A fault of the hardware ends the context for good, and with it the process: those who had work in
  * flight get the error, and the server starts another executor for the rest.
@@ -51,11 +51,11 @@ struct cuda_capacity {
 
 /* Of a context (admit.h); dev->lock. */
 struct cuda_safe_point {
-    uint32_t calls; /* for so many the context is to be idle; 0: there is none */
-    uint64_t since; /* when clients began to hand over nothing .. */
-    uint64_t idle;  /* .. and since when the context is idle; 0: it is not yet */
-    uint64_t over;  /* when the last one ended .. */
-    uint64_t took;  /* .. after so long */
+    uint32_t calls; /* that want the context idle; 0: there is no safe point */
+    uint64_t since; /* when clients were told to hand over nothing */
+    uint64_t idle;  /* when the context was found idle; 0: not yet */
+    uint64_t over;  /* when the last safe point ended */
+    uint64_t took;  /* how long that one lasted */
 };
 
 struct cuda_gpu;
@@ -65,9 +65,9 @@ struct cuda_exec {
     CUgraphExec handle;   /* NULL: it is not made */
     struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
     uint32_t nodes;
-    bool launched;  /* .. the last time .. */
-    uint32_t queue; /* .. in the client's queue with this number .. */
-    uint64_t calls; /* .. and is done when so many of its calls are */
+    bool launched;  /* at least once */
+    uint32_t queue; /* number of the client's queue in which it was launched last */
+    uint64_t calls; /* that launch is done when so many calls of the queue are */
 };
 
 /* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
@@ -81,11 +81,11 @@ struct cuda_place {
     uint64_t groups;               /* bit for each; 0: all of the device */
     uint32_t multiprocessors;      /* asked for; 0: no limit */
     bool low;                      /* below normal */
-    bool unsure;      /* was left with work that may still run: it stays until the client's end */
+    bool unsure; /* it was left with work that may still run, so it stays until the client's end */
     uint32_t streams; /* the client's thread */
     uint32_t parts;   /* places with this one as their parent; places_lock */
-    /* A part of another place, for a green context of the program's: */
-    uint64_t of;   /* the number of the client's place that it is in; 0: it is none */
+    /* If it is a part of another place, for a green context of the program's: */
+    uint64_t of;   /* the number of the client's place that it is in; 0: it is no part */
     uint32_t part; /* the program's number of it */
     struct cuda_place
         *parent;     /* what was split: the client's place, or a part of it; NULL: it is none */
@@ -101,7 +101,7 @@ struct cuda_gpu {
     uint32_t index; /* in dev->gpus, or dev->fallbacks */
     bool is_fallback;
     bool open;        /* of a fallback, as is the following; open_lock */
-    uint64_t refused; /* when; 0: not */
+    uint64_t refused; /* when the driver last refused to make it; 0: never */
     struct dev_info info;
     CUdevice device;
     CUcontext context; /* NULL: not open */
@@ -113,17 +113,18 @@ struct cuda_gpu {
     CUstream print_stream;      /* output.h: always empty */
     struct cuda_capacity capacity;
     struct cuda_safe_point point;
-    _Atomic uint32_t waits; /* calls that may wait for what runs (admit.h); dev->lock to change */
+    _Atomic uint32_t waits; /* admit.h: calls under way that may wait for what runs; dev->lock to
+                               change */
     _Atomic bool welcome;   /* fallback.h: this is a safe point for clients that come back */
     bool calls_back;        /* fallback.h, dev->lock: there is a thread that calls them back */
-    uint64_t crowded_at;    /* precedence.h, dev->lock: a kernel needed more than its part */
-    _Atomic uint32_t fair_part;  /* precedence.h: what a kernel may need that goes first; or 0 */
-    pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may
-                                    wait for the GPU */
-    _Atomic size_t
-        stack; /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
-    _Atomic uint32_t local; /* capacity.h: local memory of each thread that there is .. */
-    _Atomic bool heap;      /* .. and the heap of device malloc is there */
+    uint64_t crowded_at; /* precedence.h, dev->lock: when a kernel last needed more than its part */
+    _Atomic uint32_t fair_part;  /* precedence.h: a kernel that needs at most this goes first; 0:
+                                    none  does */
+    pthread_mutex_t stacks_lock; /* held while the limit of the stack is changed, which may wait for
+                                    the GPU */
+    _Atomic size_t stack;        /* limit.c: of each thread; grows when a client wants more */
+    _Atomic uint32_t local;      /* capacity.h: local memory that each thread has */
+    _Atomic bool heap;           /* the heap of device malloc has been made */
 };
 
 struct dev {
@@ -133,17 +134,17 @@ struct dev {
     uint32_t count;
     struct dev_events events;
     _Atomic bool dead;
-    _Atomic uint32_t frozen; /* clients hand over nothing (admit.h): for so many that want it .. */
-    _Atomic uint32_t closed; /* .. or not to these contexts, a bit each: there is a safe point;
-                                dev->lock to change */
+    _Atomic uint32_t frozen; /* admit.h: threads that want all clients to hand over nothing */
+    _Atomic uint32_t closed; /* contexts with a safe point, a bit each, to which clients hand over
+                                nothing; dev->lock to change */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct gm_list active;  /* queues with marks that have not been seen to arrive */
-    struct gm_list waiting; /* for safe points (admit.c) .. */
-    pthread_cond_t points;  /* .. of which one has begun, or has ended */
-    bool resting;           /* the watch makes a longer pause .. */
-    bool newcomer;          /* .. and there is a queue that it has not seen */
+    struct gm_list waiting; /* threads that wait for a safe point (admit.c) */
+    pthread_cond_t points;  /* a safe point has begun or ended */
+    bool resting;           /* the watch makes a longer pause */
+    bool newcomer;          /* there is a queue that the watch has not seen */
     struct gm_list clients;
     struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
     pthread_cond_t more_gone;
@@ -158,23 +159,24 @@ struct dev {
     pthread_cond_t print_work, print_shown;
 
     pthread_mutex_t libraries_lock;
-    struct gm_list libraries; /* those that clients share .. */
-    struct gm_list loading;   /* .. and will share */
+    struct gm_list libraries; /* that clients share */
+    struct gm_list loading;   /* that clients will share */
     pthread_cond_t library_loaded;
-    struct gm_list kept;   /* of the shared ones, those without users, longest unused first .. */
-    uint64_t kept_bytes;   /* .. and how large their images are .. */
-    uint64_t kept_max;     /* .. at most; constant */
-    struct gm_list unused; /* those without users, to be unloaded .. */
+    struct gm_list kept;   /* shared libraries without users, the longest unused first */
+    uint64_t kept_bytes;   /* size of their images */
+    uint64_t kept_max;     /* limit of kept_bytes; constant */
+    struct gm_list unused; /* libraries without users that a thread is to unload */
     pthread_cond_t more_unused;
-    bool unloads; /* .. by a thread, which there is */
+    bool unloads; /* that thread has been started */
 
-    _Atomic uint32_t orders; /* to make a client or to load a module: as many are being carried out
-                              */
+    _Atomic uint32_t orders;   /* under way, to make a client or to load a module */
     pthread_mutex_t open_lock; /* while a GPU is being opened */
-    uint64_t rest_ns; /* admit.h; constant, as are the following: what is in flight may take so long
-                         .. */
-    uint64_t unknown_ns;       /* .. and what is not known so long to end */
-    uint64_t returns_ns;       /* .. and this, when clients come back from a fallback context */
+    /* Bounds, constant. Of admit.h: a safe point is tried when what is in flight is expected to end
+     * within rest_ns; unknown_ns stands for work whose duration is not known; returns_ns takes the
+     * place of rest_ns when clients come back from a fallback context. */
+    uint64_t rest_ns;
+    uint64_t unknown_ns;
+    uint64_t returns_ns;
     uint64_t held_ns, away_ns; /* fallback.h */
     uint64_t ahead_ns;         /* lookahead.h */
 };
@@ -192,9 +194,9 @@ struct cuda_seat {
     CUdeviceptr streams_at; /* where the GPU sees session->streams and session->events; 0: the
                                client does not use it */
     CUdeviceptr events_at;
-    _Atomic(struct cuda_place *) place; /* of streams from now on; an order sets it .. */
-    _Atomic(struct cuda_gpu *)
-        home; /* .. and the context that it is in, for threads that the place may go from under */
+    _Atomic(struct cuda_place *) place; /* of streams that are made from now on; an order sets it */
+    _Atomic(struct cuda_gpu *) home; /* the context of `place`, for threads under which that place
+                                        may be freed */
 };
 
 struct dev_client {
@@ -205,7 +207,7 @@ struct dev_client {
     uint32_t uid;
     uint64_t base, half;         /* device area, then host area */
     int host_fd;                 /* not owned */
-    const _Atomic bool *leaving; /* it is about to be stopped; NULL: that is not said */
+    const _Atomic bool *leaving; /* it is about to be stopped; NULL: nobody will say so */
     bool reserved, host_reserved, registered;
     struct cuda_seat seats[DEV_DEVICES];
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it;
@@ -214,8 +216,8 @@ struct dev_client {
     _Atomic uint32_t local[DEV_DEVICES]; /* capacity.h: of a thread, the most that its kernels need;
                                             0: what is always there */
     int priority;
-    uint64_t came;              /* when */
-    _Atomic bool gone;          /* its work goes off the device */
+    uint64_t came;              /* when it was made */
+    _Atomic bool gone;          /* its work is being taken off the device */
     pthread_mutex_t moves_lock; /* while its places change, and so where its streams are */
     _Atomic uint32_t away;      /* GPUs in whose fallback context it is, a bit each */
     pthread_mutex_t
@@ -223,7 +225,7 @@ struct dev_client {
     pthread_mutex_t ranges_lock;
     struct cuda_range *ranges; /* range.h, ranges_lock */
     uint32_t ranges_count;
-    struct cuda_gpu *asked; /* the client's thread: by the question that is being answered */
+    struct cuda_gpu *asked; /* the GPU that the call under way is about; the client's thread */
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock */
     pthread_mutex_t places_lock;
@@ -233,28 +235,28 @@ struct dev_client {
     struct cuda_runs runs;
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
-    struct gm_list passing; /* graphs that still run, though they were destroyed (capacity.c) */
-    struct gm_list queues;  /* the client's thread changes it, with dev->lock */
-    struct gm_list dirty;   /* queues with operations behind their last mark */
-    struct gm_list holding; /* queues with operations that are held back */
-    struct gm_list owing;   /* inflight.h: queues with calls that are not known to be done .. */
-    uint32_t owing_count;   /* .. how many that are .. */
-    uint32_t calls;         /* .. and of how many calls */
-    _Atomic bool full;      /* that was too much: the watch reads it */
-    uint64_t driver_asked;  /* when, what is done */
-    _Atomic uint32_t
-        uses; /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT each .. */
-    _Atomic bool handing;              /* .. and its thread may be doing so */
-    bool was_handing;                  /* .. and was, when it began to wait; fallback.h */
-    bool words_wanted;                 /* there are some, or were not to be had */
-    _Atomic uint64_t *words;           /* private ones, the GPU writes */
-    CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
+    struct gm_list passing;  /* graphs that still run, though they were destroyed (capacity.c) */
+    struct gm_list queues;   /* the client's thread changes it, with dev->lock */
+    struct gm_list dirty;    /* queues with operations behind their last mark */
+    struct gm_list holding;  /* queues with operations that are held back */
+    struct gm_list owing;    /* inflight.h: queues with calls that are not known to be done */
+    uint32_t owing_count;    /* queues in that list */
+    uint32_t calls;          /* of those queues, that are not known to be done */
+    _Atomic bool full;       /* it has as many calls as it may; the watch reads it */
+    uint64_t driver_asked;   /* when the driver was last asked which calls are done */
+    _Atomic uint32_t uses;   /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT
+                                each */
+    _Atomic bool handing;    /* its thread may be handing something over */
+    bool was_handing;        /* fallback.h: `handing` as it was before its thread began to wait */
+    bool words_wanted;       /* `words` has been asked for, with or without success */
+    _Atomic uint64_t *words; /* private completion words, which the GPU writes */
+    CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees `words`; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
     uint64_t arrivals;         /* arrivals_lock */
-    struct cuda_array *arrays; /* array.c, by number - 1 .. */
+    struct cuda_array *arrays; /* array.c; both by number - 1 */
     struct cuda_object *objects;
     uint32_t arrays_count, arrays_dying;
-    uint32_t objects_count, objects_free; /* none is free below */
+    uint32_t objects_count, objects_free; /* all below objects_free are in use */
     pthread_mutex_t arrays_lock;
     uint64_t arrays_bytes[DEV_DEVICES], arrays_limit[DEV_DEVICES]; /* arrays_lock */
     struct cuda_link *_Atomic linking;                             /* link.c; the client's thread */
@@ -265,8 +267,8 @@ struct dev_client {
     struct tp_output output; /* has a lock of its own */
     _Atomic bool asserts;    /* complaint.h: has launched something that has assertions */
     bool may_print;          /* the client's thread reads it without */
-    bool print_waits;        /* for its turn */
-    bool print_hog;          /* was not waited for any longer */
+    bool print_waits;        /* for its turn to print */
+    bool print_hog;          /* its turn was ended because it took too long */
     uint32_t print_queues;   /* that have print_seq */
     uint32_t print_silent;   /* completions since the last text */
 };
@@ -327,11 +329,13 @@ struct dev_queue {
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
-    uint32_t wanted;         /* the part of its client's place where it is to be; 0: all of it */
-    uint32_t part_wanted;    /* the same, the last time that one was looked for .. */
-    uint64_t part_of;        /* .. in this place .. */
-    struct cuda_place *part; /* .. and what that came to; NULL: nothing, it is where all is */
-    uint64_t refused;        /* number of the place where there was no stream to be had */
+    uint32_t wanted; /* the part of its client's place where it is to be; 0: all of it */
+    /* The last search for a part: which one, in which place, and what was found; NULL: nothing, so
+     * that the queue is in all of the place. */
+    uint32_t part_wanted;
+    uint64_t part_of;
+    struct cuda_place *part;
+    uint64_t refused;            /* number of the place where there was no stream to be had */
     struct cuda_detour *detours; /* far.c: by context; NULL: none yet */
     struct cuda_points *points;  /* point.h; NULL: none yet */
     struct gm_list held;         /* operations behind a gate, or behind something held elsewhere */
@@ -340,30 +344,32 @@ struct dev_queue {
     struct gm_list owing;        /* client->owing, or alone */
     struct cuda_chain *chain;    /* made when first needed */
     uint64_t accepted;
-    uint64_t gate; /* the stream stands there; 0: at none */
-    struct wire_rec_wait_value
-        value; /* .. until the word is as this says (wait_value.c); width 0: until it is opened */
-    bool looking;  /* the word is on its way to slot->looked */
-    uint64_t last; /* with the driver */
-    uint64_t marked;
-    uint64_t marks[CUDA_MARKS]; /* dev->lock: the last ones, in no order */
-    uint32_t marks_next;        /* .. and which of them the next one replaces */
-    uint64_t seen;              /* dev->lock: completed, as the watch saw it last .. */
-    uint64_t since;  /* .. and since when, while it is active; 0: it has not looked yet .. */
-    uint64_t pace;   /* .. and the mean time of an operation (admit.h); 0: none is known; */
-    uint64_t roused; /* when whoever sleeps was last woken before it was time (watch.c); and */
+    uint64_t gate;                    /* number of the gate at which it stands; 0: at none */
+    struct wire_rec_wait_value value; /* wait_value.c: the gate opens when a word has this value;
+                                         width 0: when the client opens it */
+    bool looking;                     /* a copy of that word to slot->looked is under way */
+    uint64_t last;                    /* operation that the driver was given */
+    uint64_t marked;                  /* operation with a mark behind it */
+    uint64_t marks[CUDA_MARKS];       /* dev->lock: the last marks, in no order */
+    uint32_t marks_next;              /* dev->lock: which of them the next mark replaces */
+    /* What the watch knows of it while it is active; dev->lock. */
+    uint64_t seen;   /* operations completed, when it last looked */
+    uint64_t since;  /* when `seen` last changed; 0: it has not looked yet */
+    uint64_t pace;   /* admit.h: mean time of an operation; 0: not known */
+    uint64_t roused; /* watch.c: when sleepers were last woken before their operation was done */
     _Atomic uint32_t ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX:
-                                   there is no bound but CUDA_DEPTH .. */
-    _Atomic bool waits_ahead;   /* .. and the client is to be told when there is room again */
-    bool drains; /* its client is gone, but not what it has begun, whatever its word says */
-    _Atomic uint32_t needs; /* precedence.h: of the last kernel */
-    _Atomic bool touched;   /* the driver has something of it that it has not said to be done */
-    uint64_t calls; /* inflight.h: of the driver, so far; with those of the row and of the mark to
-                       come .. */
-    uint64_t calls_marked;     /* .. up to the last mark .. */
-    uint64_t asked;            /* .. up to where the GPU was last to say that it has come .. */
-    uint64_t proven;           /* .. and up to where it has */
-    struct cuda_run *learning; /* operations are its, and are not submitted; NULL: they are */
+                                   CUDA_DEPTH is the only bound */
+    _Atomic bool waits_ahead;   /* the client is to be told when there is room for another one */
+    bool drains; /* its client is gone, but its work may still run, whatever its word says */
+    _Atomic uint32_t needs; /* precedence.h: what its last kernel needs */
+    _Atomic bool touched;   /* the driver has work of it that it has not said to be done */
+    /* inflight.h: calls of the driver, counted from its beginning */
+    uint64_t calls;            /* so far, with those that the row and the next mark will make */
+    uint64_t calls_marked;     /* up to the last mark */
+    uint64_t asked;            /* up to the last point that the GPU was told to report */
+    uint64_t proven;           /* up to the last point that the GPU has reported */
+    struct cuda_run *learning; /* to which operations are added instead of being submitted; NULL:
+                                  they are submitted */
 
     /* output.h, dev->lock */
     struct gm_list printed; /* dev->printed, or alone */
@@ -372,7 +378,7 @@ struct dev_queue {
     uint64_t shown;         /* what of it has been published */
 };
 
-/* The context of the GPU in which the client is. Any thread. */
+/* The client's context of that GPU: the primary one or the fallback. Any thread. */
 static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t index)
 {
     struct cuda_gpu *g = atomic_load_explicit(&c->seats[index].home, memory_order_acquire);
@@ -381,11 +387,12 @@ static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t in
 
 /* Makes the GPU's context current in the calling thread. */
 void cuda_enter(struct cuda_gpu *g);
-/* The one that is; NULL: none that is known. */
+/* The GPU whose context is current in the calling thread; NULL: none of them. */
 struct cuda_gpu *cuda_entered(void);
-/* The GPU is open from now on. Any thread, no lock held. */
+/* Opens the GPU, if it is not open. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
-/* Its fallback context, made if there is none yet; NULL: none to be had. As above. */
+/* Its fallback context, made if there is none yet; NULL: the driver makes none. Any thread, no lock
+ * held. */
 struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's
@@ -393,12 +400,12 @@ struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 /* The context has died of `r`: reports the clients that had work in flight and ends the process. */
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
-/* The client's fault, at an address. Any thread, no lock held. */
+/* The client has made a mistake, at an address: it gets the error. Any thread, no lock held. */
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 
-/* --- state.c: what is there before there is a driver: lists, locks, and the bounds for waiting */
+/* Lists, locks and bounds for waiting, which need no driver (state.c). */
 void cuda_dev_init(struct dev *d, const struct dev_events *events);
 
 /* Starts a thread of the device's, which stays. 0 or -errno. */
