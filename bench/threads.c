@@ -28,8 +28,8 @@ struct worker {
     CUstream stream;
     unsigned long long ns;
     long row, words;
-    _Atomic unsigned long long *word; /* as many, which the GPU reaches .. */
-    CUdeviceptr at;                   /* .. there */
+    _Atomic unsigned long long *word; /* as many words, in host memory that the GPU reaches */
+    CUdeviceptr at;                   /* of `word`, for the GPU */
     double seconds, per_second;
     pthread_barrier_t *start;
 };

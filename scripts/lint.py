@@ -26,12 +26,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Words that belong on a desk, not in a product.
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
-# Each source file begins with what it is. Those of these folders have yet to.
-HEADLESS = [pathlib.Path("src/device/cuda")]
-
-# A comment is a sentence of its own, not the continuation of the line above. Not yet so in these folders.
+# A comment is a sentence of its own, not the continuation of the line above.
 CHAIN = re.compile(r"/\* \.\. |(?<!\.)\.\. \*/")
-CHAINED = ("device/cuda", "device/soft", "executor", "jit", "cudart")
 
 # A header that is a table or a part of one source file says so in its first lines.
 UNGUARDED = re.compile(r"included\s+(?:\*\s+)?several times|Part of [a-z_]+\.c:")
@@ -85,16 +81,15 @@ def main():
         lines = text.count("\n")
         if path.parts[0] == "src":
             findings += [f"{path}:{n}: {why}" for n, why in check_layers(path, text)]
-            if path.suffix == ".c" and not text.startswith("/*") and path.parent not in HEADLESS:
+            if path.suffix == ".c" and not text.startswith("/*"):
                 findings.append(f"{path}:1: does not say what it is")
-            if not str(path).startswith(tuple(f"src/{folder}/" for folder in CHAINED)):
-                findings += [f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a comment that goes on from another one"
-                             for m in CHAIN.finditer(text)]
             if lines > LINES_MAX:
                 findings.append(f"{path}:{lines}: longer than {LINES_MAX} lines")
         for n, line in enumerate(text.split("\n"), 1):
             if len(line) > COLUMNS_MAX:
                 findings.append(f"{path}:{n}: more than {COLUMNS_MAX} columns")
+        findings += [f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a comment that goes on from another one"
+                     for m in CHAIN.finditer(text)]
         for m in STRAY.finditer(text):
             findings.append(f"{path}:{text.count(chr(10), 0, m.start()) + 1}: {m.group(1)}")
     for path in tracked("*.h"):

@@ -29,16 +29,17 @@
  * time until a sleeping thread runs again. */
 #define LINGER_NS     (20 * GM_NS_PER_MS) /* a frame of a film */
 #define LINGER_PART   8u                  /* of the processors, rounded */
-#define SPIN_MISSES   3u                  /* in a row: from here on it is tried .. */
-#define SPIN_RETRY    32u                 /* .. once in so many times */
+#define SPIN_MISSES   3u                  /* spins in vain, in a row, until it spins less often */
+#define SPIN_RETRY    32u                 /* then once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
-#define LOOK_NS       8000u /* between two looks at words that streams wait for: at least .. */
-#define LOOK_PART     16u   /* .. this part of what has been waited .. */
-#define LOOK_MAX_NS   500000u
-#define LOOK_SPIN_NS                                                                               \
-    (2 * GM_NS_PER_MS) /* .. at first without sleep, if there is a processor to spare */
-#define FLUSH_NS (2 * GM_NS_PER_MS) /* though the ring does not run dry */
+/* Pauses between two looks at words that streams wait for: a part of what has been waited, within
+ * two bounds. At first it does not sleep, if there is a processor to spare. */
+#define LOOK_NS      8000u
+#define LOOK_MAX_NS  500000u
+#define LOOK_PART    16u
+#define LOOK_SPIN_NS (2 * GM_NS_PER_MS)
+#define FLUSH_NS     (2 * GM_NS_PER_MS) /* though the ring does not run dry */
 /* A thread that is told to end takes less, unless the device is answering it, or works through its
  * orders with others'. */
 #define JOIN_S 120u

@@ -77,8 +77,8 @@ struct exe_client {
     /* The client's thread only. */
     struct tp_ring ring;
     struct exe_stream *chunks[TP_STREAMS / EXE_STREAMS_PER_CHUNK];
-    uint32_t gates;      /* streams with gate != 0 .. */
-    uint32_t values;     /* .. and with value != 0 */
+    uint32_t gates;      /* streams with gate != 0 */
+    uint32_t values;     /* streams with value != 0 */
     uint64_t look_since; /* when the last of them began, or one was seen to have its value */
     bool asked_for;      /* the device reads them */
     uint32_t retired;    /* streams with `retired` set */

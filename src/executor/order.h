@@ -35,7 +35,7 @@ struct exe_order {
     int fds[TP_FDS_MAX]; /* the packet's, or owned by an order that is kept */
     unsigned fds_count;
 
-    uint32_t touches; /* EXE_MEMORY .. */
+    uint32_t touches; /* EXE_MEMORY and the like, as bits */
     uint32_t needs;   /* as earlier orders have made it; later ones may change it meanwhile, but for
                          VALUES */
     uint32_t module;  /* 0: all, if it touches any */

@@ -104,7 +104,7 @@ struct jit_gen {
         bool begins, stays; /* no lane has left before the region, nor in it */
         unsigned copies;    /* warps that one call runs: jam.c */
     } * full;               /* by region */
-    bool jams;              /* .. are several somewhere */
+    bool jams;              /* some region has several of them */
     LLVMTypeRef region_type;
     LLVMValueRef fault_scalar, fault_vector;
     LLVMTypeRef fault_scalar_type, fault_vector_type;
@@ -146,7 +146,7 @@ struct jit_gen {
     const struct ir_instr *i;
     LLVMValueRef mask;        /* i32: lanes that run the block */
     LLVMValueRef guard;       /* of the instruction: i1 or <32 x i1>, NULL: none */
-    bool called;              /* .. is left to the host (called.c) */
+    bool called;              /* the instruction is left to a C function (called.c) */
     bool masked;              /* the block runs with a part of the living lanes */
     bool whole;               /* the version for all lanes of the warp is emitted */
     LLVMBasicBlockRef *other; /* by instruction of the block and warp: where its second version goes

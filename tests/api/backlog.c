@@ -252,7 +252,7 @@ static void modules_come_and_go(void)
     finish(&f, 1);
 }
 
-/* .. while another one's kernels are launched. */
+/* Modules are unloaded and loaded while kernels of another one are launched. */
 static void other_modules_come_and_go(void)
 {
     struct folded f;

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONG_MS     500.0 /* what a load is to take, so that there is something to see .. */
-#define KERNELS_MAX 4096u /* .. and for how much of it that is tried */
+#define LONG_MS     500.0 /* what a load should take, so that there is something to see */
+#define KERNELS_MAX 4096u /* at most so many, to make it take that long */
 #define TRIES                                                                                      \
     4u /* whoever waits does so each time; a machine with other things to do may look like it once \
         */

@@ -132,7 +132,7 @@ static int child_has_its_own(void)
 
 static bool early_worked;
 
-/* The driver has been given up by then .. */
+/* An exit handler that runs after the library has ended. */
 static void late_handler(void)
 {
     CUdeviceptr p;
@@ -143,7 +143,7 @@ static void late_handler(void)
     _exit(early_worked && refused ? 0 : 2);
 }
 
-/* .. but not yet here. */
+/* An exit handler that runs before that. */
 static void early_handler(void)
 {
     CUdeviceptr p;

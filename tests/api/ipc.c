@@ -307,7 +307,7 @@ static void others_wait_for_us(void)
     ASK_OK(peers[3], .op = PEER_LET_GO);
     OK(cuEventSynchronize(event));
     OK(cuStreamSynchronize(stream));
-    /* .. and destroy it before that has happened. */
+    /* The importer may also destroy it before what was recorded has happened. */
     ASK_OK(peers[3], .op = PEER_SET,
            .pointer = ASK(peers[3], .op = PEER_ALLOC, .size = 64 * MIB).pointer, .size = 64 * MIB);
     ASK_OK(peers[3], .op = PEER_RECORD);

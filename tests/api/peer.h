@@ -21,8 +21,8 @@ enum peer_op {
     PEER_EVENT_OPEN, /* event */
     PEER_RECORD,     /* behind what the stream holds */
     PEER_EVENT_END,  /* destroys it */
-    PEER_HOLD,       /* the stream stands .. */
-    PEER_LET_GO,     /* .. no longer */
+    PEER_HOLD,       /* stops the stream at a host function */
+    PEER_LET_GO,     /* lets it go on */
     PEER_EVENT_QUERY,
     PEER_EVENT_WAIT,   /* on the host */
     PEER_STREAM_WAIT,  /* in the stream */

@@ -20,10 +20,11 @@
 #define BOMBERS   3u
 #define BOMBS     4u  /* of each at once */
 #define LOADS     50u /* one in so many operations */
-#define BOUND_MS  10u /* an operation takes no longer .. */
-#define SLOWER    2u  /* .. or so many times as long as without him, on a busy machine .. */
-/* .. but in a small part of the time: an executor is replaced once in the time of so many
- * replacements, and without end where nobody waits. */
+/* An operation of an innocent client takes at most BOUND_MS, or on a busy machine SLOWER times as
+ * long as without the bomber, but for SHARE_MOST of the time: an executor is replaced once in the
+ * time of so many replacements, and without end where nobody waits. */
+#define BOUND_MS   10u
+#define SLOWER     2u
 #define SHARE_MOST 0.2
 #define PARTS      30u
 #define LEAST_S    2u
@@ -122,8 +123,8 @@ static uint64_t load(unsigned i)
 struct measure {
     pthread_t thread;
     _Atomic bool ends;
-    uint64_t bound_ns; /* an operation may take so long; .. */
-    uint64_t over_ns;  /* .. and took longer by that much, all of them */
+    uint64_t bound_ns; /* an operation may take so long */
+    uint64_t over_ns;  /* by which operations took longer, all of them together */
     _Atomic uint64_t longest_ns;
     uint64_t longest_load_ns, all_ns;
     unsigned operations;
@@ -209,11 +210,11 @@ int main(void)
            sent, restarts, lost, ms(beside.bound_ns), share * 100);
     RAW_CHECK(restarts >= 1 && unanswered[0] + unanswered[1] + unanswered[2] > 0);
     RAW_CHECK(share < SHARE_MOST);
-    /* What waits goes with its client .. */
+    /* An operation that waits ends with its client. */
     for (unsigned b = 1; b < BOMBERS; b++)
         raw_client_close(&bombers[b]);
     raw_server_settle(&server, INNOCENTS + 1);
-    /* .. and where he harms nobody else he need not. */
+    /* A bomber who harms nobody else does not have to wait. */
     for (unsigned i = 0; i < INNOCENTS; i++)
         raw_client_close(&innocents[i]);
     raw_server_settle(&server, 1);

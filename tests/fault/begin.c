@@ -27,7 +27,7 @@ struct beginner {
 static struct raw_server server;
 static struct beginner ten[TEN];
 static struct raw_client idle, busy;
-static _Atomic unsigned begun; /* .. and have a module */
+static _Atomic unsigned begun; /* clients that have a module */
 
 static int launch(struct raw_client *c, uint32_t module)
 {

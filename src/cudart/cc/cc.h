@@ -34,7 +34,7 @@ struct cc_options {
     struct cc_list device; /* for the kernels only */
     struct cc_list host;   /* for the host's code only */
     struct cc_list link;   /* when linking, before the inputs */
-    unsigned archs[16];    /* 75, 90 .. */
+    unsigned archs[16];    /* as numbers, such as 90 */
     size_t archs_count;
     unsigned cudart;  /* major version of the runtime library */
     bool all_cuda;    /* -x cu: every source */

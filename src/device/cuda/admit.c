@@ -1,3 +1,9 @@
+/*
+ * Safe points. A thread that wants one waits in dev->waiting until what is in flight is expected to
+ * end soon; then it closes the contexts, and looks at the words of clients' threads and at streams
+ * until nothing runs there. All that wait for the same contexts share the safe point, and the last
+ * one of them opens the contexts again.
+ */
 #include "device/cuda/admit.h"
 #include "device/cuda/green.h"
 
@@ -11,9 +17,10 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 #define NAP_MAX_NS (4 * GM_NS_PER_MS)
 #define SHORTLY_NS (20 * GM_NS_PER_US)
 #define POINT_NS   (5 * GM_NS_PER_MS) /* others join a context that is idle for so long */
-/* Beside programs that have something to do, for calls that are waited for there is a safe point at
- * most half of the time, and for nobody's calls .. */
-#define NOBODYS_PART 8u /* .. an eighth of it; or so long after the last one */
+/* While programs have work, safe points for calls that a program waits for take at most half of the
+ * time; those for calls that nobody waits for take one part in so many, with a pause of at most
+ * PAUSE_MAX_NS between two of them. */
+#define NOBODYS_PART 8u
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
 /* For clients that come back (fallback.h) a sixteenth. */
 #define RETURNS_PART 16u

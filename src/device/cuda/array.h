@@ -12,8 +12,8 @@ struct cuda_array {
     bool dying; /* destroyed by the client, while something may have used it */
     struct cuda_gpu *gpu;
     struct dev_array_shape shape;
-    CUarray array;           /* one of them: this .. */
-    CUmipmappedArray mipmap; /* .. or this */
+    CUarray array;           /* either this */
+    CUmipmappedArray mipmap; /* or this */
     CUarray *levels;         /* of a mipmapped array: those that were asked for */
     uint64_t bytes;
     uint32_t users; /* textures and surfaces */

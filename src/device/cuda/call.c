@@ -1,3 +1,7 @@
+/*
+ * Finds the function that answers a question, in the tables that call.h is expanded to. What the
+ * client has submitted before goes to the driver first.
+ */
 #include "device/cuda/call.h"
 
 #include "device/cuda/queue.h"

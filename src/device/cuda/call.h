@@ -7,7 +7,7 @@
 
 #include "device/cuda/state.h"
 
-/* About a module .. */
+/* Calls about a module. */
 #define CUDA_MODULE_CALLS(X)                                                                       \
     X(FUNCTION_FIND, cuda_function_find)                                                           \
     X(FUNCTION_NAMES, cuda_function_names)                                                         \
@@ -17,7 +17,7 @@
     X(CLUSTERS, cuda_clusters)                                                                     \
     X(BLOCKS, cuda_blocks)
 
-/* .. and others. */
+/* All other calls. */
 #define CUDA_CLIENT_CALLS(X)                                                                       \
     X(ARRAY_CREATE, cuda_array_create)                                                             \
     X(ARRAY_DESTROY, cuda_array_destroy)                                                           \

@@ -1,3 +1,7 @@
+/*
+ * Numbers of what each context has had at once, and of what is in use of that. Who needs more than
+ * there has been waits for a safe point first (fallback.h).
+ */
 #include "device/cuda/capacity.h"
 #include "device/cuda/limit.h"
 
@@ -11,14 +15,13 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 
-/* So many streams the driver makes without waiting, in a context that is new; measured: 33 to 40.
- */
+/* Streams that the driver makes without waiting in a new context; measured: 33 to 40. */
 #define AT_FIRST 32u
-/* .. and graphs of together so many nodes; measured: 3,600. */
+/* Nodes of all graphs that a new context has room for; measured: 3,600. */
 #define NODES_AT_FIRST 3000u
-/* So many streams are made with the context, 0.6 MiB each .. */
+/* Streams that are made in advance with a context, 0.6 MiB each. */
 #define AHEAD 64u
-/* .. and so many more than are wanted, later. */
+/* Streams that are made in advance whenever one more is needed later. */
 #define SPARE 32u
 /* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132
  * multiprocessors. */

@@ -22,8 +22,8 @@
 #include "device/cuda/library.h"
 
 #define ROW         CUDA_CHAIN
-#define ROW_BYTES   8192u /* parameters of all .. */
-#define PARAMS_MAX  1024u /* .. and of one */
+#define ROW_BYTES   8192u /* parameters of all launches of a row */
+#define PARAMS_MAX  1024u /* parameters of one launch */
 #define PATIENCE    8u    /* rows until a graph is made; the next waits for longer */
 #define GRAPHS_MAX  32u   /* of a client */
 #define GRAPH_KINDS 2u

@@ -1,3 +1,7 @@
+/*
+ * A thread reads the pipe that standard error is, and passes everything on. Lines about failed
+ * assertions are also kept for the program that they are about.
+ */
 #include "device/cuda/complaint.h"
 
 #include <errno.h>

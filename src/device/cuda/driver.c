@@ -1,3 +1,6 @@
+/*
+ * Looks up the functions of NVIDIA's library by name.
+ */
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>

@@ -14,8 +14,8 @@
 enum cuda_call_class {
     CUDA_FREE,  /* nothing: it returns at once, whatever runs there */
     CUDA_IDLE,  /* that nothing runs there: it waits for that, and others with it */
-    CUDA_GROWS, /* the same, if it needs more of a context than that has had: the first kernel of a
-                   library, one more stream than ever, .. */
+    CUDA_GROWS, /* as CUDA_IDLE if it needs more of a context than the context has had: the first
+                   kernel of a library, one more stream than ever; else as CUDA_FREE */
 };
 
 /* Exported symbols, version included: what cuda.h calls cuMemAlloc is cuMemAlloc_v2. */

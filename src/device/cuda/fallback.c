@@ -1,3 +1,7 @@
+/*
+ * When a client changes to the fallback context or comes back. Its own thread does it, while
+ * nothing of it runs; a thread for each GPU makes the safe points at which clients come back.
+ */
 #include "device/cuda/fallback.h"
 #include "device/cuda/green.h"
 #include "device/cuda/limit.h"

@@ -1,3 +1,7 @@
+/*
+ * Checks images before the driver sees them, and gives them the form that it takes: a text with a
+ * zero behind it, a wrapper for a list of fat binaries.
+ */
 #include "device/cuda/image.h"
 
 #include <elf.h>

@@ -22,17 +22,18 @@
 #include "device/cuda/output.h"
 #include "device/cuda/queue.h"
 
-/* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of
- * it, as soon as nobody has anything in flight, or anything that would be lost .. */
-#define STOP_NS      (250 * GM_NS_PER_MS)
-#define STOP_LOOK_NS (10 * GM_NS_PER_MS)
-/* .. or, from here on, at a moment when nobody has anything in flight, which is brought about .. */
+/* A kernel of a client that is gone may run for STOP_NS. Then the executor ends itself to be rid of
+ * it, as soon as nobody else has anything in flight or anything that would be lost. From
+ * STOP_LATE_NS on it no longer cares for what would be lost, and makes clients hand over nothing so
+ * that nothing is in flight. At STOP_MAX_NS, which is less than the server's patience, it ends in
+ * any case. */
+#define STOP_NS       (250 * GM_NS_PER_MS)
+#define STOP_LOOK_NS  (10 * GM_NS_PER_MS)
 #define STOP_LATE_NS  (20 * GM_NS_PER_S)
 #define STOP_AGAIN_NS (2 * GM_NS_PER_S)
 #define FREEZE_NS     (200 * GM_NS_PER_MS)
-/* .. or at last anyway; less than the server's patience. */
-#define STOP_MAX_NS (120 * GM_NS_PER_S)
-/* Of one client so much is unpinned at one safe point, and one range at least. */
+#define STOP_MAX_NS   (120 * GM_NS_PER_S)
+/* How long one safe point is used to unpin a client's memory; at least one range is unpinned. */
 #define UNPIN_NS GM_NS_PER_MS
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");

@@ -1,3 +1,7 @@
+/*
+ * The lists of libraries: in use, being loaded, kept without users, to be unloaded; and the kernels
+ * of a library that are loaded in each context.
+ */
 #include "device/cuda/library.h"
 #include "device/cuda/link.h"
 

@@ -28,8 +28,8 @@ struct cuda_library {
     struct gm_list
         link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
     unsigned users;
-    uint32_t gpus; /* contexts where something of it is loaded, a CUDA_GPU_BIT for each .. */
-    struct cuda_loaded *loaded; /* .. the kernels .. */
+    uint32_t gpus;              /* contexts where something of it is loaded, a CUDA_GPU_BIT each */
+    struct cuda_loaded *loaded; /* its kernels that are loaded there */
     uint32_t loaded_count;
     struct gm_list kept; /* dev->kept, or alone: it has no users, and may have again */
     uint64_t digest[2];  /* xxhash: where to look; the bytes are compared */
@@ -50,8 +50,8 @@ struct cuda_library {
  * as the driver gave it. */
 int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size,
                       uint32_t kind, struct cuda_library **out, char **log);
-/* Gives a module whose library is its alone the library of another form of the same code, which is
- * not shared. CUresult, with *log as above; on failure the module is as it was. */
+/* Loads another form of a module's code in the place of its library, which it does not share; nor
+ * will it share the new one. CUresult, with *log as above; on failure the module is as it was. */
 int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
@@ -59,7 +59,7 @@ void cuda_library_keep(struct dev *d, struct cuda_library *l);
  * a thread of its own. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 
-/* What is kept without users gives way, where it takes memory of the device. An order's thread. */
+/* Unloads libraries without users that take memory of the device. An order's thread. */
 void cuda_memory_trim(struct dev_client *c, uint32_t device);
 
 static inline bool cuda_library_is_shared(const struct cuda_library *l)
@@ -67,38 +67,38 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
     return l->bytes != NULL;
 }
 
-/* A kernel as a function of the context in which the client is on that GPU, which may be another
- * one afterwards (fallback.h), and is entered. The first one to ask waits (admit.h) and has it
- * loaded. The client's thread. */
+/* The function of a kernel in the client's context of that GPU. The first one to ask has it loaded,
+ * for which it may have to wait (admit.h), and the client may change to the other context meanwhile
+ * (fallback.h). Its context is current afterwards. The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
                                CUkernel k, CUfunction *out);
-/* As above, for f->handle; it becomes f->loaded if it is that and can be launched. */
+/* As above, for f->handle; f->loaded is set if the function can be launched. */
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
                            struct cuda_function *f);
-/* A kernel that is to be launched now, as such a function; the context has room for it
- * (capacity.h). The client's thread. */
+/* As cuda_library_function(), for a kernel that is launched next: there is room for it in the
+ * context, too (capacity.h). */
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
                              CUkernel k, CUfunction *out);
-/* The function if somebody has had it loaded there, and there is room for it; else NULL. The
- * client's thread. */
+/* The function if it has been loaded already and there is room for it; else NULL. Does not wait.
+ * The client's thread. */
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
                               CUkernel k);
-/* At a safe point of a context where the client has come back to, and which is entered: of each of
- * its libraries something is loaded, so that the rest comes without waiting. */
+/* The client has come back to this context, which is current and at a safe point: loads something
+ * of each of its libraries, so that loading the rest does not wait. */
 void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g);
-/* As above, for a variable: where it is. */
+/* Finds a variable of the library, loading it as cuda_library_function() does. CUresult. */
 CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l,
                                const char *name, CUdeviceptr *address, size_t *size);
 
-/* Gives the module a library that is only its own, if it is not yet: its functions are found there
- * again. CUresult. */
+/* Makes the module's library its own, if it shares one: the image is loaded again, and its
+ * functions are found there. CUresult. */
 int cuda_library_own(struct dev_module *m);
 
-/* The GPU's architecture: 90 .. */
+/* The GPU's architecture, such as 90. */
 uint32_t cuda_capability(const struct cuda_gpu *g);
 
-/* The kernel takes, in this GPU's primary context, where it is loaded, at least this much dynamic
- * shared memory from now on. */
+/* Lets launches of a kernel that is loaded in this GPU's primary context have at least so much
+ * dynamic shared memory. False: the driver refused. */
 bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes);
 
 #endif

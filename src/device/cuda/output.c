@@ -1,3 +1,8 @@
+/*
+ * Two threads: one reads the pipe that standard output is and gives each text to the client that it
+ * is from; the other makes the driver print what finished kernels have left in its buffer, and then
+ * publishes their completion.
+ */
 #include "device/cuda/output.h"
 
 #include <errno.h>

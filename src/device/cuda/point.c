@@ -1,3 +1,6 @@
+/*
+ * Events of the driver, used in turn; an older one stands for all points that it lies behind.
+ */
 #include "device/cuda/point.h"
 #include "device/cuda/queue.h"
 

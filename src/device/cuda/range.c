@@ -1,3 +1,6 @@
+/*
+ * A sorted array, because nearly all that is asked is who has an address.
+ */
 #include "device/cuda/range.h"
 
 #include <stdlib.h>

@@ -36,11 +36,11 @@ struct cuda_run {
     uint32_t learnt;        /* how often */
     uint32_t
         plain; /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
-    uint32_t modules; /* the client's counts of changes when it was learnt .. */
-    uint32_t memory;  /* .. the latter if it names memory */
+    uint32_t modules; /* the client's counts of changes when it was learnt; `memory` matters only */
+    uint32_t memory;  /* if names_memory */
     bool names_memory;
-    bool failed;        /* while it is learnt, this .. */
-    CUstream capturing; /* .. and this */
+    bool failed;        /* while it is learnt */
+    CUstream capturing; /* while it is learnt */
     uint8_t bytes[];
 };
 

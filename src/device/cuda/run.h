@@ -20,9 +20,10 @@ struct cuda_runs {
     size_t bytes;
     uint64_t *seen;  /* hashes of runs that came once; made with the first */
     uint64_t waited; /* when it was last waited for room for a graph */
-    _Atomic uint32_t
-        modules; /* goes up, under client->modules_lock, before a function may be gone .. */
-    _Atomic uint32_t memory; /* .. and before memory or an array is */
+    /* Counts of changes, which runs compare: `modules` goes up, under client->modules_lock, before
+     * a function may be gone, `memory` before memory or an array may be. */
+    _Atomic uint32_t modules;
+    _Atomic uint32_t memory;
 };
 
 void cuda_runs_init(struct cuda_runs *r);

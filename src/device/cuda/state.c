@@ -1,3 +1,6 @@
+/*
+ * What is set up before there is a driver.
+ */
 #include "device/cuda/state.h"
 
 #include "device/cuda/admit.h"

@@ -9,7 +9,7 @@
 
 static struct fake fake;
 static CUdevResource all;
-static struct wire_call_split asked; /* the last question .. */
+static struct wire_call_split asked; /* the last question */
 static struct wire_call_split_is reply;
 
 /* In place of the executor. */

@@ -70,8 +70,8 @@ struct CUgraph_st {
     uint32_t kernels[64];
     const struct cuda_library *libraries[64];
     uint32_t count;
-    struct CUstream_st *launched; /* where it was last .. */
-    unsigned until;               /* .. and runs until so many actions have happened there */
+    struct CUstream_st *launched; /* in which it was launched last */
+    unsigned until;               /* it runs until so many actions have happened there */
     bool gone;                    /* destroyed, while it runs */
 };
 

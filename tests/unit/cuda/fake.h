@@ -126,7 +126,7 @@ struct fake_kernel {
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k);
 /* A launch of a kernel that is not known to print, and does. */
 void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number);
-/* .. and others wait behind it. */
+/* As above, and other operations wait behind it in the ring. */
 void fake_launch_one_of_many(struct dev_queue *q, uint64_t seq, uint32_t number);
 /* A launch that prints `number` and a line end. */
 void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number);

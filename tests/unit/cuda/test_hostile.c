@@ -33,8 +33,8 @@ Test(hostile, what_is_held_back_stays_on_the_books, .init = begin)
     fake_client_end(c);
 }
 
-/* .. or what it counts by the completion word says so, and the queue itself: what still runs may
- * not be forgotten. */
+/* A completion word that is ahead of the GPU makes neither the device's count nor the queue take
+ * work for done that still runs. */
 Test(hostile, a_stream_is_not_done_before_its_work_is, .init = begin)
 {
     fake_launch(q, 1, 7);

@@ -97,7 +97,7 @@ static void forge(void)
             atomic_store(&queues[i]->slot->completed.value, seqs[i]);
 }
 
-/* .. and no longer. */
+/* Completion words say the truth again. */
 static void confess(void)
 {
     for (uint32_t i = 0; i < made; i++)
@@ -153,7 +153,7 @@ Test(inflight, many_streams_count_together, .init = begin)
     fake_client_end(c);
 }
 
-/* .. also with words that are not true. */
+/* The same bound holds for a client whose words are not true. */
 Test(inflight, many_streams_that_lie, .init = begin)
 {
     make(QUEUES);
@@ -277,7 +277,7 @@ Test(inflight, thirty_two_busy_streams_notice_nothing, .init = begin)
     fake_client_end(c);
 }
 
-/* .. nor does one with one stream that hands over all that the device likes to have. */
+/* Nor is it reached by one stream that hands over all that the device takes. */
 Test(inflight, the_depth_comes_first, .init = begin)
 {
     make(1);

@@ -474,7 +474,7 @@ static void complete(void)
                      "seed %lu: something was never done", seed);
 }
 
-/* .. or the programs are gone in the middle of it. */
+/* Ends all programs, also in the middle of their work. */
 static void finish(void)
 {
     const uint32_t *numbers;
@@ -560,7 +560,7 @@ Test(order, programs_that_print)
     cases(1, 2, 100, false);
 }
 
-/* .. while much of it stands still: more than the driver is to have. */
+/* More operations than the driver is to have, of which many stand still. */
 Test(order, much_at_once)
 {
     burst = SEQ_MAX / 2;

@@ -124,7 +124,7 @@ Test(print, a_program_that_leaves_takes_its_turn_along, .init = begin)
     fake_client_end(b);
 }
 
-/* .. and one that has an error, but does not leave, takes none any more. */
+/* A program that has an error and does not leave takes no turn any more. */
 Test(print, a_program_that_is_stopped_does_not_wait_for_its_turn, .init = begin)
 {
     struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);

@@ -226,7 +226,7 @@ Test(soft, a_frame_larger_than_the_stack_is_a_fault)
                      ",0,0): more stack than there is", "%s", c->fault_text);
 }
 
-/* .. nor of any other address outside of its window. */
+/* Faults show no address outside of the client's window. */
 Test(soft, faults_show_no_address_of_the_device)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);

@@ -90,7 +90,7 @@ void soft_sched_wake(struct soft_sched *s, uint64_t count);
 
 /* A worker's block is set aside: its thread stands still and its multiprocessor is free. */
 void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
-/* .. goes on, on a multiprocessor that the caller has left. */
+/* A worker that was set aside goes on, on a multiprocessor that the caller has left. */
 void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
 /* Ends the block that the worker is in. Repeated until it has: one that comes just before the
  * worker enters its guard is lost. */

@@ -48,7 +48,7 @@ struct soft_worker {
     _Atomic uint64_t chunk_began_ns; /* 0: not in a block */
     /* set by the supervisor, cleared at the end of the grant */
     _Atomic bool interrupt; /* the guard heeds interrupts */
-    _Atomic bool timed_out; /* .. because the block has taken too long */
+    _Atomic bool timed_out; /* `interrupt` is set because the block has taken too long */
 };
 
 /* Starts the thread. 0 or -errno. With the scheduler's lock held. */

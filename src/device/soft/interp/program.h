@@ -51,7 +51,7 @@ struct interp_insn {
     interp_at d;    /* destination */
     interp_at s[4]; /* sources */
     uint32_t block; /* control flow: block to go to; sync instructions: the block that they start */
-    uint32_t other; /* .. where the other lanes go */
+    uint32_t other; /* control flow: block where the other lanes go */
     uint32_t extra; /* index in the program's table for this kind of instruction (accesses, slows,
                        targets) */
     uint64_t value; /* constant of the instruction */

@@ -241,7 +241,7 @@ enum ir_geometry {
 /* TEX: ir_instr.mode2. */
 enum ir_texture {
     IR_TEXTURE_BASE,     /* a sample of the first level */
-    IR_TEXTURE_LEVEL,    /* .. of the level that a source tells */
+    IR_TEXTURE_LEVEL,    /* a sample of the level that a source tells */
     IR_TEXTURE_GATHER_R, /* one channel of the four elements that a sample is made of; _G, _B, _A
                             follow */
     IR_TEXTURE_GATHER_A = IR_TEXTURE_GATHER_R + 3,
@@ -506,7 +506,7 @@ enum ir_helper {
 
 struct ir_module {
     uint32_t version;        /* PTX ISA: major * 10 + minor */
-    uint32_t target;         /* sm number: 75, 90 .. */
+    uint32_t target;         /* sm number, such as 90 */
     uint32_t registers_most; /* of a kernel, as the program's linker was told; 0: it was not */
     uint32_t fn_count, symbol_count, param_count, reloc_count;
     struct ir_fn *fns; /* entries and device functions; the latter are of no use to a consumer */

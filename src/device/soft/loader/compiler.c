@@ -33,8 +33,8 @@
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
 #define QUICK_NS            GM_NS_PER_S /* a job that takes longer is slow if others wait */
-#define SILENT_TIMES        10u         /* a job may take so many times its processor time */
-#define LOOK_NS             (100 * GM_NS_PER_MS) /* .. which is looked at that often */
+#define SILENT_TIMES        10u         /* its limit of processor time, so many times */
+#define LOOK_NS             (100 * GM_NS_PER_MS) /* between two looks at how long a job has taken */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("compiler");
 

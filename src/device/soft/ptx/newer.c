@@ -401,7 +401,7 @@ ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
         uint8_t op;
         const char *word; /* one of the modifiers */
         ptx_expansion *run;
-        const char *second; /* .. and another one; NULL: it does not matter */
+        const char *second; /* modifier that it has, too; NULL: any or none */
     } all[] = {
         { IR_OP_FENCE, "sync_restrict::shared::cta", fence },
         { IR_OP_FENCE, "sync_restrict::shared::cluster", fence },

@@ -48,9 +48,9 @@ struct soft_sampler {
     const struct soft_block *block;
     uint8_t geometry, what, type, coordinate; /* the form */
     bool integer, linear;
-    struct dev_texture t; /* checked copies: the texture .. */
-    uint32_t flags;       /* .. and of the sampler's descriptor: enum dev_sampler_flags .. */
-    uint32_t address[3];  /* .. and the address modes */
+    struct dev_texture t; /* checked copy of the texture */
+    uint32_t flags;       /* of the sampler's descriptor, checked: enum dev_sampler_flags */
+    uint32_t address[3];  /* of the sampler, checked: address modes */
     float border[4];
     uint64_t fault; /* address of an element outside the window; `faulty` says whether */
     bool faulty;
