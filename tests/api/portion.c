@@ -51,8 +51,8 @@ static unsigned made_with(const char *share)
     return n;
 }
 
-/* As MPS has it: down to whole steps, one at least; but all of them are all. DEVICE_SIZE, if set, is what the device has,
- * where the program has less. */
+/* As MPS has it: down to whole steps, one at least; but all of them are all. DEVICE_SIZE, if set,
+ * is what the device has, where the program has less. */
 static unsigned expected(unsigned percent)
 {
     const char *device = getenv("DEVICE_SIZE");
