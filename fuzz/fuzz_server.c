@@ -198,7 +198,7 @@ static void send_packet(int fd, const struct wire_enc *e, const int *fds, unsign
 {
     if (fd >= 0) {
         int r = tp_send(fd, e, fds, count);
-        (void)r; /* whoever does not listen is not told */
+        (void)r; /* a peer that does not listen is not told */
     }
 }
 

@@ -91,7 +91,7 @@ const struct gm_option ctl_options_table[] = {
       .variable = "GMUX_SERVER_USER",
       .argument = "USER",
       .help = "With -M: run the server as this user, by name or number, instead of as root",
-      .text = "Best one that nobody logs in as: whoever can trace the server's processes has the "
+      .text = "Best one that nobody logs in as: who can trace the server's processes has the "
               "data of all clients. "
               "It must be able to open the device." },
     { .id = CTL_OPTION_EXCLUSIVE_USER,

@@ -34,7 +34,7 @@ void srv_partition_write(struct srv_session *c);
 int srv_partition_admits(const struct srv_session *c, uint32_t device);
 /* The multiprocessors of its partition; 0: it has none there, or may run anywhere. */
 uint32_t srv_partition_size(const struct srv_session *c, uint32_t device);
-/* The same of the device in which it has one, in percent; 0 as above. */
+/* As above, of the device in which it has one, in percent; 0 as above. */
 double srv_partition_share(const struct srv_session *c);
 /* The device's name for its clients as a group; 0 as above. */
 uint32_t srv_partition_group(const struct srv_session *c);

@@ -13,7 +13,8 @@
 #define LONG_MS     500.0 /* what a load should take, so that there is something to see */
 #define KERNELS_MAX 4096u /* at most so many, to make it take that long */
 #define TRIES                                                                                      \
-    4u /* whoever waits does so each time; a machine with other things to do may look like it once \
+    4u /* a thread that waits does so each time; a machine with other things to do may look like   \
+        * it once                                                                                  \
         */
 #define STEPS      256u
 #define STEP_BYTES 64u
@@ -169,7 +170,7 @@ static void goes_on(const char *what, void (*work)(void))
         }
         printf("# %s: %u times during a load of %.0f ms, the longest took %.1f ms\n", what, times,
                load, longest);
-        if (longest < load * 2 / 3) /* whoever waits for the load waits for nearly all of it */
+        if (longest < load * 2 / 3) /* a wait for the load takes nearly as long as the load */
             return;
         TRUE(++tries < TRIES);
     }

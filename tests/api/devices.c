@@ -617,7 +617,7 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-/* But whoever copies from there is waited for, wherever. */
+/* A copy from there is waited for, whichever device makes it. */
 static void copies_are_waited_for(void)
 {
     CUdeviceptr p[2];

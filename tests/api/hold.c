@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HOLD_S 10
+#define HOLD_S 30
 
 void hold_wait(_Atomic int *word, int want)
 {

@@ -1,4 +1,4 @@
-# Strangers on the control socket: whoever misbehaves is dropped with one line in the log, everybody else goes on.
+# Strangers on the control socket: one that misbehaves is dropped with one line in the log, everybody else goes on.
 
 load helper
 

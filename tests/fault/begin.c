@@ -1,5 +1,5 @@
 /*
- * The executor ends, as with somebody's fault, while ten programs begin. Whoever has nothing in
+ * The executor ends, as with somebody's fault, while ten programs begin. A client with nothing in
  * flight goes on, and each of them gets what it asked for or its error, all soon.
  */
 #include <pthread.h>

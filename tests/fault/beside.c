@@ -115,7 +115,7 @@ static void an_end_during_a_load(void)
     raw_server_forget_log(&server);
 }
 
-/* Whoever waits for the client's work hears of the error at once, not when the load is over. */
+/* A wait for the client's work ends with the error at once, not when the load is over. */
 static void an_error_during_a_load(void)
 {
     struct wire_rec_launch nonsense = { .module = 999 };

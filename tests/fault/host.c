@@ -1,6 +1,6 @@
 /*
- * Host memory on its way back: a free is answered at once, the executor takes its time, and whoever
- * wants the memory again meanwhile gets it when it is there.
+ * Host memory on its way back: a free is answered at once, the executor takes its time, and a
+ * client that wants the memory again meanwhile gets it when it is there.
  */
 #include <poll.h>
 #include <signal.h>

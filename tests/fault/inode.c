@@ -1,7 +1,7 @@
 /*
  * Clients that keep the lock of the files in memory that they were given: they write there what
  * comes from a page that never comes (root may make one; others have a file system of their own for
- * that), or have them filled and emptied without end. Whoever frees pages of such a file waits for
+ * that), or have them filled and emptied without end. Who frees pages of such a file waits for
  * that, and this is to be nobody but the client itself: neither while it is there nor when it has
  * gone without letting go.
  */
@@ -51,7 +51,7 @@ struct lock {
     void *page;
 };
 
-/* Whoever reads it waits, and `faults` tells so. False: we may not make one. */
+/* A read of it waits, and `faults` tells so. False: we may not make one. */
 static bool make_endless_page(struct lock *l)
 {
     struct uffdio_api api = { .api = UFFD_API };

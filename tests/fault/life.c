@@ -83,7 +83,7 @@ static void termination(void)
     RAW_CHECK(raw_wait(&a, 3, standing) == 810);
     RAW_CHECK(raw_server_says(&server, "Client termination succeeded."));
     RAW_CHECK(raw_alloc(&a, 4096, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 810);
-    /* Whoever waits for anything of it returns at once, now and later. */
+    /* A wait for anything of it returns at once, now and later. */
     uint64_t end = gm_now_ns() + 10 * GM_NS_PER_S;
     while (atomic_load(&a.shared.streams[1000].completed.value) != TP_SEQ_FAILED)
         RAW_CHECK(gm_now_ns() < end);

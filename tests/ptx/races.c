@@ -66,7 +66,7 @@ static void note(struct races *r, uint32_t thread, const uint8_t *at, const uint
         *p = (struct place) { .at = at, .since = r->now, .writer = NOBODY, .reader = NOBODY };
     uint32_t other = p->writer != NOBODY && p->writer != thread ? p->writer : NOBODY;
     if (value && *value == *at)
-        return; /* whoever comes first, it is the same */
+        return; /* the order makes no difference */
     if (value && other == NOBODY && p->reader != NOBODY && p->reader != thread)
         other = p->reader;
     if (other != NOBODY && !r->first.found)

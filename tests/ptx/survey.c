@@ -1,7 +1,7 @@
 /*
  * What of the world's PTX the software device can run: reads texts, prints for each kernel that
  * could not be launched why, and for each text that is refused why, and at the end how many there
- * were. With --entries: the kernels that could be, as well, for whoever wants to hand them to
+ * were. With --entries: the kernels that could be, as well, for those who want to hand them to
  * gmux-jit.
  */
 #include <stdio.h>

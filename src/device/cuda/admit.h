@@ -30,7 +30,7 @@
 /* What is in flight is likely to end within this, or no safe point is tried (two kernels of 5 ms
  * are waited for); it is given up after a third more. */
 #define CUDA_REST_NS (12 * GM_NS_PER_MS)
-/* The same for the safe points at which clients come back from the fallback context. */
+/* As above, for the safe points at which clients come back from the fallback context. */
 #define CUDA_RETURNS_NS (500 * GM_NS_PER_MS)
 /* An operation of a queue without a pace, or that has taken longer than twice its pace, may be long
  * from then on. */

@@ -54,12 +54,13 @@ struct cuda_library;
  * now on. The client's thread. */
 bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
                        CUfunction f);
-/* It is about to be launched, by somebody who has waited. The same. */
+/* A kernel is about to be launched, by a client that has waited for room. The client's thread. */
 void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
                         CUfunction f);
 /* There is, or is about to be, at least so much local memory for each thread. Any thread. */
 void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes);
-/* A launch of the client's has failed: what it was to make room for may not be there. The same. */
+/* A launch of the client's has failed: the room that it was to make may not be there. The client's
+ * thread. */
 void cuda_capacity_unsure(struct dev_client *c, struct cuda_gpu *g);
 /* A client is gone that may have had much local memory; the GPUs are quiet. An order's thread. */
 void cuda_capacity_shrink(struct dev *d);

@@ -6,12 +6,13 @@
 
 #include "device/cuda/state.h"
 
-/* The client's thread, without a lock: there is a way from the queue to this GPU, if that is not
- * its own. May wait for room for a stream. CUresult */
+/* Makes a way from the queue to this GPU, if that is not the queue's own. May wait for room for a
+ * stream. The client's thread, without a lock. CUresult. */
 CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to);
-/* The same thread: an operation of the queue that this GPU has to do. *into is where it is put,
- * with the GPU entered (CUDA_ERROR_NOT_READY: there is no way yet); then leave, with what that came
- * to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
+/* Begins an operation of the queue that this GPU has to do: *into is the stream to put it into, and
+ * the GPU's context is current. CUDA_ERROR_NOT_READY: there is no way yet. Then cuda_leave(), with
+ * the result of putting it there, returns the result of the whole. Not while a run is learnt. The
+ * client's thread. */
 CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r);
 void cuda_detours_destroy(struct dev_queue *q);

@@ -88,7 +88,7 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     void *buffer[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)(bytes + before),
                        CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
     void **extra = size ? buffer : NULL;
-    /* What is learnt is replayed later, whoever is there then. */
+    /* What is learnt is replayed later, whichever clients are there then. */
     const bool precedes = l->precedes && !q->learning && !q->place->green;
     CUresult r = l->attributes || precedes
                      ? launch_with_attributes(q, l, bytes, precedes, extra)

@@ -48,7 +48,7 @@ struct dev *fake_devices(uint32_t count);
 const struct cuda_gpu *fake_entered(void);
 /* How many copies there have been. */
 unsigned fake_copies(const struct fake_copy **out);
-/* The context has ended: whoever finds that out ends the process, with this status. */
+/* The context has ended: the call that finds that out ends the process, with this status. */
 #define FAKE_DEATH 42
 void fake_lose(void);
 /* The device may give up the context, and so end the process. */

@@ -1,4 +1,5 @@
-/* Who waits for a kernel that runs on: whoever wants what the driver waits with, and nobody else.
+/* Who waits for a kernel that runs on: clients that call what the driver waits with, and nobody
+ * else.
  */
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -73,7 +74,7 @@ static void *unpin(void *arg)
     return NULL;
 }
 
-Test(admit, whoever_unpins_memory_waits, .init = begin, .fini = end)
+Test(admit, a_client_that_unpins_memory_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
     fake_map_host(two, two->base + two->half, PAGE);
@@ -88,7 +89,7 @@ Test(admit, whoever_unpins_memory_waits, .init = begin, .fini = end)
     cr_assert_not(cuda_holds(two, two->base + two->half, PAGE));
 }
 
-Test(admit, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .fini = end)
+Test(admit, what_is_pinned_goes_with_a_client_that_is_to_be_stopped, .init = begin, .fini = end)
 {
     pthread_t thread;
     fake_map_host(two, two->base + two->half, PAGE);
@@ -99,7 +100,7 @@ Test(admit, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .f
     fake_hold(runs_on->stream, false);
 }
 
-Test(admit, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
+Test(admit, a_client_that_gets_a_green_context_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
@@ -110,7 +111,7 @@ Test(admit, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
     cr_assert_eq(fake_greens(), 1);
 }
 
-Test(admit, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
+Test(admit, a_client_that_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
 {
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
@@ -125,7 +126,7 @@ Test(admit, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end
 }
 
 /* Nor does it make what it waited for. */
-Test(admit, whoever_is_to_be_stopped_gets_no_part, .init = begin, .fini = end)
+Test(admit, a_client_that_is_to_be_stopped_gets_no_part, .init = begin, .fini = end)
 {
     struct tp_part *part = &two->session->parts[1];
     struct dev_queue *q;
@@ -214,7 +215,7 @@ static void *hand_over(void *arg)
     return NULL;
 }
 
-/* Whoever was about to is waited for; whoever wants to then waits. */
+/* A client that was about to is waited for; one that wants to then waits. */
 Test(admit, nobody_hands_over_at_a_safe_point, .init = begin, .fini = end)
 {
     pthread_t thread;
@@ -351,7 +352,8 @@ Test(admit, what_is_denied_is_seen_beside_a_kernel_that_runs_on, .init = begin, 
     fake_hold(runs_on->stream, false);
 }
 
-/* A context has ended while programs begin: nobody stands in the way of whoever ends the process.
+/* A context has ended while programs begin: nobody stands in the way of the thread that ends the
+ * process.
  */
 static void *settle(void *arg)
 {
@@ -395,9 +397,9 @@ static void is_gone(void *arg, struct tp_session *session)
     gone++;
 }
 
-/* Its memory is unpinned at a safe point, and whoever asked for its end does something else
+/* Its memory is unpinned at a safe point, and the thread that asked for its end does something else
  * meanwhile. */
-Test(admit, nobody_waits_with_whoever_leaves, .init = begin, .fini = end)
+Test(admit, nobody_waits_with_a_client_that_leaves, .init = begin, .fini = end)
 {
     d->events.client_gone = is_gone;
     cr_assert_eq(cuda_leave_start(d), 0);

@@ -1,5 +1,5 @@
-/* What a context has no room for waits, in the driver, for all that runs there: so whoever needs
- * more waits before. And what runs, though its client denies it. */
+/* What a context has no room for waits, in the driver, for all that runs there: so a client that
+ * needs more waits before. And what runs, though its client denies it. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -121,7 +121,7 @@ static void wait_until_happened(uint32_t number, unsigned times)
 }
 
 /* The more so as something of its own runs until then. */
-Test(capacity, whoever_wants_more_waits, .init = begin, .fini = end)
+Test(capacity, a_client_that_wants_more_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
     fake_refuse_fallbacks(true);
@@ -404,7 +404,8 @@ Test(capacity, a_stack_stays_when_local_memory_goes)
     fake_client_end(c);
 }
 
-/* Whoever wants a stack has it elsewhere, and the kernel's local memory is not asked for there. */
+/* A client that wants a stack has it elsewhere, and the kernel's local memory is not asked for
+ * there. */
 Test(capacity, nobody_waits_for_a_kernel_that_wants_a_stack, .init = begin, .fini = end)
 {
     atomic_store(&d->gpus[0].local, 400u << 10);

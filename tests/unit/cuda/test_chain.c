@@ -136,7 +136,7 @@ Test(chain, whatever_else_comes_is_behind_it, .init = begin, .fini = end)
 }
 
 /* What was held back may begin a row, and somebody else be held back until that is handed over. */
-Test(chain, whoever_waits_for_it_goes_on, .init = begin, .fini = end)
+Test(chain, a_client_that_waits_for_it_goes_on, .init = begin, .fini = end)
 {
     cr_assert_eq(cuda_gate(other, 1), 0);
     cr_assert_eq(cuda_wait(q, ++seq, other, 1), 0);

@@ -1,5 +1,5 @@
-/* Beside a kernel that runs on: whoever wants to load one goes to the GPU's fallback context, and
- * comes back. */
+/* Beside a kernel that runs on: a client that wants to load one goes to the GPU's fallback context,
+ * and comes back. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ Test(fallback, a_client_goes_there_to_load, .init = begin, .fini = end)
     cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
     cr_assert_eq(own->gpu, &d->fallbacks[0]);
     cr_assert_eq(other->gpu, &d->fallbacks[0]);
-    cr_assert_eq(cuda_home(one, 0), &d->gpus[0], "whoever need not load stays");
+    cr_assert_eq(cuda_home(one, 0), &d->gpus[0], "a client that need not load stays");
     fake_launch(own, ++seq, 4); /* known in the primary context */
     wait_until_over(two, own);
     fake_expect(4, 1);
@@ -254,7 +254,7 @@ Test(fallback, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
     cr_assert_eq(fake_greens(), 0);
 }
 
-Test(fallback, whoever_begins_with_a_share_begins_there, .init = begin, .fini = end)
+Test(fallback, a_client_that_begins_with_a_share_begins_there, .init = begin, .fini = end)
 {
     struct cuda_place *none = NULL;
     two->multiprocessors[0] = 40;
@@ -269,7 +269,7 @@ Test(fallback, whoever_begins_with_a_share_begins_there, .init = begin, .fini = 
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(new->stream)), 5);
 }
 
-Test(fallback, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
+Test(fallback, a_client_that_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
 {
     fake_refuse_fallbacks(true);
     pthread_t thread = loads();
@@ -396,7 +396,7 @@ static void *stop(void *client)
 
 /* A program is killed whose kernels still run, one that does not end goes to the fallback context,
  * and others begin: as soon as there is a way in either context. */
-Test(fallback, whoever_begins_goes_where_there_is_a_way_first, .init = begin)
+Test(fallback, a_client_that_begins_goes_where_there_is_a_way_first, .init = begin)
 {
     struct beginner endless, four[4];
     pthread_t stops, goes_back;

@@ -123,7 +123,7 @@ Test(far, copies_go_where_the_memory_is)
 }
 
 /* As imported memory that is mapped for the importer's GPU alone. */
-Test(far, whoever_may_touch_it_does_it)
+Test(far, a_gpu_that_may_touch_it_does_it)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
@@ -348,8 +348,8 @@ static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDe
     return access_refused ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-/* What the driver refuses leaves the range as it was, also for whoever sets its access for another
- * reason later. */
+/* What the driver refuses leaves the range as it was, also for a call that sets its access for
+ * another reason later. */
 Test(far, access_that_is_refused_is_not_remembered)
 {
     struct dev *d = fake_devices(1);

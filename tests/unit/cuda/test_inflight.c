@@ -1,4 +1,4 @@
-/* How much a client has with the driver. Behind a kernel that does not end, whoever fills the
+/* How much a client has with the driver. Behind a kernel that does not end, a client that fills the
  * driver's queues stops everybody: no client may, whatever it writes into its session and however
  * many streams it has. */
 #include <criterion/criterion.h>
@@ -297,7 +297,7 @@ Test(inflight, the_depth_comes_first, .init = begin)
 }
 
 /* A program that meets it sleeps, and is woken when there is room. */
-Test(inflight, whoever_was_at_the_limit_is_woken, .init = begin)
+Test(inflight, a_client_that_was_at_the_limit_is_woken, .init = begin)
 {
     make(2);
     fake_channel(0);

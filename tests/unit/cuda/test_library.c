@@ -141,7 +141,7 @@ static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, cons
     return CUDA_SUCCESS;
 }
 
-/* Of whoever waits for quiet. */
+/* Of threads that wait for quiet. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
     naps++;
@@ -457,7 +457,7 @@ Test(library, memory_comes_first_from_where_nothing_runs, .init = begin)
     cr_assert_eq(pthread_create(&thread, NULL, trim, NULL), 0);
     wait_for_unloads(1);
     pthread_mutex_lock(&d.libraries_lock);
-    cr_assert_not(d.unloads, "whoever wants the memory has not given up");
+    cr_assert_not(d.unloads, "the client that wants the memory has not given up");
     pthread_mutex_unlock(&d.libraries_lock);
     run_a_kernel(false);
     pthread_join(thread, NULL);
@@ -553,12 +553,12 @@ static void *ask(void *arg)
     return NULL;
 }
 
-Test(library, whoever_loads_a_kernel_waits_outside_of_the_driver, .init = begin)
+Test(library, a_client_that_loads_a_kernel_waits_outside_of_the_driver, .init = begin)
 {
     struct asker a = { .library = opened(WIRE_IMAGE_KIND_CUBIN, 0) };
     run_a_kernel(true);
     cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
-    for (unsigned i = 0; i < 3; i++) /* others are not held up by whoever waits */
+    for (unsigned i = 0; i < 3; i++) /* others are not held up by those that wait */
         (void)opened(WIRE_IMAGE_KIND_FATBIN, 0);
     for (unsigned i = 0; i < 10; i++)
         wait_for_a_nap();
@@ -571,7 +571,7 @@ Test(library, whoever_loads_a_kernel_waits_outside_of_the_driver, .init = begin)
     cr_assert_not(disturbed);
 }
 
-Test(library, whoever_is_to_be_stopped_does_not_wait, .init = begin)
+Test(library, a_client_that_is_to_be_stopped_does_not_wait, .init = begin)
 {
     static _Atomic bool leaving;
     struct asker a = { .library = opened(WIRE_IMAGE_KIND_CUBIN, 0) };
@@ -642,13 +642,13 @@ static void launch_beside_a_kernel(struct cuda_library *l)
     run_a_kernel(false);
 }
 
-Test(library, whoever_needs_more_local_memory_than_there_is_waits, .init = begin)
+Test(library, a_client_that_needs_more_local_memory_than_there_is_waits, .init = begin)
 {
     local = 1025;
     launch_beside_a_kernel(opened(WIRE_IMAGE_KIND_CUBIN, 0));
 }
 
-Test(library, whoever_is_the_first_to_need_the_heap_waits, .init = begin)
+Test(library, a_client_that_is_the_first_to_need_the_heap_waits, .init = begin)
 {
     allocates = true;
     launch_beside_a_kernel(opened(WIRE_IMAGE_KIND_CUBIN, 0));
@@ -662,7 +662,7 @@ static void launch_with(struct dev_client *c, struct cuda_library *l, int bytes)
 }
 
 /* But for a little, and what others need. */
-Test(library, much_local_memory_goes_with_whoever_needed_it, .init = begin)
+Test(library, much_local_memory_goes_with_a_client_that_needed_it, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
     gpu->context = (CUcontext)(void *)gpu;
@@ -682,7 +682,7 @@ Test(library, much_local_memory_goes_with_whoever_needed_it, .init = begin)
 }
 
 /* As it claimed; what others have there is. */
-Test(library, whoever_fails_to_get_local_memory_leaves_no_claim, .init = begin)
+Test(library, a_client_that_fails_to_get_local_memory_leaves_no_claim, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
     for (unsigned i = 0; i < GM_ARRAY_LEN(clients); i++) {

@@ -85,7 +85,7 @@ Test(places, what_is_never_for_the_gpu_needs_no_stream)
     fake_client_end(c);
 }
 
-Test(places, whoever_is_below_normal_comes_after_everybody)
+Test(places, a_client_that_is_below_normal_comes_after_everybody)
 {
     struct dev *d = fake_device();
     struct dev_client *normal = fake_client(d, 132, 0), *low = fake_client(d, 132, 1);

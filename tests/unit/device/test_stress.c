@@ -17,7 +17,7 @@
 
 static struct rig rig;
 static pthread_mutex_t main_thread =
-    PTHREAD_MUTEX_INITIALIZER; /* whoever holds it plays the executor's main thread */
+    PTHREAD_MUTEX_INITIALIZER; /* its holder plays the executor's main thread */
 
 static uint64_t chance(uint64_t *state, uint64_t n)
 {

@@ -47,7 +47,7 @@ static uint32_t backlog(struct dev_client *c)
     return atomic_load(&accepted);
 }
 
-/* Whoever fills the driver's queues stands still in the driver, and others with him. */
+/* A client that fills the driver's queues stands still in the driver, and others with it. */
 Test(thread, runs_do_not_overfill_the_device, .init = begin, .fini = end)
 {
     static struct {

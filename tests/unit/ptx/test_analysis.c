@@ -341,7 +341,7 @@ Test(ir_analysis, irreducible)
         "st.global.u32 [64], %r0;",
         &rows);
     cr_expect(s.a->irreducible);
-    /* Whoever waits while a block runs has lower priority. */
+    /* Threads that wait while a block runs have lower priority. */
     for (uint32_t b = 0; b < s.fn->block_count; b++) {
         struct ir_list f = s.a->blocks[b].frontier;
         for (uint32_t k = 0; k < f.count; k++)
