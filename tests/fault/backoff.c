@@ -50,17 +50,7 @@ static const char *text_of(const char *entry)
 
 static void send_bomb(unsigned b)
 {
-    uint8_t buffer[128];
-    struct wire_enc e;
-    struct raw_client *c = &bombers[b];
-    const char *ptx = text_of(b % 2 ? "bomb" : "crash");
-    size_t size = strlen(ptx) + 1;
-    int fd = tp_memfd_from_bytes("image", ptx, size);
-    wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++c->serial,
-                          &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
-    RAW_CHECK(fd >= 0 && tp_send(c->fd, &e, &fd, 1) == 0);
-    close(fd);
+    raw_send_load(&bombers[b], text_of(b % 2 ? "bomb" : "crash"));
     unanswered[b]++;
     sent++;
 }
@@ -224,9 +214,7 @@ int main(void)
         unanswered[0]--;
     }
     raw_client_close(&bombers[0]);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     unlink(vmstat);
     puts("ok");
     return 0;

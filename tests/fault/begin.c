@@ -31,14 +31,7 @@ static _Atomic unsigned begun; /* clients that have a module */
 
 static int launch(struct raw_client *c, uint32_t module)
 {
-    struct wire_rec_launch r = { .module = module,
-                                 .grid_x = 1,
-                                 .grid_y = 1,
-                                 .grid_z = 1,
-                                 .block_x = 1,
-                                 .block_y = 1,
-                                 .block_z = 1 };
-    return raw_wait(c, 4, raw_post(c, 4, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0));
+    return raw_wait(c, 4, raw_launch(c, 4, module));
 }
 
 static void *begin(void *arg)
@@ -99,9 +92,7 @@ int main(void)
     for (unsigned round = 0; round < ROUNDS; round++)
         fault_after(round * TEN / 2, memory);
     raw_client_close(&idle);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     puts("ok");
     return 0;
 }

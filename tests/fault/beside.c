@@ -34,20 +34,6 @@ static void neighbour_goes_on(void)
     raw_server_forget_log(&server);
 }
 
-/* Asks, and does not wait. */
-static void ask_load(struct raw_client *c, const char *ptx)
-{
-    uint8_t buffer[256];
-    struct wire_enc e;
-    GM_AUTO_FD int fd = tp_memfd_from_bytes("image", ptx, strlen(ptx));
-    RAW_CHECK(fd >= 0);
-    wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(
-        &e, ++c->serial,
-        &(struct wire_module_load) { .size = strlen(ptx), .kind = WIRE_IMAGE_KIND_PTX });
-    RAW_CHECK(tp_send(c->fd, &e, &fd, 1) == 0);
-}
-
 /* The module's number, or 0. */
 static uint32_t take_load(struct raw_client *c)
 {
@@ -74,7 +60,7 @@ static void end_slow(void)
 static void a_load(void)
 {
     open_slow(100);
-    ask_load(&slow, SLOW);
+    raw_send_load(&slow, SLOW);
     int go = slow_begins();
     neighbour_goes_on();
     RAW_CHECK(!has_answer(&slow));
@@ -91,7 +77,7 @@ static void a_load(void)
 static void a_place(void)
 {
     open_slow(110);
-    ask_load(&slow, MISPLACED);
+    raw_send_load(&slow, MISPLACED);
     int go = slow_begins();
     neighbour_goes_on();
     goes_on(&slow);
@@ -105,7 +91,7 @@ static void a_place(void)
 static void an_end_during_a_load(void)
 {
     open_slow(101);
-    ask_load(&slow, SLOW);
+    raw_send_load(&slow, SLOW);
     int go = slow_begins();
     raw_client_close(&slow);
     RAW_CHECK(raw_server_says(&server, "Client process 101 disconnected"));
@@ -120,7 +106,7 @@ static void an_error_during_a_load(void)
 {
     struct wire_rec_launch nonsense = { .module = 999 };
     open_slow(102);
-    ask_load(&slow, SLOW);
+    raw_send_load(&slow, SLOW);
     int go = slow_begins();
     raw_post(&slow, 0, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
     RAW_CHECK(raw_wait(&slow, 0, 1) == GM_CUDA_INVALID_HANDLE);
@@ -137,7 +123,7 @@ static void an_error_during_a_place(void)
 {
     struct wire_rec_launch nonsense = { .module = 999 };
     open_slow(111);
-    ask_load(&slow, MISPLACED);
+    raw_send_load(&slow, MISPLACED);
     int go = slow_begins();
     raw_post(&slow, 0, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
     RAW_CHECK(raw_wait(&slow, 0, 1) == GM_CUDA_INVALID_HANDLE);
@@ -197,7 +183,7 @@ static void kill_executor(void)
 static void a_death_during_a_load(void)
 {
     open_slow(105);
-    ask_load(&slow, SLOW);
+    raw_send_load(&slow, SLOW);
     int go = slow_begins();
     kill_executor();
     close(go);
@@ -212,8 +198,8 @@ static void a_death_during_two_loads(void)
 {
     open_slow(106);
     raw_client_open(&other, raw_server_connect(&server, 107));
-    ask_load(&slow, SLOW);
-    ask_load(&other, SLOW);
+    raw_send_load(&slow, SLOW);
+    raw_send_load(&other, SLOW);
     int go = slow_begins();
     goes_on(&slow); /* the executor has come to both */
     goes_on(&other);
@@ -230,7 +216,7 @@ static void a_death_during_two_loads(void)
 static void a_load_for_a_second_executor(void)
 {
     open_slow(108);
-    ask_load(&slow, SLOW);
+    raw_send_load(&slow, SLOW);
     let_go(slow_begins());
     uint32_t module = take_load(&slow);
     uint64_t own = raw_alloc(&slow, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
@@ -239,15 +225,7 @@ static void a_load_for_a_second_executor(void)
     int go = slow_begins();
     neighbour_goes_on();
     let_go(go);
-    struct wire_rec_launch l = { .module = module,
-                                 .grid_x = 1,
-                                 .grid_y = 1,
-                                 .grid_z = 1,
-                                 .block_x = 1,
-                                 .block_y = 1,
-                                 .block_z = 1 };
-    uint64_t seq = raw_post(&slow, 0, WIRE_OP_LAUNCH, &l, sizeof(l), NULL, 0);
-    RAW_CHECK(raw_wait(&slow, 0, seq) == 0);
+    RAW_CHECK(raw_wait(&slow, 0, raw_launch(&slow, 0, module)) == 0);
     raw_work_and_check(&slow, own);
     end_slow();
 }
@@ -256,7 +234,7 @@ static void a_load_for_a_second_executor(void)
 static void an_end_of_all(void)
 {
     open_slow(109);
-    ask_load(&slow, SLOW);
+    raw_send_load(&slow, SLOW);
     int go = slow_begins();
     pid_t executor = raw_server_executor(&server);
     RAW_CHECK(kill(server.pid, SIGKILL) == 0 && waitpid(server.pid, NULL, 0) == server.pid);

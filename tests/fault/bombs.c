@@ -74,14 +74,7 @@ static void innocent_check(struct innocent *i)
     for (unsigned w = 0; w < WORDS; w++)
         RAW_CHECK(words[w] == i->value);
     for (unsigned m = 0; m < MODULES; m++) {
-        struct wire_rec_launch r = { .module = i->modules[m],
-                                     .grid_x = 1,
-                                     .grid_y = 1,
-                                     .grid_z = 1,
-                                     .block_x = 1,
-                                     .block_y = 1,
-                                     .block_z = 1 };
-        uint64_t seq = raw_post(&i->client, 1, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0);
+        uint64_t seq = raw_launch(&i->client, 1, i->modules[m]);
         RAW_CHECK(wait_while_executors_die(&i->client, 1, seq) == 0);
     }
     raw_work_and_check(&i->client, i->memory);
@@ -92,19 +85,6 @@ static void check_all(void)
 {
     for (unsigned i = 0; i < INNOCENTS; i++)
         innocent_check(&innocents[i]);
-}
-
-static void send_load(struct raw_client *c, const char *ptx)
-{
-    uint8_t buffer[128];
-    struct wire_enc e;
-    size_t size = strlen(ptx) + 1;
-    int fd = tp_memfd_from_bytes("image", ptx, size);
-    wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_module_load(&e, ++c->serial,
-                          &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
-    RAW_CHECK(fd >= 0 && tp_send(c->fd, &e, &fd, 1) == 0);
-    close(fd);
 }
 
 /* Its answer, whichever it is: what became of the load. */
@@ -125,7 +105,7 @@ static void bombs_beside_innocents(const char *entry)
             raw_client_open(&attackers[a], raw_server_connect(&server, next_pid++));
         for (unsigned n = 0; n < AT_ONCE; n++)
             for (unsigned a = 0; a < ATTACKERS; a++)
-                send_load(&attackers[a], text_of(entry));
+                raw_send_load(&attackers[a], text_of(entry));
         for (unsigned n = 0; n < AT_ONCE; n++)
             for (unsigned a = 0; a < ATTACKERS; a++)
                 RAW_CHECK(take_answer(&attackers[a]) != 0);
@@ -198,9 +178,7 @@ int main(void)
     for (unsigned i = 0; i < INNOCENTS; i++)
         raw_client_close(&innocents[i].client);
     raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     unlink(vmstat);
     frame_end();
     return 0;

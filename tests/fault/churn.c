@@ -19,20 +19,7 @@
 #define PTX     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
 static uint32_t state = 99;
-
-static uint32_t next(void)
-{
-    state = state * 1664525u + 1013904223u;
-    return state >> 8;
-}
-
-static void check_neighbour(void)
-{
-    raw_work_and_check(&neighbour, neighbours_memory);
-}
 
 /* A client's life in a process of its own: everything at once, for ever or until it has had enough.
  */
@@ -42,7 +29,7 @@ static GM_NORETURN void live(int fd, uint32_t seed)
     uint64_t held[16] = { 0 };
     uint32_t module = 0;
     state = seed;
-    unsigned rounds = next() % 4 == 0 ? next() % 200 : UINT32_MAX;
+    unsigned rounds = raw_random(&state) % 4 == 0 ? raw_random(&state) % 200 : UINT32_MAX;
     alarm(30);
     raw_client_open(&c, fd);
     uint64_t address = raw_alloc(&c, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
@@ -59,13 +46,14 @@ static GM_NORETURN void live(int fd, uint32_t seed)
                                           .block_x = 32,
                                           .block_y = 1,
                                           .block_z = 1 };
-        uint32_t stream = next() % 40;
-        switch (next() % 10) {
+        uint32_t stream = raw_random(&state) % 40;
+        switch (raw_random(&state) % 10) {
         case 0: {
-            unsigned h = next() % GM_ARRAY_LEN(held);
+            unsigned h = raw_random(&state) % GM_ARRAY_LEN(held);
             if (held[h])
                 RAW_CHECK(raw_free(&c, held[h]) == 0);
-            held[h] = raw_alloc(&c, 1 + next() % (1 << next() % 23), 1 + next() % 2, NULL);
+            held[h] = raw_alloc(&c, 1 + raw_random(&state) % (1 << raw_random(&state) % 23),
+                                1 + raw_random(&state) % 2, NULL);
             break;
         }
         case 1:
@@ -77,7 +65,7 @@ static GM_NORETURN void live(int fd, uint32_t seed)
         case 2:
             raw_post(&c, 60, WIRE_OP_GATE, &gate, sizeof(gate), NULL,
                      0); /* most are never opened */
-            if (next() % 2) {
+            if (raw_random(&state) % 2) {
                 atomic_store(&c.shared.streams[60].gate, c.seq[60]);
                 tp_ring_kick(&c.shared.control->ring);
             }
@@ -105,15 +93,15 @@ static GM_NORETURN void live(int fd, uint32_t seed)
 
 static pid_t start_client(void)
 {
-    uint32_t seed = next();
+    uint32_t seed = raw_random(&state);
     /* The number is known only after the fork, the server only knows what it is told: any will do.
      */
-    int fd = raw_server_connect(&server, 1000 + next() % 100000);
+    int fd = raw_server_connect(&server, 1000 + raw_random(&state) % 100000);
     pid_t pid = fork();
     RAW_CHECK(pid >= 0);
     if (pid == 0) {
         close(server.link);
-        close(neighbour.fd);
+        close(raw_neighbour.fd);
         live(fd, seed);
     }
     close(fd);
@@ -134,12 +122,12 @@ static void rounds(unsigned count)
     for (unsigned round = 0; round < count + AT_ONCE; round++) {
         pid_t *c = &clients[round % AT_ONCE];
         if (*c) {
-            uint64_t end = gm_now_ns() + next() % 15000000;
+            uint64_t end = gm_now_ns() + raw_random(&state) % 15000000;
             while (gm_now_ns() < end)
-                check_neighbour();
-            if (next() % 4 == 0) { /* stands still for some rounds, then dies */
+                raw_neighbour_check();
+            if (raw_random(&state) % 4 == 0) { /* stands still for some rounds, then dies */
                 kill(*c, SIGSTOP);
-                pid_t *s = &stopped[next() % STOPPED];
+                pid_t *s = &stopped[raw_random(&state) % STOPPED];
                 if (*s) {
                     kill(*s, SIGKILL);
                     reap(*s, true);
@@ -151,7 +139,7 @@ static void rounds(unsigned count)
             }
         }
         *c = round < count ? start_client() : 0;
-        check_neighbour();
+        raw_neighbour_check();
         raw_server_forget_log(&server);
     }
     for (unsigned i = 0; i < STOPPED; i++)
@@ -165,8 +153,7 @@ static void rounds(unsigned count)
 int main(int argc, char **argv)
 {
     raw_server_start(&server, argc > 1 ? argv[1] : "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 1));
-    neighbours_memory = raw_alloc(&neighbour, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 1);
     pid_t executor = raw_server_executor(&server);
     rounds(20); /* fills caches and pools */
     unsigned descriptors = raw_descriptors(server.pid);
@@ -190,10 +177,8 @@ int main(int argc, char **argv)
         RAW_CHECK((int64_t)server_more < 512 << 10);
         RAW_CHECK((int64_t)executor_more < 1 << 20);
     }
-    check_neighbour();
-    raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_neighbour_check();
+    raw_client_close(&raw_neighbour);
+    raw_server_finish(&server);
     return 0;
 }

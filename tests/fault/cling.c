@@ -18,13 +18,6 @@
 #define LOOK_NS (200 * GM_NS_PER_MS)
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
-
-static void check_neighbour(void)
-{
-    raw_work_and_check(&neighbour, neighbours_memory);
-}
 
 /* --- sockets ---------------------------------------------------------------------------------- */
 
@@ -53,7 +46,7 @@ static void holds_itself(void)
     static struct raw_client c;
     raw_client_open(&c, raw_server_connect(&server, 101));
     send_own_socket(c.fd, c.fd);
-    check_neighbour();
+    raw_neighbour_check();
     raw_client_close(&c);
     raw_server_settle(&server, 1);
 }
@@ -66,7 +59,7 @@ static void hold_each_other(void)
     raw_client_open(&b, raw_server_connect(&server, 103));
     send_own_socket(a.fd, b.fd);
     send_own_socket(b.fd, a.fd);
-    check_neighbour();
+    raw_neighbour_check();
     raw_client_close(&a);
     raw_client_close(&b);
     raw_server_settle(&server, 1);
@@ -80,13 +73,13 @@ static void half_open(void)
     raw_client_open(&mute, raw_server_connect(&server, 106));
     uint64_t memory = raw_alloc(&mute, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
     RAW_CHECK(memory && shutdown(deaf.fd, SHUT_RD) == 0 && shutdown(mute.fd, SHUT_WR) == 0);
-    check_neighbour();
+    raw_neighbour_check();
     /* Who says that it will say nothing more has left. */
     RAW_CHECK(!raw_client_receive(&mute));
     raw_server_settle(&server, 3);
     raw_server_terminate(&server, 104);
     raw_server_terminate(&server, 105);
-    check_neighbour();
+    raw_neighbour_check();
     raw_client_close(&offered);
     raw_client_close(&deaf);
     raw_client_close(&mute);
@@ -157,7 +150,7 @@ static void stopped_with_a_full_ring(void)
     pid_t first = start_stopped(raw_server_connect(&server, 107)),
           second = start_stopped(raw_server_connect(&server, 108)),
           executor = raw_server_executor(&server);
-    check_neighbour();
+    raw_neighbour_check();
     const double before = processor_s(executor);
     const uint64_t end = gm_now_ns() + LOOK_NS;
     while (gm_now_ns() < end)
@@ -166,13 +159,13 @@ static void stopped_with_a_full_ring(void)
     printf("two full rings: the executor used %.2f s in %.2f\n", took, (double)LOOK_NS / 1e9);
     RAW_CHECK(took < (double)LOOK_NS / 1e9 / 2);
     raw_server_terminate(&server, 107);
-    check_neighbour();
+    raw_neighbour_check();
     RAW_CHECK(kill(second, SIGKILL) == 0 && waitpid(second, NULL, 0) == second);
     raw_server_settle(&server, 2);
-    check_neighbour();
+    raw_neighbour_check();
     RAW_CHECK(kill(first, SIGKILL) == 0 && waitpid(first, NULL, 0) == first);
     raw_server_settle(&server, 1);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 int main(void)
@@ -180,16 +173,13 @@ int main(void)
     alarm(55);
     signal(SIGPIPE, SIG_IGN);
     raw_server_start(&server, "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 100));
-    neighbours_memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 100);
     holds_itself();
     hold_each_other();
     half_open();
     stopped_with_a_full_ring();
-    raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_client_close(&raw_neighbour);
+    raw_server_finish(&server);
     puts("ok");
     return 0;
 }

@@ -54,18 +54,6 @@ static void check_pattern(uint64_t address, uint32_t elements, uint32_t value)
         RAW_CHECK(p[i] == value + i / (elements / 8));
 }
 
-static uint64_t launch(struct raw_client *c, uint32_t module)
-{
-    struct wire_rec_launch r = { .module = module,
-                                 .grid_x = 1,
-                                 .grid_y = 1,
-                                 .grid_z = 1,
-                                 .block_x = 1,
-                                 .block_y = 1,
-                                 .block_z = 1 };
-    return raw_post(c, 4, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0);
-}
-
 static void executor_dies(void)
 {
     static struct raw_client idle, busy, late;
@@ -95,14 +83,14 @@ static void executor_dies(void)
         kill_executor(raw_server_executor(&server));
         if (round % 2) { /* at once, while there is none; or later */
             seq = raw_fill(&idle, 1, host, value, 2048);
-            launch(&idle, module);
+            raw_launch(&idle, 4, module);
             open_client(&late);
         }
         RAW_CHECK(raw_wait(&busy, 7, standing) == 719);
         wait_for_next_executor();
         if (round % 2 == 0) {
             seq = raw_fill(&idle, 1, host, value, 2048);
-            launch(&idle, module);
+            raw_launch(&idle, 4, module);
             open_client(&late);
         }
         RAW_CHECK(raw_wait(&idle, 1, seq) == 0);
@@ -121,7 +109,7 @@ static void executor_dies(void)
         raw_server_settle(&server, 1);
     }
     RAW_CHECK(raw_unload(&idle, module) == 0);
-    launch(&idle, module);
+    raw_launch(&idle, 4, module);
     RAW_CHECK(raw_wait(&idle, 4, idle.seq[4]) == 400);
     raw_client_close(&idle);
     raw_server_drain(&server);

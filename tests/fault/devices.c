@@ -12,18 +12,11 @@
 #include "transport/memfd.h"
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
 static uint32_t next_pid = 1000;
 static uint8_t buffer[WIRE_PACKET_MAX];
 
 static const char image[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n ret;\n}\n";
-
-static void check_neighbour(void)
-{
-    raw_work_and_check(&neighbour, neighbours_memory);
-}
 
 static void open_client(struct raw_client *c)
 {
@@ -142,7 +135,7 @@ static void requests(void)
             close(fd);
             raw_client_close(&c);
         }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 static int status_of(struct raw_client *c, const struct wire_enc *e)
@@ -171,7 +164,7 @@ static void contexts(void)
     RAW_CHECK(open_context(&c, 1, 0) != 0); /* its number is taken */
     RAW_CHECK(open_context(&c, 2, 0) == 0);
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Access of a device that there is not, and access of a kind that there is not. */
@@ -190,7 +183,7 @@ static void kinds_of_access(void)
         RAW_CHECK(!raw_client_receive(&c));
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* --- the ring --------------------------------------------------------------------------------- */
@@ -214,14 +207,7 @@ static uint32_t load(struct raw_client *c, uint32_t device)
 
 static int launch(struct raw_client *c, uint32_t stream, uint32_t module)
 {
-    struct wire_rec_launch l = { .module = module,
-                                 .grid_x = 1,
-                                 .grid_y = 1,
-                                 .grid_z = 1,
-                                 .block_x = 1,
-                                 .block_y = 1,
-                                 .block_z = 1 };
-    return raw_wait(c, stream, raw_post(c, stream, WIRE_OP_LAUNCH, &l, sizeof(l), NULL, 0));
+    return raw_wait(c, stream, raw_launch(c, stream, module));
 }
 
 static void slots(void)
@@ -234,7 +220,7 @@ static void slots(void)
         RAW_CHECK(raw_wait(&c, 3, raw_fill(&c, 3, c.window_base, 1, 1)) == 101);
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* The device of a number is read once: who changes it later changes nothing, and launches go where
@@ -256,7 +242,7 @@ static void a_stream_stays(void)
     RAW_CHECK(launch(&c, 1, there) == 0);
     RAW_CHECK(launch(&c, 1, here) != 0); /* the other device's */
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 static void calls(void)
@@ -275,7 +261,7 @@ static void calls(void)
     }
     RAW_CHECK(raw_error(&c) == 0);
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* What is asked for is charged where it is. */
@@ -378,15 +364,14 @@ static void asked_and_gone(void)
     e = encode(INFO, 0);
     post(&c, &e);
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 int main(void)
 {
     setenv("GMUX_SOFT_DEVICES", "2", 1);
     raw_server_start(&server, "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 1));
-    neighbours_memory = raw_alloc(&neighbour, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 1);
     pid_t executor = raw_server_executor(&server);
 
     requests();
@@ -402,10 +387,8 @@ int main(void)
 
     raw_server_settle(&server, 1);
     RAW_CHECK(raw_server_executor(&server) == executor);
-    check_neighbour();
-    raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_neighbour_check();
+    raw_client_close(&raw_neighbour);
+    raw_server_finish(&server);
     return 0;
 }

@@ -194,8 +194,6 @@ int main(int argc, char **argv)
     printf("%llu places flipped, %u clients failed over it\n", (unsigned long long)flips, failed);
     RAW_CHECK(raw_server_executor(&server) == executor);
     raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     return 0;
 }

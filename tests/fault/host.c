@@ -135,8 +135,6 @@ int main(void)
     raw_client_close(&c);
     RAW_CHECK(raw_server_says(&server, "Client process 100 disconnected"));
     RAW_CHECK(kill(executor, SIGCONT) == 0);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     return 0;
 }

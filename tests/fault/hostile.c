@@ -15,22 +15,9 @@
 #include "transport/memfd.h"
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
 static uint32_t next_pid = 1000;
 static uint32_t state = 12345;
 static uint8_t buffer[WIRE_PACKET_MAX];
-
-static uint32_t next(void)
-{
-    state = state * 1664525u + 1013904223u;
-    return state >> 8;
-}
-
-static void check_neighbour(void)
-{
-    raw_work_and_check(&neighbour, neighbours_memory);
-}
 
 static void open_client(struct raw_client *c)
 {
@@ -41,7 +28,7 @@ static void send_bytes(struct raw_client *c, size_t size)
 {
     const struct wire_enc e = { .data = buffer, .size = size, .capacity = size };
     const int fd = 0;
-    int r = tp_send(c->fd, &e, &fd, next() % 4 == 0);
+    int r = tp_send(c->fd, &e, &fd, raw_random(&state) % 4 == 0);
     RAW_CHECK(r == 0 || r == -EPIPE || r == -ECONNRESET);
 }
 
@@ -51,14 +38,14 @@ static void random_packets(void)
     for (unsigned i = 0; i < 300; i++) {
         open_client(&c);
         for (unsigned k = 0; k < 1 + i % 3; k++) {
-            size_t size = 1 + next() % (i % 10 == 0 ? 4096 : 64);
+            size_t size = 1 + raw_random(&state) % (i % 10 == 0 ? 4096 : 64);
             for (size_t b = 0; b < size; b++)
-                buffer[b] = (uint8_t)next();
+                buffer[b] = (uint8_t)raw_random(&state);
             send_bytes(&c, size);
         }
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Right in all but a few bits. */
@@ -66,19 +53,19 @@ static void changed_packets(void)
 {
     static struct raw_client c;
     for (unsigned i = 0; i < 600; i++) {
-        const struct sample *s = &samples[next() % samples_count];
+        const struct sample *s = &samples[raw_random(&state) % samples_count];
         const struct wire_message_info *info = wire_message_info(s->type);
         if (!info || info->sender != WIRE_CLIENT || info->receiver != WIRE_SERVER)
             continue;
         open_client(&c);
-        size_t size = sample_pack(s, (enum sample_variant)(next() % SAMPLE_VARIANTS), next(),
-                                  buffer, sizeof(buffer));
-        for (unsigned k = 0; k < 1 + next() % 3; k++)
-            buffer[next() % size] ^= (uint8_t)(1u << next() % 8);
+        size_t size = sample_pack(s, (enum sample_variant)(raw_random(&state) % SAMPLE_VARIANTS),
+                                  raw_random(&state), buffer, sizeof(buffer));
+        for (unsigned k = 0; k < 1 + raw_random(&state) % 3; k++)
+            buffer[raw_random(&state) % size] ^= (uint8_t)(1u << raw_random(&state) % 8);
         send_bytes(&c, size);
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Asks and never listens: the server stops reading, and keeps serving others. */
@@ -102,14 +89,14 @@ static void deaf_client(void)
         }
         if (r != -EAGAIN)
             break; /* it was dropped */
-        check_neighbour();
+        raw_neighbour_check();
         raw_server_charged(&server); /* it has had a turn */
         patience++;
     }
     RAW_CHECK(sent < 1000000);
     /* sanitizers keep books of what was touched */
     RAW_CHECK(raw_private_bytes(server.pid) < before + ((RAW_SANITIZED ? 16u : 1u) << 20));
-    check_neighbour();
+    raw_neighbour_check();
     raw_client_close(&c);
 }
 
@@ -121,16 +108,16 @@ static void random_ring(void)
         struct tp_ring_shared *s = &c.shared.control->ring;
         uint8_t *data = c.shared.ring_data;
         for (size_t b = 0; b < 16384; b++)
-            data[b] = (uint8_t)(i % 2 ? next() : next() % 12 == 0);
-        atomic_store(&s->tail, i % 3 ? next() % 16384 : next());
+            data[b] = (uint8_t)(i % 2 ? raw_random(&state) : raw_random(&state) % 12 == 0);
+        atomic_store(&s->tail, i % 3 ? raw_random(&state) % 16384 : raw_random(&state));
         tp_ring_kick(s);
         if (atomic_load(&s->tail) != 0) {
-            RAW_CHECK(raw_wait(&c, next() % TP_STREAMS, 1u << 30) > 0);
+            RAW_CHECK(raw_wait(&c, raw_random(&state) % TP_STREAMS, 1u << 30) > 0);
             RAW_CHECK(raw_error(&c) != 0);
         }
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Records that are well formed and mean nothing good: addresses, sizes, streams and modules at
@@ -146,18 +133,19 @@ static void random_records(void)
         open_client(&c);
         uint64_t address = raw_alloc(&c, 65536, WIRE_MEMORY_KIND_DEVICE, NULL);
         for (unsigned k = 0; k < 200 && raw_error(&c) == 0; k++) {
-            const struct sample_record *kind = &sample_records[next() % sample_records_count];
+            const struct sample_record *kind =
+                &sample_records[raw_random(&state) % sample_records_count];
             for (size_t w = 3; w < GM_ARRAY_LEN(r.words); w++) {
-                uint32_t how = next() % 4;
-                r.words[w] = how == 0   ? next() % 4
-                             : how == 1 ? address + next() % 65536
-                                        : (uint64_t)next() << next() % 40;
+                uint32_t how = raw_random(&state) % 4;
+                r.words[w] = how == 0   ? raw_random(&state) % 4
+                             : how == 1 ? address + raw_random(&state) % 65536
+                                        : (uint64_t)raw_random(&state) << raw_random(&state) % 40;
             }
-            size_t extra = kind->variable ? next() % (kind->variable + 1) : 0;
-            raw_post(&c, next() % 8, kind->op, &r, kind->fixed + extra, NULL, 0);
+            size_t extra = kind->variable ? raw_random(&state) % (kind->variable + 1) : 0;
+            raw_post(&c, raw_random(&state) % 8, kind->op, &r, kind->fixed + extra, NULL, 0);
         }
         if (i % 10 == 0)
-            check_neighbour();
+            raw_neighbour_check();
         raw_client_close(&c);
     }
 }
@@ -228,7 +216,7 @@ static void records_out_of_order(void)
     expect_failure("a call too early", 1, WIRE_OP_CALL, &call, sizeof(call), 0, 0);
     call.number = UINT64_MAX;
     expect_failure("the last call of all", 1, WIRE_OP_CALL, &call, sizeof(call), 0, 0);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Runs whose members are not what runs have, or not as many as they say. */
@@ -284,7 +272,7 @@ static void broken_runs(void)
         r = good, r.member[0].head.op = others[i];
         expect_failure("a member that is not for runs", 1, WIRE_OP_RUN, &r, one, 0, 0);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 static void values_of_no_kind(void)
@@ -300,7 +288,7 @@ static void values_of_no_kind(void)
     expect_failure("a word outside the window", 700, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
     r.address = UINT64_MAX - 7;
     expect_failure("a word at the end of all", 700, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Streams that wait for what never comes: the client's other streams go on, and it ends as any
@@ -318,14 +306,14 @@ static void waits_for_ever(void)
             raw_post(&c, stream, WIRE_OP_WAIT_VALUE, &wait, sizeof(wait), NULL, 0);
         uint64_t seq = raw_fill(&c, 50, address + 64, 7, 16);
         RAW_CHECK(raw_wait(&c, 50, seq) == 0);
-        check_neighbour();
+        raw_neighbour_check();
         if (round == 1) { /* the word goes */
             RAW_CHECK(raw_free(&c, address) == 0);
             RAW_CHECK(raw_wait(&c, 0, UINT64_MAX - 1) == 700);
         }
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Calls that are well formed and ask for nonsense get an answer, and the client goes on. */
@@ -338,10 +326,10 @@ static void nonsense_calls(void)
             struct wire_rec_call record;
             uint32_t args[16];
         } r = { .record = { .number = n,
-                            .function = n % 3 ? (uint32_t)n % 64 : next(),
-                            .module = n % 5 ? 0 : next() } };
+                            .function = n % 3 ? (uint32_t)n % 64 : raw_random(&state),
+                            .module = n % 5 ? 0 : raw_random(&state) } };
         for (unsigned i = 0; i < 16; i++)
-            r.args[i] = next();
+            r.args[i] = raw_random(&state);
         raw_post(&c, 0, WIRE_OP_CALL, &r, sizeof(r.record) + (n % 17) * 4, NULL, 0);
         RAW_CHECK(tp_word_wait(&c.shared.control->replied, n,
                                &(struct tp_wait_policy) { .slice_ms = 100 }) == 0);
@@ -349,7 +337,7 @@ static void nonsense_calls(void)
     }
     RAW_CHECK(atomic_load(&c.shared.control->error) == 0);
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* The flags and indices that are the executor's to write. */
@@ -362,19 +350,19 @@ static void fiddled_flags(void)
         uint64_t address = raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
         for (unsigned k = 0; k < 100; k++) {
             raw_fill(&c, k % 3, address, k, 16);
-            atomic_store(&s->ring.consumer_sleeps, next() & 1);
-            atomic_store(&s->ring.producer_sleeps, next() & 1);
-            atomic_fetch_add(&s->ring.bell, next() % 3);
-            atomic_store(&c.shared.streams[k % 3].accepted, next());
-            atomic_store(&c.shared.streams[k % 3].arrived, next());
-            atomic_store(&c.shared.streams[k % 3].completed.value, next());
-            atomic_store(&c.shared.streams[k % 3].completed.sleepers, next());
+            atomic_store(&s->ring.consumer_sleeps, raw_random(&state) & 1);
+            atomic_store(&s->ring.producer_sleeps, raw_random(&state) & 1);
+            atomic_fetch_add(&s->ring.bell, raw_random(&state) % 3);
+            atomic_store(&c.shared.streams[k % 3].accepted, raw_random(&state));
+            atomic_store(&c.shared.streams[k % 3].arrived, raw_random(&state));
+            atomic_store(&c.shared.streams[k % 3].completed.value, raw_random(&state));
+            atomic_store(&c.shared.streams[k % 3].completed.sleepers, raw_random(&state));
             if (k == 50)
-                atomic_store(&s->ring.head, next());
+                atomic_store(&s->ring.head, raw_random(&state));
         }
         raw_client_close(&c); /* must not take a slice of seconds */
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 static void bad_images(void)
@@ -407,7 +395,7 @@ static void bad_images(void)
     RAW_CHECK(raw_load(&c, "this is no PTX", &result) == 0 && result != 0);
     RAW_CHECK(raw_load(&c, "", &result) == 0 && result != 0);
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* A header that the client changes before the executor looks at it. */
@@ -417,7 +405,7 @@ static void changed_header(void)
     for (unsigned i = 0; i < 40; i++) {
         struct wire_enc e;
         raw_client_wait_offer(&c, raw_server_connect(&server, next_pid++));
-        uint32_t word = next();
+        uint32_t word = raw_random(&state);
         RAW_CHECK(pwrite(c.fds[0], &word, sizeof(word), (off_t)(i % 10) * 4) == sizeof(word));
         wire_enc_init(&e, buffer, sizeof(buffer));
         wire_pack_session_ready(&e, 1, &(struct wire_session_ready) { 0 });
@@ -425,7 +413,7 @@ static void changed_header(void)
         RAW_CHECK(c.packet->header.type == WIRE_STATUS);
         raw_client_close(&c);
     }
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 static void free_without_waiting(struct raw_client *c, uint64_t address)
@@ -486,7 +474,7 @@ static void too_much(void)
         RAW_CHECK(last != 0);
     }
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 /* Writes to its window without having allocated anything. */
@@ -499,14 +487,13 @@ static void memory_that_it_was_not_given(void)
     RAW_CHECK(!raw_client_receive(&c));
     RAW_CHECK(raw_server_says(&server, "it uses memory it was not given"));
     raw_client_close(&c);
-    check_neighbour();
+    raw_neighbour_check();
 }
 
 int main(void)
 {
     raw_server_start(&server, "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 1));
-    neighbours_memory = raw_alloc(&neighbour, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 1);
     pid_t executor = raw_server_executor(&server);
     raw_server_settle(&server, 1);
     unsigned descriptors = raw_descriptors(server.pid);
@@ -532,10 +519,8 @@ int main(void)
     RAW_CHECK(raw_server_executor(&server) == executor);
     raw_expect_descriptors(server.pid, descriptors);
     raw_expect_descriptors(executor, executors);
-    check_neighbour();
-    raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_neighbour_check();
+    raw_client_close(&raw_neighbour);
+    raw_server_finish(&server);
     return 0;
 }

@@ -27,19 +27,17 @@
 #define SOON_NS ((RAW_SANITIZED ? 10 : 2) * GM_NS_PER_S)
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
 
 /* Gives memory back, too. */
 static void check_neighbour(void)
 {
     const uint64_t start = gm_now_ns();
     for (unsigned i = 0; i < 10; i++) {
-        uint64_t large = raw_alloc(&neighbour, LARGE / 8, WIRE_MEMORY_KIND_DEVICE, NULL),
-                 small = raw_alloc(&neighbour, PAGE, WIRE_MEMORY_KIND_DEVICE, NULL);
+        uint64_t large = raw_alloc(&raw_neighbour, LARGE / 8, WIRE_MEMORY_KIND_DEVICE, NULL),
+                 small = raw_alloc(&raw_neighbour, PAGE, WIRE_MEMORY_KIND_DEVICE, NULL);
         RAW_CHECK(large && small);
-        RAW_CHECK(raw_free(&neighbour, large) == 0 && raw_free(&neighbour, small) == 0);
-        raw_work_and_check(&neighbour, neighbours_memory);
+        RAW_CHECK(raw_free(&raw_neighbour, large) == 0 && raw_free(&raw_neighbour, small) == 0);
+        raw_neighbour_check();
     }
     RAW_CHECK(gm_now_ns() - start < SOON_NS);
 }
@@ -126,7 +124,7 @@ static pid_t start_keeper(uint32_t pid, int said[2], int go[2])
     pid_t child = fork();
     RAW_CHECK(child >= 0);
     if (child == 0) {
-        close(neighbour.fd);
+        close(raw_neighbour.fd);
         keep_locks(fd, said[1], go[0]);
     }
     close(fd);
@@ -150,8 +148,7 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
     RAW_CHECK(pipe2(said, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0);
     raw_server_start_multiuser(&server, "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 100));
-    neighbours_memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 100);
     for (uint32_t i = 0; i < CLIENTS; i++)
         keepers[i] = start_keeper(200 + i, said, go);
     wait_for_all(said[0]);
@@ -166,10 +163,8 @@ int main(void)
         RAW_CHECK(kill(keepers[i], SIGKILL) == 0 && waitpid(keepers[i], NULL, 0) == keepers[i]);
     raw_server_settle(&server, 1);
     check_neighbour();
-    raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_client_close(&raw_neighbour);
+    raw_server_finish(&server);
     puts("ok");
     return 0;
 }

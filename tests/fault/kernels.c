@@ -157,8 +157,6 @@ int main(void)
     globals_outlive_the_executor();
 
     raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     return 0;
 }

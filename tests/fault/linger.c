@@ -16,8 +16,6 @@
 #define MANY 200u /* more than hang at once */
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
 
 /* Nothing is received in between: the last close() of a descriptor on its way is the receiver's. */
 static void pass(int to, const struct wire_enc *e, unsigned count)
@@ -62,9 +60,9 @@ static void pass_together(int to, const struct wire_enc *e)
 
 static void check_neighbour(void)
 {
-    raw_work_and_check(&neighbour, neighbours_memory);
-    uint64_t p = raw_alloc(&neighbour, 4 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
-    RAW_CHECK(p && raw_free(&neighbour, p) == 0);
+    raw_neighbour_check();
+    uint64_t p = raw_alloc(&raw_neighbour, 4 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    RAW_CHECK(p && raw_free(&raw_neighbour, p) == 0);
 }
 
 static struct wire_enc import(uint8_t *buffer, size_t size, uint64_t serial)
@@ -129,12 +127,11 @@ int main(void)
     alarm(55);
     signal(SIGPIPE, SIG_IGN);
     raw_server_start(&server, "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 100));
-    neighbours_memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 100);
     imported();
     surplus();
     many();
-    raw_client_close(&neighbour);
+    raw_client_close(&raw_neighbour);
     raw_server_drain(&server);
     raw_server_stop(&server);
     puts("ok");

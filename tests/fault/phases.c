@@ -19,8 +19,6 @@ enum phase {
 };
 
 static struct raw_server server;
-static struct raw_client neighbour;
-static uint64_t neighbours_memory;
 static uint8_t buffer[WIRE_PACKET_MAX];
 static uint32_t next_pid = 1000;
 
@@ -54,11 +52,6 @@ static const struct {
 };
 
 /* The neighbour works, whatever happened. */
-static void check_neighbour(void)
-{
-    raw_work_and_check(&neighbour, neighbours_memory);
-}
-
 static void enter(struct raw_client *c, enum phase phase, uint32_t pid)
 {
     int fd = raw_server_connect(&server, pid);
@@ -122,7 +115,7 @@ static void every_message_in_every_phase(void)
                 }
             try_message(&samples[i], phase, may, answer);
         }
-        check_neighbour();
+        raw_neighbour_check();
     }
 }
 
@@ -149,15 +142,14 @@ static void every_message_cut_at_every_length(void)
             raw_client_close(&c);
             raw_server_forget_log(&server);
         }
-        check_neighbour();
+        raw_neighbour_check();
     }
 }
 
 int main(void)
 {
     raw_server_start(&server, "null");
-    raw_client_open(&neighbour, raw_server_connect(&server, 1));
-    neighbours_memory = raw_alloc(&neighbour, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    raw_neighbour_open(&server, 1);
     pid_t executor = raw_server_executor(&server);
     raw_server_settle(&server, 1);
     unsigned descriptors = raw_descriptors(server.pid);
@@ -170,9 +162,7 @@ int main(void)
     RAW_CHECK(raw_server_executor(&server) == executor);
     raw_expect_descriptors(server.pid, descriptors);
     raw_expect_descriptors(executor, executors);
-    raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_client_close(&raw_neighbour);
+    raw_server_finish(&server);
     return 0;
 }

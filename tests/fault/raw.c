@@ -547,3 +547,57 @@ int raw_lingering(void)
         ;
     return fd;
 }
+
+/* --- what many tests do ----------------------------------------------------------------------- */
+
+void raw_server_finish(struct raw_server *s)
+{
+    raw_server_drain(s);
+    RAW_CHECK(raw_server_charged(s) == 0);
+    raw_server_stop(s);
+}
+
+void raw_send_load(struct raw_client *c, const char *ptx)
+{
+    uint8_t buffer[128];
+    struct wire_enc e;
+    size_t size = strlen(ptx) + 1;
+    int fd = tp_memfd_from_bytes("image", ptx, size);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_module_load(&e, ++c->serial,
+                          &(struct wire_module_load) { .size = size, .kind = WIRE_IMAGE_KIND_PTX });
+    RAW_CHECK(fd >= 0 && tp_send(c->fd, &e, &fd, 1) == 0);
+    close(fd);
+}
+
+uint64_t raw_launch(struct raw_client *c, uint32_t stream, uint32_t module)
+{
+    struct wire_rec_launch r = { .module = module,
+                                 .grid_x = 1,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = 1,
+                                 .block_y = 1,
+                                 .block_z = 1 };
+    return raw_post(c, stream, WIRE_OP_LAUNCH, &r, sizeof(r), NULL, 0);
+}
+
+struct raw_client raw_neighbour;
+static uint64_t neighbours_memory;
+
+void raw_neighbour_open(struct raw_server *s, uint32_t pid)
+{
+    raw_client_open(&raw_neighbour, raw_server_connect(s, pid));
+    neighbours_memory = raw_alloc(&raw_neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+}
+
+void raw_neighbour_check(void)
+{
+    raw_work_and_check(&raw_neighbour, neighbours_memory);
+}
+
+uint32_t raw_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}

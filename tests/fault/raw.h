@@ -76,6 +76,8 @@ void raw_server_terminate(struct raw_server *s, uint32_t pid);
 void raw_server_forget_log(struct raw_server *s);
 /* Orderly shutdown; checks that it ends by itself with status 0. */
 void raw_server_stop(struct raw_server *s);
+/* The end of a test: all clients have gone, nothing is charged any more, and the server stops. */
+void raw_server_finish(struct raw_server *s);
 /* Hands a fresh connection to the server as a client of `pid`; returns the client's end. */
 int raw_server_connect(struct raw_server *s, uint32_t pid);
 int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid);
@@ -121,6 +123,8 @@ uint64_t raw_memory_free(struct raw_client *c);
 /* Loads PTX text; the module's number, 0 if that failed. */
 uint32_t raw_load(struct raw_client *c, const char *ptx, int *result);
 int raw_unload(struct raw_client *c, uint32_t module);
+/* Only asks for that. */
+void raw_send_load(struct raw_client *c, const char *ptx);
 
 /* Appends a record to a stream; fills in op, size, stream and the next sequence number, which is
  * returned. */
@@ -128,11 +132,21 @@ uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *reco
                   const void *tail, size_t tail_size);
 uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value,
                   uint64_t elements);
+/* Launches a module's first kernel, without parameters, in one block of one thread. */
+uint64_t raw_launch(struct raw_client *c, uint32_t stream, uint32_t module);
 /* Waits until the stream has completed `seq`: 0, or the sticky error, -ETIMEDOUT after 20 s. */
 int raw_wait(struct raw_client *c, uint32_t stream, uint64_t seq);
 /* Fills 4 KiB at `memory` on stream 0 with a value that was not there before, waits, and checks
  * every word. */
 void raw_work_and_check(struct raw_client *c, uint64_t memory);
+
+/* A neighbour of the clients that misbehave: its results stay right. */
+extern struct raw_client raw_neighbour;
+void raw_neighbour_open(struct raw_server *s, uint32_t pid);
+void raw_neighbour_check(void);
+
+/* Random numbers of 24 bits, the same in each run. */
+uint32_t raw_random(uint32_t *state);
 int raw_error(const struct raw_client *c);
 
 /* A connection whose last close() waits for ten minutes: nobody receives what was sent over it. */

@@ -78,9 +78,7 @@ int main(void)
     no_new_privileges();
     other_access();
     raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     frame_end();
     return 0;
 }

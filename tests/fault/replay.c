@@ -63,8 +63,6 @@ int main(void)
     raw_client_close(&greedy);
     raw_client_close(&failed);
     raw_client_close(&neighbour);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     return 0;
 }

@@ -18,12 +18,6 @@ static uint32_t next_pid = 100;
 static uint8_t buffer[WIRE_PACKET_MAX];
 static uint32_t state = 4711;
 
-static uint32_t next(void)
-{
-    state = state * 1664525u + 1013904223u;
-    return state >> 8;
-}
-
 static void open_client(struct raw_client *c)
 {
     raw_client_open(c, raw_server_connect(&server, next_pid++));
@@ -339,26 +333,27 @@ static uint32_t objects[THINGS];
 
 static void anything(struct raw_client *c)
 {
-    unsigned i = next() % THINGS;
-    uint32_t kind = next() % 4 ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
+    unsigned i = raw_random(&state) % THINGS;
+    uint32_t kind = raw_random(&state) % 4 ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
     uint64_t size = kind == WIRE_MEMORY_KIND_HOST ? 4096
-                    : next() % 8                  ? 2 * MIB
-                                                  : 1 + next() % (4 * MIB);
-    switch (next() % 11) {
+                    : raw_random(&state) % 8      ? 2 * MIB
+                                                  : 1 + raw_random(&state) % (4 * MIB);
+    switch (raw_random(&state) % 11) {
     case 0:
-        addresses[i] = raw_alloc(c, next() % 2 ? size : 1 + next() % 8192, kind, NULL);
+        addresses[i] =
+            raw_alloc(c, raw_random(&state) % 2 ? size : 1 + raw_random(&state) % 8192, kind, NULL);
         return;
     case 1:
         (void)raw_free(c, addresses[i]);
         return;
     case 2:
     case 3:
-        (void)share(c, next() % 4 ? addresses[i] : 0, objects[next() % THINGS],
-                    &known[next() % THINGS]);
+        (void)share(c, raw_random(&state) % 4 ? addresses[i] : 0,
+                    objects[raw_random(&state) % THINGS], &known[raw_random(&state) % THINGS]);
         return;
     case 4:
     case 5:
-        (void)open_token(c, &known[i], &addresses[next() % THINGS]);
+        (void)open_token(c, &known[i], &addresses[raw_random(&state) % THINGS]);
         return;
     case 6:
         (void)unmap(c, addresses[i]);
@@ -370,10 +365,10 @@ static void anything(struct raw_client *c)
         (void)release(c, objects[i]);
         return;
     case 9:
-        (void)map(c, objects[i], addresses[next() % THINGS], size);
+        (void)map(c, objects[i], addresses[raw_random(&state) % THINGS], size);
         return;
     default:
-        if (next() % 2)
+        if (raw_random(&state) % 2)
             addresses[i] = reserve(c, size, kind);
         else
             (void)unreserve(c, addresses[i]);
@@ -385,9 +380,9 @@ static void anything_goes(void)
     for (unsigned i = 0; i < CLIENTS; i++)
         open_client(&clients[i]);
     for (unsigned n = 0; n < 6000; n++) {
-        struct raw_client *c = &clients[next() % CLIENTS];
+        struct raw_client *c = &clients[raw_random(&state) % CLIENTS];
         anything(c);
-        if (next() % 200 == 0) {
+        if (raw_random(&state) % 200 == 0) {
             raw_client_close(c);
             open_client(c);
         }

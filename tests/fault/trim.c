@@ -116,9 +116,7 @@ int main(int argc, char **argv)
     raw_client_open(&c, raw_server_connect(&server, 100));
     gives_way();
     raw_client_close(&c);
-    raw_server_drain(&server);
-    RAW_CHECK(raw_server_charged(&server) == 0);
-    raw_server_stop(&server);
+    raw_server_finish(&server);
     unlink(executor_path);
     unlink(stubborn_path);
     rmdir(directory);
