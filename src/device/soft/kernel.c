@@ -14,12 +14,6 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
-static void code_destroy(struct soft_code *code)
-{
-    if (code && code->destroy)
-        code->destroy(code);
-}
-
 /* The variant has its compiled form from now on, if the client may have that much. */
 static void variant_take(struct soft_variant *v, struct soft_code *code)
 {
@@ -29,7 +23,7 @@ static void variant_take(struct soft_variant *v, struct soft_code *code)
     }
     gm_info(&topic, "kernel %s stays in the interpreter: the client's modules take too much memory",
             v->kernel->name);
-    code_destroy(code);
+    soft_code_destroy(code);
 }
 
 static void compiled(void *arg, struct soft_code *code, bool unsupported, const char *reason)
@@ -90,12 +84,4 @@ struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t n
         memcpy(v->ntid, ntid, sizeof(v->ntid));
     variant_order(v);
     return v;
-}
-
-void soft_kernel_finish(struct soft_kernel *k)
-{
-    for (uint32_t i = 0; i < k->variant_count; i++)
-        code_destroy(atomic_load_explicit(&k->variants[i].code, memory_order_acquire));
-    code_destroy(k->interpreter);
-    free(k->lacks);
 }

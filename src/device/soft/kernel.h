@@ -52,11 +52,15 @@ static inline const struct soft_code *soft_kernel_code(const struct soft_kernel 
     return code ? code : k->interpreter;
 }
 
-/* Frees the codes. Nothing runs them and nothing is being compiled for the kernel any more. */
-void soft_kernel_finish(struct soft_kernel *k);
+/* NULL is accepted. */
+static inline void soft_code_destroy(struct soft_code *code)
+{
+    if (code && code->destroy)
+        code->destroy(code);
+}
 
-/* A module object with room for `kernels`, linked into its client, with one reference. NULL: no
- * memory. */
+/* object.c. A module object with room for `kernels`, linked into its client, with one reference.
+ * NULL: no memory. */
 struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels);
 void soft_module_ref(struct dev_module *m);
 void soft_module_unref(struct dev_module *m);

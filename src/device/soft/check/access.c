@@ -16,35 +16,6 @@
 
 #define HOLE_MOST 8u /* bytes: what structs are aligned to */
 
-struct soft_check_log *soft_check_log_create(void)
-{
-    return calloc(1, sizeof(struct soft_check_log));
-}
-
-void soft_check_found(struct soft_block *b, const struct soft_check_finding *f)
-{
-    struct soft_check_log *log = b->check->log;
-    uint64_t key = (uint64_t)f->kind << 56 | (uint64_t)f->space << 52 |
-                   (uint64_t)(f->line & 0x3ffffff) << 26 | (f->other_line & 0x3ffffff);
-    uint32_t slot = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40);
-    for (uint32_t i = 0; i < SOFT_CHECK_FINDINGS; i++) {
-        struct soft_check_finding *to = &log->findings[(slot + i) % SOFT_CHECK_FINDINGS];
-        uint64_t there = 0;
-        if (__atomic_compare_exchange_n(&to->key, &there, key, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED)) {
-            memcpy(&to->address, &f->address,
-                   sizeof(*f) - offsetof(struct soft_check_finding, address));
-            to->block = b->block_linear;
-            there = key;
-        }
-        if (there == key) {
-            __atomic_fetch_add(&to->times, 1, __ATOMIC_RELEASE); /* it is whole */
-            return;
-        }
-    }
-    __atomic_fetch_add(&log->overflow, 1, __ATOMIC_RELAXED);
-}
-
 bool soft_check_is_over(const struct soft_block *b)
 {
     return __atomic_load_n(&b->check->log->invalid, __ATOMIC_RELAXED) > SOFT_CHECK_INVALID_MOST;

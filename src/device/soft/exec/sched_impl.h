@@ -1,6 +1,7 @@
 /*
- * Inside of the block scheduler, for sched.c (policy), worker.c (threads) and supervise.c (long
- * blocks).
+ * Inside of the block scheduler, for sched.c (policy), worker.c (what each thread does),
+ * supervise.c (long blocks) and pool.c (the threads). Each calls only those before it, and wake.c
+ * and part.c.
  */
 #ifndef GMUX_SOFT_EXEC_SCHED_IMPL_H
 #define GMUX_SOFT_EXEC_SCHED_IMPL_H

@@ -17,13 +17,6 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
-void soft_supervisor_call(struct soft_sched *s)
-{
-    if (!s->supervised)
-        pthread_cond_signal(&s->supervise);
-    s->supervised = true;
-}
-
 /* True while a stopped client keeps a worker. */
 static bool end_stopped(struct soft_sched *s)
 {

@@ -81,7 +81,7 @@ static inline bool ir_is_conditional(const struct ir_instr *i)
     return i->op == IR_OP_BRX || (i->op == IR_OP_BRA && i->guard != IR_NONE);
 }
 
-/* Appends to the pool. False: out of memory (noted). */
+/* pool.c: appends to the pool. False: out of memory (noted). */
 bool ir_pool_push(struct ir_analyser *an, uint32_t value);
 
 int ir_order_blocks(struct ir_analyser *an);     /* order.c */
@@ -97,7 +97,10 @@ void ir_shape_finish(struct ir_analyser *an);
 /* pattern.c: shapes and blends are final, ranges still there. */
 int ir_find_patterns(struct ir_analyser *an);
 /* Block size known for this analysis: of the options, or .reqntid; 0 if not. */
-uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim);
+static inline uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim)
+{
+    return an->opt.ntid[0] ? an->opt.ntid[dim] : an->fn->reqntid[dim];
+}
 /* No warp straddles rows. */
 bool ir_rows(const struct ir_analyser *an);
 

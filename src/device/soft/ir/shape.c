@@ -28,11 +28,6 @@ struct ir_value {
     uint64_t bits;
 };
 
-uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim)
-{
-    return an->opt.ntid[0] ? an->opt.ntid[dim] : an->fn->reqntid[dim];
-}
-
 bool ir_rows(const struct ir_analyser *an)
 {
     uint32_t x = ir_known_ntid(an, 0), y = ir_known_ntid(an, 1), z = ir_known_ntid(an, 2);

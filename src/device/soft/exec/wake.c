@@ -1,0 +1,22 @@
+/*
+ * Who is woken: workers that have nothing to do, and the supervisor.
+ */
+#include "device/soft/exec/sched_impl.h"
+
+void soft_sched_wake(struct soft_sched *s, uint64_t count)
+{
+    atomic_fetch_add_explicit(&s->bell, 1, memory_order_release);
+    count -= s->spinning && count > 0;
+    if (count >= s->idle)
+        pthread_cond_broadcast(&s->work);
+    else
+        for (; count > 0; count--)
+            pthread_cond_signal(&s->work);
+}
+
+void soft_supervisor_call(struct soft_sched *s)
+{
+    if (!s->supervised)
+        pthread_cond_signal(&s->supervise);
+    s->supervised = true;
+}
