@@ -37,6 +37,7 @@ PROGRAMS = {
     "nvrtc": ("nvrtc.c", ["-lnvrtc", "-lcuda"], []),
     "nvrtc-13": ("nvrtc.c", ["-cudart", "13", "-lnvrtc", "-lcuda"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),
+    "waits": ("waits.cu", [], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
