@@ -55,10 +55,13 @@ CCCL = {
     "cub": ("cccl/cub.cu", ["-std=c++17", "-cudart", "13"], []),
 }
 
-# name: what does not compile, and what is said then
+# name: what does not compile, options, and what is said then
 REFUSED = {
-    "managed-initial": ("__managed__ int x;\nint *p = &x;\n", "no initial value for a static variable: p"),
+    "managed-initial": ("__managed__ int x;\nint *p = &x;\n", [], "no initial value for a static variable: p"),
+    "openmp-missing": ("int x;\n", ["-Xcompiler", "-fopenmp"], "apt-get install libomp-19-dev"),
 }
+# a clang without OpenMP's library, which it prints the bare name of
+NO_OPENMP = "#!/bin/sh\n[ \"$1\" = -print-file-name=libomp.so ] && exec echo libomp.so\nexec echo /\n"
 
 # name: target of CMake's project
 PROJECT = {"cmake": "square", "cmake-relocatable": "apart"}
@@ -92,11 +95,16 @@ def make_project(compiler, folder, env, target):
 
 def refused(compiler, name, folder, env):
     """What went wrong where a compilation is to fail with a reason, or None."""
-    text, reason = REFUSED[name]
+    text, options, reason = REFUSED[name]
     source = folder / (name + ".cu")
     source.write_text(text, encoding="utf-8")
-    made = subprocess.run([compiler, "-c", "-o", folder / name, source], capture_output=True, text=True, env=env, timeout=120,
-                          check=False)
+    if name == "openmp-missing":
+        clang = folder / "clang"
+        clang.write_text(NO_OPENMP, encoding="utf-8")
+        clang.chmod(0o755)
+        env = env | {"GMUX_CLANG": str(clang)}
+    made = subprocess.run([compiler, *options, "-c", "-o", folder / name, source], capture_output=True, text=True, env=env,
+                          timeout=120, check=False)
     return None if made.returncode and reason in made.stderr else f"status {made.returncode}\n{made.stderr}"
 
 
