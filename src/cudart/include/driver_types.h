@@ -5,6 +5,7 @@
  */
 #ifndef GMUX_CUDA_DRIVER_TYPES_H
 #define GMUX_CUDA_DRIVER_TYPES_H
+#define __DRIVER_TYPES_H__ /* programs look for the toolkit's */
 
 #include <limits.h>
 #include <stddef.h>
