@@ -47,7 +47,7 @@ PROGRAMS = {
     "entries-13": ("entries.cu", ["-cudart", "13", "-Xlinker", "-z,now"], []),
     "entries-threads": ("entries.cu", ["--default-stream=per-thread", "-Xlinker", "-z,now"], []),
     "hostile": ("hostile.c", [], []),
-    "hostile-13": ("hostile.c", ["-cudart", "13", "-DCUDART_VERSION=13000"], []),
+    "hostile-13": ("hostile.c", ["-cudart", "13"], []),
 }
 
 CCCL = {

@@ -152,6 +152,12 @@ static void run(const struct cc_options *o, struct cc_list *l)
         exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
+/* Which of the runtime's interfaces our headers declare, where they are included. */
+static const char *interface(const struct cc_options *o)
+{
+    return cc_format("-DGMUX_CUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080");
+}
+
 /* What both passes over a CUDA source say. */
 static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
 {
@@ -177,10 +183,10 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-isystem");
     cc_add(l, place.include_cuda);
     cc_add(l, "-include");
-    cc_add(l, "cuda_runtime.h");
-    cc_add(l, cc_format("-DCUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080"));
+    cc_add(l, cc_format("%s/cuda_runtime.h", place.include)); /* not that of a toolkit in -I */
     if (o->relocatable)
         cc_add(l, "-fgpu-rdc");
+    cc_add(l, interface(o));
     cc_add_all(l, &o->both);
 }
 
@@ -385,6 +391,7 @@ static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c
     cc_add(l, place.include);
     cc_add(l, "-isystem");
     cc_add(l, place.include_cuda);
+    cc_add(l, interface(o));
     for (size_t i = 0; c && i < sizeof(old_c) / sizeof(old_c[0]); i++)
         cc_add(l, cc_format("-Wno-error=%s", old_c[i]));
     for (size_t i = 0; i < o->both.count; i++)
