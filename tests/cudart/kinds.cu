@@ -14,6 +14,11 @@
 
 namespace cg = cooperative_groups;
 
+/* Thrust and CUB ask by these names. */
+static_assert(cudaDevAttrIpcEventSupport == 125 && cudaDevAttrHostNumaMultinodeIpcSupported == 143 &&
+                  cudaDevAttrOnlyPartialHostNativeAtomicSupported == 147,
+              "as CUDA's documentation numbers them");
+
 static int failures;
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

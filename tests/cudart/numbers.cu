@@ -11,6 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Programs look for the guards of the toolkit's headers (helper_cuda.h of the CUDA samples). */
+#if !defined(__DRIVER_TYPES_H__) || !defined(__CUDA_RUNTIME_H__) || !defined(__CUDA_RUNTIME_API_H__) ||                \
+    !defined(__VECTOR_TYPES_H__) || !defined(__VECTOR_FUNCTIONS_H__) || !defined(__CUDA_FP16_H__) ||                   \
+    !defined(__CUDA_BF16_H__) || !defined(__CUDA_FP8_H__)
+#error "a guard is not there"
+#endif
+
 static int failures;
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

@@ -37,6 +37,7 @@ PROGRAMS = {
     "nvrtc": ("nvrtc.c", ["-lnvrtc", "-lcuda"], []),
     "nvrtc-13": ("nvrtc.c", ["-cudart", "13", "-lnvrtc", "-lcuda"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),
+    "waits": ("waits.cu", [], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
@@ -46,7 +47,7 @@ PROGRAMS = {
     "entries-13": ("entries.cu", ["-cudart", "13", "-Xlinker", "-z,now"], []),
     "entries-threads": ("entries.cu", ["--default-stream=per-thread", "-Xlinker", "-z,now"], []),
     "hostile": ("hostile.c", [], []),
-    "hostile-13": ("hostile.c", ["-cudart", "13", "-DCUDART_VERSION=13000"], []),
+    "hostile-13": ("hostile.c", ["-cudart", "13"], []),
 }
 
 CCCL = {
@@ -54,10 +55,13 @@ CCCL = {
     "cub": ("cccl/cub.cu", ["-std=c++17", "-cudart", "13"], []),
 }
 
-# name: what does not compile, and what is said then
+# name: what does not compile, options, and what is said then
 REFUSED = {
-    "managed-initial": ("__managed__ int x;\nint *p = &x;\n", "no initial value for a static variable: p"),
+    "managed-initial": ("__managed__ int x;\nint *p = &x;\n", [], "no initial value for a static variable: p"),
+    "openmp-missing": ("int x;\n", ["-Xcompiler", "-fopenmp"], "apt-get install libomp-19-dev"),
 }
+# a clang without OpenMP's library, which it prints the bare name of
+NO_OPENMP = "#!/bin/sh\n[ \"$1\" = -print-file-name=libomp.so ] && exec echo libomp.so\nexec echo /\n"
 
 # name: target of CMake's project
 PROJECT = {"cmake": "square", "cmake-relocatable": "apart"}
@@ -91,11 +95,16 @@ def make_project(compiler, folder, env, target):
 
 def refused(compiler, name, folder, env):
     """What went wrong where a compilation is to fail with a reason, or None."""
-    text, reason = REFUSED[name]
+    text, options, reason = REFUSED[name]
     source = folder / (name + ".cu")
     source.write_text(text, encoding="utf-8")
-    made = subprocess.run([compiler, "-c", "-o", folder / name, source], capture_output=True, text=True, env=env, timeout=120,
-                          check=False)
+    if name == "openmp-missing":
+        clang = folder / "clang"
+        clang.write_text(NO_OPENMP, encoding="utf-8")
+        clang.chmod(0o755)
+        env = env | {"GMUX_CLANG": str(clang)}
+    made = subprocess.run([compiler, *options, "-c", "-o", folder / name, source], capture_output=True, text=True, env=env,
+                          timeout=120, check=False)
     return None if made.returncode and reason in made.stderr else f"status {made.returncode}\n{made.stderr}"
 
 

@@ -106,16 +106,25 @@ static void find_places(unsigned cudart)
     (void)atexit(clean_up);
 }
 
-/* The folder of clang's own headers, which it prints. */
-static const char *clang_resources(void)
+/* The place that clang prints for that question. */
+static const char *clang_place(const char *question)
 {
-    static char line[PATH_MAX];
-    FILE *f = popen(cc_format("'%s' -print-resource-dir", place.clang), "re");
+    char line[PATH_MAX];
+    FILE *f = popen(cc_format("'%s' %s", place.clang, question), "re");
     if (!f || !fgets(line, sizeof(line), f))
         cc_fail("%s does not run", place.clang);
     (void)pclose(f);
     line[strcspn(line, "\n")] = '\0';
-    return line;
+    return cc_format("%s", line);
+}
+
+/* The host's code may use OpenMP, if clang's library is there: it prints the bare name if not. */
+static void check_openmp(const struct cc_options *o)
+{
+    for (size_t i = 0; i < o->link.count; i++)
+        if (strcmp(o->link.at[i], "-fopenmp") == 0 &&
+            !strchr(clang_place("-print-file-name=libomp.so"), '/'))
+            cc_fail("-fopenmp needs clang's OpenMP (Debian: apt-get install libomp-19-dev)");
 }
 
 /* Runs clang; the program ends with its status if that is not 0. */
@@ -143,6 +152,12 @@ static void run(const struct cc_options *o, struct cc_list *l)
         exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
+/* Which of the runtime's interfaces our headers declare, where they are included. */
+static const char *interface(const struct cc_options *o)
+{
+    return cc_format("-DGMUX_CUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080");
+}
+
 /* What both passes over a CUDA source say. */
 static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
 {
@@ -168,10 +183,10 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-isystem");
     cc_add(l, place.include_cuda);
     cc_add(l, "-include");
-    cc_add(l, "cuda_runtime.h");
-    cc_add(l, cc_format("-DCUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080"));
+    cc_add(l, cc_format("%s/cuda_runtime.h", place.include)); /* not that of a toolkit in -I */
     if (o->relocatable)
         cc_add(l, "-fgpu-rdc");
+    cc_add(l, interface(o));
     cc_add_all(l, &o->both);
 }
 
@@ -376,6 +391,7 @@ static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c
     cc_add(l, place.include);
     cc_add(l, "-isystem");
     cc_add(l, place.include_cuda);
+    cc_add(l, interface(o));
     for (size_t i = 0; c && i < sizeof(old_c) / sizeof(old_c[0]); i++)
         cc_add(l, cc_format("-Wno-error=%s", old_c[i]));
     for (size_t i = 0; i < o->both.count; i++)
@@ -541,7 +557,8 @@ int main(int argc, char **argv)
     if (o.archs_count == 0)
         o.archs[o.archs_count++] = ARCH_DEFAULT;
     find_places(o.cudart);
-    place.resources = clang_resources();
+    place.resources = clang_place("-print-resource-dir"); /* of clang's own headers */
+    check_openmp(&o);
     run_all(&o);
     return 0;
 }

@@ -116,7 +116,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMemoryPoolSupportedHandleTypes = 119,
     cudaDevAttrClusterLaunch = 120,
     cudaDevAttrDeferredMappingCudaArraySupported = 121,
-    cudaDevAttrIpcEventSupported = 125,
+    cudaDevAttrIpcEventSupport = 125,
     cudaDevAttrMemSyncDomainCount = 126,
     cudaDevAttrNumaConfig = 130,
     cudaDevAttrNumaId = 131,
@@ -127,7 +127,9 @@ enum cudaDeviceAttr {
     cudaDevAttrGpuPciDeviceId = 139,
     cudaDevAttrGpuPciSubsystemId = 140,
     cudaDevAttrHostNumaMemoryPoolsSupported = 142,
+    cudaDevAttrHostNumaMultinodeIpcSupported = 143,
     cudaDevAttrHostMemoryPoolsSupported = 144,
+    cudaDevAttrOnlyPartialHostNativeAtomicSupported = 147,
 };
 
 /* What some of them are. */

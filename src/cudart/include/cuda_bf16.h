@@ -3,6 +3,7 @@
  */
 #ifndef GMUX_CUDA_BF16_H
 #define GMUX_CUDA_BF16_H
+#define __CUDA_BF16_H__ /* programs look for the toolkit's */
 
 #include "cuda_runtime.h"
 #include "gmux_small_floats.h"

@@ -5,6 +5,7 @@
  */
 #ifndef GMUX_CUDA_FP8_H
 #define GMUX_CUDA_FP8_H
+#define __CUDA_FP8_H__ /* programs look for the toolkit's */
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"

@@ -4,6 +4,7 @@
  */
 #ifndef GMUX_CUDA_RUNTIME_H
 #define GMUX_CUDA_RUNTIME_H
+#define __CUDA_RUNTIME_H__ /* programs look for the toolkit's */
 #define __CUDA_RUNTIME_H__
 
 #if defined(__CUDA__) && defined(__clang__)

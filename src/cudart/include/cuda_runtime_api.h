@@ -4,6 +4,7 @@
  */
 #ifndef GMUX_CUDA_RUNTIME_API_H
 #define GMUX_CUDA_RUNTIME_API_H
+#define __CUDA_RUNTIME_API_H__ /* programs look for the toolkit's */
 #define __CUDA_RUNTIME_API_H__
 
 #include "driver_types.h"

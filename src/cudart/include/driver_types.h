@@ -5,6 +5,7 @@
  */
 #ifndef GMUX_CUDA_DRIVER_TYPES_H
 #define GMUX_CUDA_DRIVER_TYPES_H
+#define __DRIVER_TYPES_H__ /* programs look for the toolkit's */
 
 #include <limits.h>
 #include <stddef.h>
@@ -16,7 +17,11 @@
 #include "vector_types.h"
 
 #ifndef CUDART_VERSION
+#ifdef GMUX_CUDART_VERSION /* from gmux-cc */
+#define CUDART_VERSION GMUX_CUDART_VERSION
+#else
 #define CUDART_VERSION 12080
+#endif
 #endif
 
 typedef struct CUstream_st *cudaStream_t;

@@ -1,6 +1,7 @@
 /* make_int4(x, y, z, w) and its like, for each vector type. */
 #ifndef GMUX_CUDA_VECTOR_FUNCTIONS_H
 #define GMUX_CUDA_VECTOR_FUNCTIONS_H
+#define __VECTOR_FUNCTIONS_H__ /* programs look for the toolkit's */
 
 #include "vector_types.h"
 

@@ -3,6 +3,7 @@
  */
 #ifndef GMUX_CUDA_VECTOR_TYPES_H
 #define GMUX_CUDA_VECTOR_TYPES_H
+#define __VECTOR_TYPES_H__ /* programs look for the toolkit's */
 
 #include "host_defines.h"
 

@@ -24,6 +24,7 @@ struct soft_kernel {
     struct dev_module *module;
     const char *name; /* in the module's names */
     uint32_t param_bytes;
+    bool may_wait;       /* for other blocks */
     bool uses_workspace; /* a hidden parameter follows, its address, at workspace_at */
     uint32_t workspace_at;
     uint32_t max_threads;

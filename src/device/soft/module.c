@@ -83,6 +83,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir,
     struct dev_param params[IR_MAX_PARAMS];
 
     k->param_bytes = fn->lacks ? fn->param_bytes : fn->param_declared;
+    k->may_wait = ir_may_wait(fn);
     k->uses_workspace = fn->uses_workspace;
     k->workspace_at = fn->workspace_at;
     k->max_threads = fn->maxntid[0] && !fn->reqntid[0] ? volume(fn->maxntid) : DEV_BLOCK_THREADS;

@@ -33,12 +33,12 @@ static void end(void)
 }
 TestSuite(tiers, .init = begin, .fini = end, .timeout = 60);
 
-static struct dev_module *load(struct rig_client *c, const char *name)
+static struct dev_module *load_file(struct rig_client *c, const char *name, const char *file)
 {
     char path[512];
     struct dev_module *m;
     struct dev_module_info info;
-    snprintf(path, sizeof(path), "%s/%s/kernel.ptx", getenv("GMUX_EXAMPLES"), name);
+    snprintf(path, sizeof(path), "%s/%s/%s", getenv("GMUX_EXAMPLES"), name, file);
     GM_AUTO_FILE FILE *f = fopen(path, "re");
     GM_AUTO_FREE char *text = malloc(MIB);
     cr_assert_not_null(f, "%s", path);
@@ -46,6 +46,11 @@ static struct dev_module *load(struct rig_client *c, const char *name)
     cr_assert_eq(rig.ops->module_load(c->client, 0, text, size, WIRE_IMAGE_KIND_PTX, &m, &info), 0);
     cr_assert_eq(rig.ops->module_place(m, c->base, true), 0);
     return m;
+}
+
+static struct dev_module *load(struct rig_client *c, const char *name)
+{
+    return load_file(c, name, "kernel.ptx");
 }
 
 /* Sums N ones with blocks of that size. */
@@ -116,6 +121,35 @@ Test(tiers, block_sizes_have_their_own_code)
     cr_assert_eq(m->kernels[0].variant_count, SOFT_VARIANTS);
     for (uint32_t block = 32; block <= 1024; block *= 2)
         until_compiled(c, m, block);
+}
+
+/* Each block waits for the next one, and adds one to what that has written. */
+static void chain(struct rig_client *c, struct dev_module *m, uint32_t blocks)
+{
+    _Atomic uint32_t *out = rig_at(c, MIB);
+    const uint64_t params[] = { c->base + MIB };
+    const struct dev_launch l = { .module = m,
+                                  .grid = { blocks, 1, 1 },
+                                  .block = { 64, 1, 1 },
+                                  .params = params,
+                                  .params_size = sizeof(params) };
+    for (uint32_t i = 0; i < blocks; i++)
+        atomic_store(&out[i], 0);
+    rig_launch(&rig, c, 0, &l);
+    rig_wait(c, 0, 0);
+    cr_assert_eq(atomic_load(&c->fault), 0, "%s", c->fault_text);
+    for (uint32_t i = 0; i < blocks; i++)
+        cr_assert_eq(atomic_load(&out[i]), blocks - i, "block %u", i);
+}
+
+Test(tiers, blocks_wait_for_later_ones)
+{
+    struct rig_client *c = client(0);
+    struct dev_module *m = load_file(c, "../tests/ptx/waits", "later_block.ptx");
+    do
+        chain(c, m, 32); /* as many as are live at once with two workers */
+    while (!is_compiled(m, 64));
+    chain(c, m, 32);
 }
 
 Test(tiers, modules_go_while_their_code_is_being_made)

@@ -409,9 +409,9 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     const char *why = refusal(k, l, threads, &result);
     uint64_t count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     bool together = is_cooperative(l);
-    if (!why && together &&
-        count > (uint64_t)soft_sched_workers(q->work->client->dev->sched) *
-                    DEV_BLOCKS_PER_MULTIPROCESSOR) {
+    uint64_t live =
+        (uint64_t)soft_sched_workers(q->work->client->dev->sched) * DEV_BLOCKS_PER_MULTIPROCESSOR;
+    if (!why && together && count > live) {
         why = "more blocks than can be live at once";
         result = GM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
@@ -440,6 +440,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     n->task.ops = &launch_task_ops;
     n->task.account = &q->work->client->account;
     n->task.count = count;
+    n->task.live = together || k->may_wait ? live : 0;
     n->task.together = together;
     n->task.priority = q->priority;
     n->task.block_ns = atomic_load_explicit(&k->block_ns, memory_order_relaxed);

@@ -132,11 +132,11 @@ static uint64_t standing(struct soft_sched *s, struct soft_account *a)
     return a->virtual_ns + (uint64_t)a->part.running * SOFT_QUANTUM_NS;
 }
 
-/* A task that nobody has begun, or one whose begun blocks may wait for the others. */
+/* A task that nobody has begun, or one whose begun blocks seem to wait for others. */
 static struct soft_task *untouched(const struct soft_account *a, bool more)
 {
     gm_list_for_each (t, &a->tasks, struct soft_task, link)
-        if (t->running == 0 ? more : t->together)
+        if (t->running < t->wanted || (t->running == 0 ? more : t->together))
             return t;
     return NULL;
 }
@@ -250,6 +250,7 @@ bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool
     struct soft_account *a = t->account;
     soft_account_running(a, -1);
     soft_sched_charge(s, a, ns);
+    t->wanted = 0; /* a block has ended: they do not all wait */
     if (failed)
         atomic_store_explicit(&t->next, t->count, memory_order_relaxed);
     if (soft_task_exhausted(t))
@@ -270,7 +271,7 @@ bool soft_task_submit(struct soft_sched *s, struct soft_task *t)
 {
     struct soft_account *a = t->account;
     atomic_init(&t->next, 0);
-    t->running = 0;
+    t->running = t->wanted = 0;
     gm_list_init(&t->link);
 
     pthread_mutex_lock(&s->lock);

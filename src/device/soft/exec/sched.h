@@ -17,8 +17,9 @@
  * priority, so that its wait does not grow with the number of clients. (That is a time of the
  * workers, not of the wall: where other programs have the processors, nobody is late for that.)
  *
- * Blocks of a task that is to run `together` all begin, whatever the number of workers, and take
- * turns of SOFT_TOGETHER_NS on those that their client has.
+ * Blocks that may wait for each other, or for another task's, take turns of SOFT_TOGETHER_NS on the
+ * workers that their client has. For as long as none of them ends more begin, up to `live`; those
+ * of a task that is to run `together` all begin at once.
  *
  * It knows nothing of kernels: a task is a number of blocks and a function that runs some of them.
  */
@@ -60,7 +61,8 @@ struct soft_task {
     const struct soft_task_ops *ops;
     struct soft_account *account;
     uint64_t count; /* blocks, at least 1 */
-    bool together;  /* all blocks are to be live at once: they wait for each other */
+    uint64_t live;  /* so many blocks may be live at once and wait for each other; 0: none waits */
+    bool together;  /* they do: all are to begin, and `live` is all of them */
     int priority;   /* within the client: lower is more urgent */
     _Atomic uint32_t
         block_ns; /* what a block is expected to take; 0: unknown. Updated by the worker */
@@ -68,6 +70,7 @@ struct soft_task {
     struct gm_list link;
     bool listed;               /* has unstarted blocks */
     uint32_t running;          /* workers in it, also those that are set aside */
+    uint32_t wanted;           /* begins another block before one of those goes on, up to so many */
     uint8_t pad[GM_CACHELINE]; /* all workers add to `next` */
     _Atomic uint64_t next;
 };

@@ -142,41 +142,56 @@ static bool make_way(struct soft_sched *s, uint64_t now_ns)
     return true;
 }
 
-/* The task's next block: one that has not begun, or the one that was set aside first. NULL and
- * false: none. */
-static bool has_other(const struct soft_task *t, struct soft_worker **aside)
+/* The task of which a block is to begin, where one of `t` may wait for that: one that nobody has
+ * begun, or `t` itself. NULL: as many are live as may be. */
+static struct soft_task *to_begin(struct soft_task *t)
 {
-    *aside = NULL;
-    gm_list_for_each (w, &t->account->aside, struct soft_worker, place)
-        if (w->task == t) {
-            *aside = w;
-            break;
-        }
-    return *aside || !soft_task_exhausted(t);
+    const struct soft_account *a = t->account;
+    if (a->part.running + a->set_aside < t->live + SOFT_BESIDE)
+        gm_list_for_each (fresh, &a->tasks, struct soft_task, link)
+            if (fresh->running == 0)
+                return fresh;
+    return t->running < t->live && !soft_task_exhausted(t) ? t : NULL;
 }
 
-/* Blocks that wait for each other take turns on their client's workers. True while there are more
- * of them than those. */
+/* The block gives its multiprocessor to another one of its client's: to a new one of `begin`, if
+ * that is not NULL, else to the one that was set aside first. */
+static void pass_on(struct soft_sched *s, struct soft_worker *w, struct soft_task *begin,
+                    uint64_t now_ns)
+{
+    struct soft_account *a = w->account;
+    if (begin && soft_worker_call(s) != 0) {
+        if (begin->together) {
+            end_one(s);
+            return;
+        }
+        begin = NULL;
+    }
+    if (!begin && a->set_aside == 0)
+        return;
+    charge_running(s, w, now_ns);
+    soft_worker_set_aside(s, w, now_ns);
+    if (begin)
+        begin->wanted = begin->running + 1;
+    else
+        soft_worker_go_on(s, gm_list_entry(a->aside.next, struct soft_worker, place), now_ns);
+}
+
+/* Blocks that may wait for each other take turns on their client's workers. True while there are
+ * more of them than those. */
 static bool take_turns(struct soft_sched *s, uint64_t now_ns)
 {
     bool any = false;
-    struct soft_worker *other;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
-        if (!w->account || !w->active || !w->task->together || !has_other(w->task, &other))
+        if (!w->account || !w->active || !w->task->live)
+            continue;
+        struct soft_task *begin = to_begin(w->task);
+        uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
+        if (!begin && w->account->set_aside == 0)
             continue;
         any = true;
-        if (now_ns < w->since_ns + SOFT_TOGETHER_NS ||
-            atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed) == 0)
-            continue;
-        bool begin = !soft_task_exhausted(w->task);
-        if (begin && soft_worker_call(s) != 0) {
-            end_one(s);
-            return true;
-        }
-        charge_running(s, w, now_ns);
-        soft_worker_set_aside(s, w, now_ns);
-        if (!begin)
-            soft_worker_go_on(s, other, now_ns);
+        if (began_ns && now_ns >= GM_MAX(w->since_ns, began_ns) + SOFT_TOGETHER_NS)
+            pass_on(s, w, begin, now_ns);
     }
     return any;
 }

@@ -47,7 +47,9 @@ static uint64_t chunk_size(const struct soft_sched *s, const struct soft_task *t
     uint32_t block_ns = soft_task_block_ns(t);
     uint64_t chunk = block_ns ? left_ns / 2 / block_ns : 1;
     chunk = GM_MIN(chunk, remaining / (2 * (uint64_t)s->slots));
-    return t->together ? 1 : GM_MAX(chunk, (uint64_t)1);
+    /* A block that waits for one of its own chunk would do so for ever. If there are more than can
+     * be live, they wait for earlier ones at most. */
+    return t->count <= t->live ? 1 : GM_MAX(chunk, (uint64_t)1);
 }
 
 /* Runs blocks of the task until the quantum is over or somebody more urgent than the client's
@@ -185,7 +187,8 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     w->began_ns = w->since_ns = now_ns;
     w->charged_ns = w->away_ns = 0;
     a->served_ns = s->given_ns;
-    if (s->block_timeout_ns || t->together || (s->idle == 0 && !gm_list_empty(&s->accounts)))
+    if (s->block_timeout_ns || (t->live && t->count > 1) ||
+        (s->idle == 0 && !gm_list_empty(&s->accounts)))
         soft_supervisor_call(s); /* somebody may be waiting for this grant to end */
     pthread_mutex_unlock(&s->lock);
 

@@ -606,6 +606,9 @@ static inline bool ir_is_barrier(const struct ir_instr *i)
     return i->op == IR_OP_BAR && i->mode != IR_BAR_ARRIVE;
 }
 
+/* Blocks of an entry may wait for each other. */
+bool ir_may_wait(const struct ir_fn *fn);
+
 /* How many registers of 32 bits a thread of an entry would need on a GPU, about. */
 uint32_t ir_register_pressure(const struct ir_fn *fn);
 
