@@ -307,12 +307,24 @@ static bool refuse_directive(struct ptx_parser *p)
                : ptx_fail(p, -EINVAL, t, "directive '.%.*s' is not known", PTX_TEXT(t));
 }
 
+/* What begins at module level: after a prototype nvopencc, nvcc's compiler up to CUDA 4.0, wrote no
+ * semicolon. */
+static bool declaration_follows(const struct ptx_parser *p)
+{
+    static const char *const words[] = { "visible", "extern", "weak",   "func",
+                                         "entry",   "global", "shared", "const" };
+    for (size_t k = 0; k < GM_ARRAY_LEN(words); k++)
+        if (ptx_is_dot(p, words[k]))
+            return true;
+    return false;
+}
+
 /* What may stand between a function's head and its body. */
 static bool parse_performance(struct ptx_parser *p)
 {
     struct ir_fn *fn = &p->m->fns[p->fn];
     uint32_t ignored;
-    while (p->token.kind == PTX_DOT && !p->why.error) {
+    while (p->token.kind == PTX_DOT && !p->why.error && !declaration_follows(p)) {
         bool was, right = true;
         if (ptx_accept_dot(p, "maxntid"))
             right = parse_dims3(p, fn->maxntid);
@@ -407,7 +419,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
             ptx_advance(p);
         if (lacks ? !ptx_skip_body(p, p->depth) : !ptx_parse_body(p))
             return false;
-    } else if (!ptx_expect(p, ';')) {
+    } else if ((is_entry || !declaration_follows(p)) && !ptx_expect(p, ';')) {
         return false;
     }
     if (!ptx_scope_end(p))
