@@ -33,7 +33,7 @@ struct soft_check_block;
 /* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code:
  * new fields at the end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets
  * from offsetof(). */
-#define SOFT_ABI_VERSION 2
+#define SOFT_ABI_VERSION 3
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];

@@ -54,6 +54,7 @@ IR_TYPE(S16X2, "s16x2", 4, B)
 IR_TYPE(PRED, "pred", 1, P)
 IR_TYPE(E4M3X2, "e4m3x2", 2, F)
 IR_TYPE(E5M2X2, "e5m2x2", 2, F)
+IR_TYPE(B128, "b128", 16, B) /* in registers two of B64; behind the parser only of ATOM */
 
 /* Data movement. MOV with a vector on one side is PACK ("mov.b64 %rd, {%r1, %r2}") or UNPACK. */
 IR_OP(MOV, "mov", MOV, 1, MOVE, 0, 0)

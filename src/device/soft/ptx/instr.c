@@ -360,7 +360,7 @@ static bool check_atomic(struct ptx_parser *p, struct ir_instr *i, const struct 
     case IR_ATOM_AND:
     case IR_ATOM_OR:
     case IR_ATOM_XOR:
-        right = class == 'B' || class == 'U' || class == 'S';
+        right = class != 'F' && size <= 8;
         break;
     case IR_ATOM_INC:
     case IR_ATOM_DEC:
@@ -510,6 +510,19 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
     return check_part(p, i, mods) && check_lanes(p, i, mods);
 }
 
+/* Processors of compute capability 1 had no subnormal numbers of f32, and a product with a sum that
+ * said nothing of rounding; later ones run their texts with .ftz and one rounding. */
+static void adapt_old(const struct ptx_parser *p, struct ir_instr *i, struct ptx_modifiers *mods)
+{
+    bool old = p->m->target < 20, single = i->type == IR_F32 || i->type2 == IR_F32;
+    if (old && single && (ptx_grammar[i->op].modifiers & PTX_K(FTZ)))
+        set_flag(i, IR_F_FTZ);
+    if (old && i->type == IR_F32 && i->op == IR_OP_MAD && !has(mods, PTX_K(ROUND))) {
+        mods->seen |= PTX_K(ROUND);
+        i->round = IR_ROUND_N;
+    }
+}
+
 /* --- one instruction -------------------------------------------------------------------------- */
 
 bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard,
@@ -533,8 +546,10 @@ bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint3
     i.guard = guard;
     if (guard_not)
         set_flag(&i, IR_F_GUARD_NOT);
-    if (!parse_modifiers(p, &i, &mods) || !check(p, &i, &mods) ||
-        !ptx_parse_operands(p, &i, opcode))
+    if (!parse_modifiers(p, &i, &mods))
+        return false;
+    adapt_old(p, &i, &mods);
+    if (!check(p, &i, &mods) || !ptx_parse_operands(p, &i, opcode))
         return false;
     struct ir_src policy;
     if (has(&mods, PTX_K(HINT)) &&

@@ -220,39 +220,44 @@ static bool entry_param(struct ptx_parser *p)
     return true;
 }
 
+static bool add_formal(struct ptx_parser *p, struct ir_src src)
+{
+    struct ir_src *added = IR_PUSH(p->raw->formals, p->raw->formal_count, p->raw->formal_cap);
+    if (!added)
+        return ptx_out_of_memory(p);
+    *added = src;
+    return true;
+}
+
 /* A result or parameter of a device function: .param variable or .reg. */
 static bool formal(struct ptx_parser *p)
 {
     struct ir_src src = { 0 };
     uint32_t index;
     if (ptx_accept_dot(p, "reg")) {
-        enum ir_type type;
-        struct ptx_token name;
-        uint32_t text;
-        if (!ptx_parse_type(p, &type) || !ptx_expect_ident(p, &name, "register name") ||
-            !ptx_intern(p, &name, name.length, &text) ||
-            !ptx_new_register(p, &name, type, text, IR_NONE, &index) ||
-            !ptx_declare(p, &name, name.length, PTX_NAME_REG, index, 1))
+        uint8_t width;
+        if (!ptx_parse_formal_register(p, &index, &width))
             return false;
+        for (; width > 1; width--)
+            if (!add_formal(p, ir_src_reg(index++)))
+                return false;
         src = ir_src_reg(index);
     } else if (ptx_accept_dot(p, "param")) {
         struct ptx_variable v;
         if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
             return false;
-        if (v.is_unsized)
-            return ptx_fail(p, -ENOTSUP, &v.name, "functions with a variable number of parameters");
+        bool open = v.is_unsized;
+        v.size = open ? IR_OPEN_BYTES : v.size;
+        v.is_unsized = false;
         if (!ptx_new_temp(p, &v, &index) ||
             !ptx_declare(p, &v.name, v.name.length, PTX_NAME_TEMP, index, 1))
             return false;
+        p->raw->temps[index].open = open;
         src = (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = index | IR_TEMP };
     } else {
         return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
     }
-    struct ir_src *added = IR_PUSH(p->raw->formals, p->raw->formal_count, p->raw->formal_cap);
-    if (!added)
-        return ptx_out_of_memory(p);
-    *added = src;
-    return true;
+    return add_formal(p, src);
 }
 
 static bool parse_list(struct ptx_parser *p, bool (*element)(struct ptx_parser *))
@@ -302,12 +307,24 @@ static bool refuse_directive(struct ptx_parser *p)
                : ptx_fail(p, -EINVAL, t, "directive '.%.*s' is not known", PTX_TEXT(t));
 }
 
+/* What begins at module level: after a prototype nvopencc, nvcc's compiler up to CUDA 4.0, wrote no
+ * semicolon. */
+static bool declaration_follows(const struct ptx_parser *p)
+{
+    static const char *const words[] = { "visible", "extern", "weak",   "func",
+                                         "entry",   "global", "shared", "const" };
+    for (size_t k = 0; k < GM_ARRAY_LEN(words); k++)
+        if (ptx_is_dot(p, words[k]))
+            return true;
+    return false;
+}
+
 /* What may stand between a function's head and its body. */
 static bool parse_performance(struct ptx_parser *p)
 {
     struct ir_fn *fn = &p->m->fns[p->fn];
     uint32_t ignored;
-    while (p->token.kind == PTX_DOT && !p->why.error) {
+    while (p->token.kind == PTX_DOT && !p->why.error && !declaration_follows(p)) {
         bool was, right = true;
         if (ptx_accept_dot(p, "maxntid"))
             right = parse_dims3(p, fn->maxntid);
@@ -402,7 +419,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
             ptx_advance(p);
         if (lacks ? !ptx_skip_body(p, p->depth) : !ptx_parse_body(p))
             return false;
-    } else if (!ptx_expect(p, ';')) {
+    } else if ((is_entry || !declaration_follows(p)) && !ptx_expect(p, ';')) {
         return false;
     }
     if (!ptx_scope_end(p))
