@@ -292,13 +292,57 @@ static void emit_half_sum(struct jit_gen *g)
         jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g, t), old, ""));
 }
 
+/* Of 128 bits: by the interpreter's function, too, lane after lane. */
+static void emit_128(struct jit_gen *g)
+{
+    bool compares = g->i->mode == IR_ATOM_CAS;
+    unsigned values = compares ? 4 : 2;
+    LLVMTypeRef params[] = { g->i32, g->ptr, g->ptr, g->ptr };
+    LLVMTypeRef type = LLVMFunctionType(g->nothing, params, 4, 0);
+    LLVMValueRef active = jit_active(g), v[4], old[2];
+    LLVMValueRef in = jit_alloca(g, LLVMArrayType(g->i64, 4), "values");
+    LLVMValueRef out = jit_alloca(g, LLVMArrayType(g->i64, 2), "old");
+    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), active, 16);
+    for (unsigned k = 0; k < values; k++)
+        v[k] = jit_src(g, &g->i->src[k], IR_B64, true);
+    for (unsigned k = 0; k < 2; k++) {
+        old[k] = jit_alloca(g, jit_vec(g, g->i64), "");
+        LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, g->i64)), old[k]);
+    }
+    struct jit_lane_loop l;
+    jit_lanes_begin(g, &l, active);
+    for (unsigned k = 0; k < values; k++) {
+        LLVMValueRef at = c32(g, k);
+        LLVMBuildStore(g->b, jit_pick(g, v[k], l.lane), LLVMBuildGEP2(g->b, g->i64, in, &at, 1, ""));
+    }
+    LLVMValueRef args[] = { c32(g, compares), jit_pick(g, p, l.lane), in, out };
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, atomic_128)),
+                   args, 4, "");
+    for (unsigned k = 0; k < 2; k++) {
+        LLVMValueRef at = c32(g, k), all = LLVMBuildLoad2(g->b, jit_vec(g, g->i64), old[k], "");
+        LLVMValueRef r =
+            LLVMBuildLoad2(g->b, g->i64, LLVMBuildGEP2(g->b, g->i64, out, &at, 1, ""), "");
+        LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), old[k]);
+    }
+    jit_lanes_end(g, &l);
+    for (unsigned k = 0; k < g->i->dst_count; k++)
+        if (g->i->dst[k] != IR_NONE)
+            jit_set(g, k, LLVMBuildLoad2(g->b, jit_vec(g, g->i64), old[k], ""));
+}
+
 void jit_emit_atomic(struct jit_gen *g)
 {
     enum ir_type type = (enum ir_type)g->i->type;
     unsigned size = (unsigned)ir_types[type].size;
     bool result = g->i->dst_count && g->i->dst[0] != IR_NONE, cas = g->i->mode == IR_ATOM_CAS;
-    if (g->i->space == IR_SPACE_LOCAL || g->i->space == IR_SPACE_PARAM || g->i->dst_count > 1) {
+    bool wide = type == IR_B128;
+    if (g->i->space == IR_SPACE_LOCAL || g->i->space == IR_SPACE_PARAM ||
+        g->i->dst_count > (wide ? 2 : 1)) {
         jit_unsupported(g, "this form of atom");
+        return;
+    }
+    if (wide) {
+        emit_128(g);
         return;
     }
     if (ir_type_is_float(type) && type != IR_F32 && type != IR_F64) {

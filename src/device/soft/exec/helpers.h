@@ -46,6 +46,9 @@ struct soft_helpers {
     /* Threads of the block may be waiting for another block's, whose thread may be waiting for this
      * processor. */
     void (*give_way)(struct soft_block *b);
+    /* IR_OP_ATOM of IR_B128, exchange or (`compares`) compare and exchange: values and what was
+     * there by halves. */
+    void (*atomic_128)(uint32_t compares, void *at, const uint64_t *v, uint64_t old[2]);
 };
 #define SOFT_PRINT_FAULT INT32_MIN
 

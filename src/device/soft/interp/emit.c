@@ -395,7 +395,7 @@ static bool access_make(struct interp_builder *b, const struct ir_instr *i, stru
         .displacement = (uint64_t)i->address.displacement,
         .value = { INTERP_NOWHERE, INTERP_NOWHERE, INTERP_NOWHERE, INTERP_NOWHERE },
     };
-    if (a->size != 1 && a->size != 2 && a->size != 4 && a->size != 8)
+    if (a->size != 1 && a->size != 2 && a->size != 4 && a->size != 8 && i->type != IR_B128)
         return refuse(b, i, "the interpreter cannot access");
     if (i->address.base != IR_NONE) {
         a->base = b->layout.at[i->address.base];
@@ -462,9 +462,14 @@ static bool emit_atom(struct interp_builder *b, const struct ir_instr *i)
     a.count = 1;
     if (a.size < 2)
         return refuse(b, i, "the interpreter does not have");
-    for (unsigned k = 0; k < i->src_count && k < 2; k++)
-        a.value[k] = interp_source(b, &i->src[k], width_of_type(i->type), &a.width[k]);
-    if (i->dst_count && i->dst[0] != IR_NONE) {
+    bool wide = i->type == IR_B128;
+    uint8_t width = wide ? INTERP_W64 : width_of_type(i->type);
+    for (unsigned k = 0; k < i->src_count && k < GM_ARRAY_LEN(a.value); k++)
+        a.value[k] = interp_source(b, &i->src[k], width, &a.width[k]);
+    for (unsigned k = 0; k < 2 && wide; k++)
+        a.old[k] = k < i->dst_count && i->dst[k] != IR_NONE ? b->layout.at[i->dst[k]]
+                                                             : INTERP_NOWHERE;
+    if (!wide && i->dst_count && i->dst[0] != IR_NONE) {
         d = b->layout.at[i->dst[0]];
         a.width[2] = register_width(b, i->dst[0]);
     }

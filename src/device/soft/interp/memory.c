@@ -296,6 +296,49 @@ DEFINE_ATOMIC(16)
 DEFINE_ATOMIC(32)
 DEFINE_ATOMIC(64)
 
+#if defined(__x86_64__)
+__attribute__((target("cx16"))) static unsigned __int128
+exchange_if(unsigned __int128 *at, unsigned __int128 old, unsigned __int128 new)
+{
+    return __sync_val_compare_and_swap(at, old, new);
+}
+#else
+static unsigned __int128 exchange_if(unsigned __int128 *at, unsigned __int128 old,
+                                     unsigned __int128 new)
+{
+    __atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return old;
+}
+#endif
+
+/* Exchange or (`compares`) compare and exchange, on 16 aligned bytes; values by halves. */
+static void atomic_128(uint32_t compares, void *at, const uint64_t *v, uint64_t old[2])
+{
+    unsigned __int128 a = (unsigned __int128)v[1] << 64 | v[0], was;
+    if (compares) {
+        was = exchange_if(at, a, (unsigned __int128)v[3] << 64 | v[2]);
+    } else {
+        unsigned __int128 guess = 0;
+        while ((was = exchange_if(at, guess, a)) != guess)
+            guess = was;
+    }
+    old[0] = (uint64_t)was;
+    old[1] = (uint64_t)(was >> 64);
+}
+
+static void lane_128(const struct interp_run *r, const struct interp_access *a, unsigned lane,
+                     void *at)
+{
+    bool compares = a->op == IR_ATOM_CAS;
+    uint64_t v[4], old[2];
+    for (unsigned k = 0; k < (compares ? 4u : 2u); k++)
+        v[k] = interp_lane_read(r, a->value[k], a->width[k], lane);
+    atomic_128(compares, at, v, old);
+    for (unsigned k = 0; k < 2; k++)
+        if (a->old[k] != INTERP_NOWHERE)
+            interp_lane_write(r, a->old[k], INTERP_W64, lane, old[k]);
+}
+
 /* atom and red: value[0], value[1] the operands, d the old value or INTERP_NOWHERE. Lanes go one
  * after the other. */
 const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp_run *r)
@@ -306,6 +349,10 @@ const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp
         uint8_t *p = lane_reach(r, a, l, a->size);
         if (GM_UNLIKELY(!p))
             return NULL;
+        if (a->size == 16) {
+            lane_128(r, a, l, p);
+            continue;
+        }
         uint64_t v = interp_lane_read(r, a->value[0], a->width[0], l), v2 = 0, old;
         if (a->value[1] != INTERP_NOWHERE)
             v2 = interp_lane_read(r, a->value[1], a->width[1], l);
@@ -333,4 +380,5 @@ void interp_serve(struct soft_helpers *h)
 {
     h->compute = interp_compute;
     h->add_halves = add_halves;
+    h->atomic_128 = atomic_128;
 }

@@ -76,6 +76,7 @@ struct interp_access {
     uint64_t displacement;
     interp_at value[4]; /* registers loaded or stored; INTERP_NOWHERE: sink */
     uint8_t width[4];   /* theirs */
+    interp_at old[2];   /* of 128 bits: halves of what was there */
 };
 
 /* More about an instruction computed lane by lane by a scalar form, and about all others that need

@@ -403,7 +403,9 @@ static void print_instr(const struct ir_printer *p, const struct ir_instr *i, ui
     }
     if (i->src_count) {
         fputs(any ? ", " : " ", p->out);
-        print_sources(p, i, 0, (i->op == IR_OP_ST && i->src_count > 1) || i->op == IR_OP_PACK);
+        print_sources(p, i, 0,
+                      (i->op == IR_OP_ST && i->src_count > 1) || i->op == IR_OP_PACK ||
+                          i->type == IR_B128);
     }
     fputs(";\n", p->out);
 }

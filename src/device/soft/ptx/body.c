@@ -70,13 +70,13 @@ static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
         return true;
     while (!ptx_accept(p, ')')) {
         struct ptx_variable v;
-        enum ir_type type = IR_VOID;
         uint64_t part;
+        uint8_t width = 1;
         if (ptx_accept_dot(p, "reg")) {
             struct ptx_token ignored;
-            if (!ptx_parse_type(p, &type) || !ptx_expect_ident(p, &ignored, "name"))
+            if (!ptx_parse_register_size(p, &part, &width) ||
+                !ptx_expect_ident(p, &ignored, "name"))
                 return false;
-            part = type == IR_PRED ? IR_SIGNATURE_PRED : ir_types[type].size;
         } else {
             if (!ptx_accept_dot(p, "param"))
                 return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
@@ -87,7 +87,8 @@ static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
                                 "functions with a variable number of parameters");
             part = v.size;
         }
-        *signature = ir_signature_add(*signature, part);
+        while (width-- > 0)
+            *signature = ir_signature_add(*signature, part);
         if (!ptx_token_is(&p->token, ')') && !ptx_expect(p, ','))
             return false;
     }
@@ -246,7 +247,10 @@ static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out)
     }
     if (!ptx_expect_ident(p, &t, "argument"))
         return false;
-    if (!ptx_lookup(p, &t, &name) || (name.kind != PTX_NAME_REG && name.kind != PTX_NAME_TEMP))
+    bool known = ptx_lookup(p, &t, &name);
+    if (known && !ptx_take_element(p, &t, &name))
+        return false;
+    if (!known || (name.kind != PTX_NAME_REG && name.kind != PTX_NAME_TEMP))
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is no register or .param variable", PTX_TEXT(&t));
     if (name.kind == PTX_NAME_REG)
         *out = ir_src_reg(name.index);
@@ -255,23 +259,34 @@ static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out)
     return true;
 }
 
-static bool parse_call_operands(struct ptx_parser *p, uint32_t *count)
+static bool add_call_operand(struct ptx_parser *p, struct ir_src src, uint32_t *count)
 {
     struct ir_raw_fn *raw = p->raw;
+    struct ir_src *added = IR_PUSH(raw->args, raw->arg_count, raw->arg_cap);
+    if (!added)
+        return ptx_out_of_memory(p);
+    *added = src;
+    ++*count;
+    return true;
+}
+
+static bool parse_call_operands(struct ptx_parser *p, uint32_t *count)
+{
     *count = 0;
     if (!ptx_expect(p, '('))
         return false;
     if (ptx_accept(p, ')'))
         return !p->why.error;
     do {
+        struct ptx_name vector;
         struct ir_src src;
-        if (!parse_call_operand(p, &src))
+        if (ptx_accept_vector(p, &vector)) {
+            for (unsigned k = 0; k < vector.width; k++)
+                if (!add_call_operand(p, ir_src_reg(vector.index + k), count))
+                    return false;
+        } else if (!parse_call_operand(p, &src) || !add_call_operand(p, src, count)) {
             return false;
-        struct ir_src *added = IR_PUSH(raw->args, raw->arg_count, raw->arg_cap);
-        if (!added)
-            return ptx_out_of_memory(p);
-        *added = src;
-        ++*count;
+        }
     } while (ptx_accept(p, ','));
     return ptx_expect(p, ')');
 }

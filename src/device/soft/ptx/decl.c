@@ -1,5 +1,5 @@
 /*
- * Declarations: .reg, and variables of the memory spaces with their initial values.
+ * Declarations of variables of the memory spaces, with their initial values.
  */
 #include "device/soft/ptx/parse.h"
 #include "device/texture.h"
@@ -17,63 +17,6 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type)
     *type = word->value;
     ptx_advance(p);
     return true;
-}
-
-/* --- registers -------------------------------------------------------------------------------- */
-
-bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type,
-                      uint32_t name, uint32_t number, uint32_t *out)
-{
-    struct ir_raw_fn *raw = p->raw;
-    if (raw->reg_count >= IR_MAX_REGS || p->reg_total >= IR_MAX_MODULE_REGS)
-        return ptx_fail(p, -E2BIG, at, "too many registers");
-    struct ir_reg *reg = IR_PUSH(raw->regs, raw->reg_count, raw->reg_cap);
-    if (!reg)
-        return ptx_out_of_memory(p);
-    *reg = (struct ir_reg) { .type = (uint8_t)type, .name = name, .number = number };
-    *out = raw->reg_count - 1;
-    p->reg_total++;
-    return true;
-}
-
-static bool parse_register_range(struct ptx_parser *p, const struct ptx_token *name,
-                                 enum ir_type type)
-{
-    uint64_t count;
-    struct ptx_token at = p->token;
-    uint32_t text, first = p->raw->reg_count, ignored;
-    if (!ptx_expect_uint(p, IR_MAX_REGS, &count, "number of registers") || !ptx_expect(p, '>') ||
-        !ptx_intern(p, name, name->length, &text))
-        return false;
-    for (uint32_t i = 0; i < (uint32_t)count; i++)
-        if (!ptx_new_register(p, &at, type, text, i, &ignored))
-            return false;
-    return ptx_declare(p, name, name->length, PTX_NAME_RANGE, first, (uint32_t)count);
-}
-
-bool ptx_parse_registers(struct ptx_parser *p)
-{
-    enum ir_type type = IR_VOID;
-    if (ptx_is_dot(p, "v2") || ptx_is_dot(p, "v4"))
-        return ptx_fail(p, -ENOTSUP, &p->token, "vector registers are not supported");
-    if (!ptx_parse_type(p, &type))
-        return false;
-    do {
-        struct ptx_token name;
-        if (!ptx_expect_ident(p, &name, "register name"))
-            return false;
-        if (ptx_accept(p, '<')) {
-            if (!parse_register_range(p, &name, type))
-                return false;
-        } else {
-            uint32_t text, reg;
-            if (!ptx_intern(p, &name, name.length, &text) ||
-                !ptx_new_register(p, &name, type, text, IR_NONE, &reg) ||
-                !ptx_declare(p, &name, name.length, PTX_NAME_REG, reg, 1))
-                return false;
-        }
-    } while (ptx_accept(p, ','));
-    return ptx_expect(p, ';');
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
@@ -273,7 +216,8 @@ static bool init_bits(struct ptx_parser *p, struct ptx_init *in, uint64_t bits)
     uint64_t size = ir_types[in->v->type].size;
     if (!init_reserve(p, in, size))
         return false;
-    memcpy(p->m->init_bytes + p->m->symbols[in->symbol].init + in->at, &bits, size);
+    memcpy(p->m->init_bytes + p->m->symbols[in->symbol].init + in->at, &bits,
+           GM_MIN(size, sizeof(bits)));
     in->at += size;
     return true;
 }

@@ -262,6 +262,22 @@ struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement)
     return type == IR_U32 ? base : ptx_x_convert(x, IR_U32, IR_U64, base);
 }
 
+/* The elements of a vector register, if one is next. */
+static bool vector_elements(struct ptx_expand *x, enum ir_type type, bool wider, uint32_t *first,
+                            unsigned *count)
+{
+    struct ptx_token at = x->p->token;
+    struct ptx_name vector;
+    if (!ptx_accept_vector(x->p, &vector))
+        return false;
+    *first = vector.index;
+    *count = vector.width;
+    for (unsigned k = 0; k < *count; k++)
+        if (!ptx_check_register(x->p, &at, *first + k, type, wider))
+            *count = 0;
+    return true;
+}
+
 /* Reads elements through `get` until the list ends. */
 static unsigned list(struct ptx_expand *x, enum ir_type type, void *out, unsigned max,
                      bool (*get)(struct ptx_expand *, enum ir_type, void *, unsigned))
@@ -291,12 +307,67 @@ static bool get_value(struct ptx_expand *x, enum ir_type type, void *out, unsign
 
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max)
 {
-    return list(x, type, out, max, get_register);
+    uint32_t first;
+    unsigned count;
+    if (!vector_elements(x, type, false, &first, &count))
+        return list(x, type, out, max, get_register);
+    for (unsigned k = 0; k < count && count <= max; k++)
+        out[k] = first + k;
+    return count <= max ? count : 0;
 }
 
 unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *out, unsigned max)
 {
-    return list(x, type, out, max, get_value);
+    uint32_t first;
+    unsigned count;
+    if (!vector_elements(x, type, false, &first, &count))
+        return list(x, type, out, max, get_value);
+    for (unsigned k = 0; k < count && count <= max; k++)
+        out[k] = ir_src_reg(first + k);
+    return count <= max ? count : 0;
+}
+
+/* The end of a list of `count` elements, or of a vector register that has `have`. */
+static void end_list(struct ptx_expand *x, bool braces, unsigned have, unsigned count)
+{
+    if (have != count)
+        ptx_fail(x->p, -EINVAL, &x->p->token, "%u elements are wanted", count);
+    if (braces)
+        ptx_expect(x->p, '}');
+}
+
+void ptx_x_destinations(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,
+                        uint32_t *out)
+{
+    uint32_t first;
+    unsigned have = count;
+    bool vector = vector_elements(x, type, wider, &first, &have), braces = ptx_accept(x->p, '{');
+    for (unsigned k = 0; k < count; k++) {
+        out[k] = vector ? first + k : IR_NONE;
+        if (k && !vector)
+            ptx_expect(x->p, ',');
+        if (!vector)
+            ptx_parse_destination(x->p, type, wider, true, &out[k]);
+    }
+    end_list(x, braces, have, count);
+}
+
+void ptx_x_sources(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,
+                   struct ir_src *out)
+{
+    uint32_t first;
+    unsigned have = count;
+    bool vector = vector_elements(x, type, wider, &first, &have), braces = ptx_accept(x->p, '{');
+    for (unsigned k = 0; k < count; k++) {
+        if (vector) {
+            out[k] = ir_src_reg(first + k);
+            continue;
+        }
+        if (k)
+            ptx_expect(x->p, ',');
+        ptx_parse_source(x->p, type, wider ? PTX_O_WIDER : 0, &out[k]);
+    }
+    end_list(x, braces, have, count);
 }
 
 /* --- one instruction -------------------------------------------------------------------------- */

@@ -77,19 +77,56 @@ static bool form_plain2(struct ptx_parser *p, struct ir_instr *i)
            next_source(p, i, is_signed ? IR_S32 : IR_U32, 0);
 }
 
-/* {a, b} or {a, b, c, d}; `get` reads one element into place n. */
-static bool parse_vector(struct ptx_parser *p, unsigned *count,
-                         bool (*get)(struct ptx_parser *, void *, unsigned), void *arg)
+struct ptx_elements {
+    struct ir_instr *i;
+    enum ir_type type;
+    bool wider;
+};
+
+/* All of a vector register, as destinations or sources. */
+static bool take_vector(struct ptx_parser *p, const struct ptx_token *at, bool result,
+                        const struct ptx_elements *e, const struct ptx_name *vector)
+{
+    for (unsigned k = 0; k < vector->width; k++) {
+        if (!ptx_check_register(p, at, vector->index + k, e->type, e->wider))
+            return false;
+        if (result)
+            e->i->dst[k] = vector->index + k;
+        else
+            e->i->src[k] = ir_src_reg(vector->index + k);
+    }
+    return true;
+}
+
+static bool get_destination(struct ptx_parser *p, const struct ptx_elements *e, unsigned n)
+{
+    return ptx_parse_destination(p, e->type, e->wider, true, &e->i->dst[n]);
+}
+
+static bool get_source(struct ptx_parser *p, const struct ptx_elements *e, unsigned n)
+{
+    return ptx_parse_source(p, e->type, e->wider ? PTX_O_WIDER : 0, &e->i->src[n]);
+}
+
+/* {a, b} or {a, b, c, d} or a vector register: destinations (`result`) or sources. */
+static bool parse_vector(struct ptx_parser *p, unsigned *count, bool result,
+                         const struct ptx_elements *e)
 {
     struct ptx_token at = p->token;
+    struct ptx_name vector;
     unsigned n = 0;
+    if (ptx_accept_vector(p, &vector)) {
+        *count = vector.width;
+        return take_vector(p, &at, result, e, &vector);
+    }
     if (!ptx_expect(p, '{'))
         return false;
     do {
         if (n == 4)
             return ptx_fail(p, -EINVAL, &p->token, "vector of over 4 elements");
-        if (!get(p, arg, n++))
+        if (result ? !get_destination(p, e, n) : !get_source(p, e, n))
             return false;
+        n++;
     } while (ptx_accept(p, ','));
     if (!ptx_expect(p, '}'))
         return false;
@@ -97,24 +134,6 @@ static bool parse_vector(struct ptx_parser *p, unsigned *count,
         return ptx_fail(p, -EINVAL, &at, "vector of %u elements", n);
     *count = n;
     return true;
-}
-
-struct ptx_elements {
-    struct ir_instr *i;
-    enum ir_type type;
-    bool wider;
-};
-
-static bool get_destination(struct ptx_parser *p, void *arg, unsigned n)
-{
-    struct ptx_elements *e = arg;
-    return ptx_parse_destination(p, e->type, e->wider, true, &e->i->dst[n]);
-}
-
-static bool get_source(struct ptx_parser *p, void *arg, unsigned n)
-{
-    struct ptx_elements *e = arg;
-    return ptx_parse_source(p, e->type, e->wider ? PTX_O_WIDER : 0, &e->i->src[n]);
 }
 
 /* The type of one of `n` parts of a register of type `type`. */
@@ -135,7 +154,10 @@ static unsigned count_elements(const struct ptx_parser *p)
 {
     struct ptx_lexer ahead = p->lexer;
     struct ptx_token t;
+    struct ptx_name name;
     unsigned commas = 0;
+    if (p->token.kind == PTX_IDENT && ptx_lookup(p, &p->token, &name))
+        return name.width;
     for (unsigned tokens = 0; tokens < 16; tokens++) {
         ptx_lexer_next(&ahead, &t);
         if (t.kind == PTX_END || t.kind == PTX_BAD || ptx_token_is(&t, '}'))
@@ -155,12 +177,12 @@ static bool form_mov_vector(struct ptx_parser *p, struct ir_instr *i, bool unpac
     struct ptx_elements e = { .i = i, .type = part_type(i->type, n) };
     if (unpack) {
         i->op = IR_OP_UNPACK;
-        if (!parse_vector(p, &count, get_destination, &e) || !next_source(p, i, i->type, 0))
+        if (!parse_vector(p, &count, true, &e) || !next_source(p, i, i->type, 0))
             return false;
         i->dst_count = (uint8_t)count;
     } else {
         i->op = IR_OP_PACK;
-        if (!parse_vector(p, &count, get_source, &e))
+        if (!parse_vector(p, &count, false, &e))
             return false;
         i->src_count = (uint8_t)count;
         i->dst_count = 1;
@@ -170,30 +192,81 @@ static bool form_mov_vector(struct ptx_parser *p, struct ir_instr *i, bool unpac
     return true;
 }
 
+/* One register may stand in braces, too (Triton writes so). */
+static bool is_vector(const struct ptx_parser *p)
+{
+    return ptx_token_is(&p->token, '{') || ptx_vector_follows(p);
+}
+
 static bool form_mov(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
-    if (ptx_token_is(&p->token, '{'))
+    if (is_vector(p))
         return form_mov_vector(p, i, true, opcode);
     i->dst_count = 1;
     if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) || !ptx_expect(p, ','))
         return false;
-    if (ptx_token_is(&p->token, '{'))
+    if (is_vector(p))
         return form_mov_vector(p, i, false, opcode);
     return add_source(p, i, i->type, PTX_O_SYMBOL);
 }
 
-/* What is read or written is a vector; one register may stand in braces, too (Triton writes so). */
-static bool is_vector(const struct ptx_parser *p, unsigned width)
+
+/* A register of 128 bits, or two of 64 in braces. */
+static bool parse_pair_of_64(struct ptx_parser *p, struct ir_instr *i, bool result, unsigned at)
 {
-    return width > 1 || ptx_token_is(&p->token, '{');
+    struct ir_instr part;
+    struct ptx_elements e = { .i = &part, .type = IR_B64 };
+    struct ptx_token first = p->token;
+    unsigned count = 2;
+    ir_instr_init(&part, IR_OP_MOV, first.line, first.column);
+    if (!parse_vector(p, &count, result, &e))
+        return false;
+    if (count != 2)
+        return ptx_fail(p, -EINVAL, &first, "a register of 128 bits is wanted");
+    for (unsigned k = 0; k < 2; k++) {
+        if (result)
+            i->dst[at + k] = part.dst[k];
+        else
+            i->src[at + k] = part.src[k];
+    }
+    *(result ? &i->dst_count : &i->src_count) = (uint8_t)(at + 2);
+    return true;
+}
+
+/* Of 128 bits at once: what is more than a plain access is an atomic one. */
+static bool form_access_of_128(struct ptx_parser *p, struct ir_instr *i,
+                               const struct ptx_token *opcode)
+{
+    bool load = i->op == IR_OP_LD, plain = i->order == IR_ORDER_WEAK;
+    if (load && (!parse_pair_of_64(p, i, true, 0) || !ptx_expect(p, ',')))
+        return false;
+    if (!ptx_parse_address(p, i))
+        return false;
+    if (!load && (!ptx_expect(p, ',') || !parse_pair_of_64(p, i, false, 0)))
+        return false;
+    if (plain || (i->space != IR_SPACE_GENERIC && i->space != IR_SPACE_GLOBAL &&
+                  i->space != IR_SPACE_SHARED)) {
+        i->type = IR_B64;
+        return ptx_check_param_access(p, i, opcode, 2);
+    }
+    i->op = IR_OP_ATOM;
+    i->mode = load ? IR_ATOM_CAS : IR_ATOM_EXCH;
+    if (load) {
+        i->src_count = 4;
+        for (unsigned k = 0; k < 4; k++)
+            i->src[k] = (struct ir_src) { .kind = IR_SRC_IMM };
+    }
+    return true;
 }
 
 static bool form_load(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
     unsigned width = GM_MAX(i->dst_count, 1u), count = 1;
     struct ptx_elements e = { .i = i, .type = i->type, .wider = true };
-    if (is_vector(p, width)) {
-        if (!parse_vector(p, &count, get_destination, &e))
+    if (i->type == IR_B128)
+        return form_access_of_128(p, i, opcode);
+    if (width > 1 || is_vector(p)) {
+        if (!parse_vector(p, &count, true, &e))
             return false;
         if (count != width)
             return ptx_fail(p, -EINVAL, opcode, "%u registers for a vector of %u", count, width);
@@ -210,12 +283,14 @@ static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct pt
     unsigned width = GM_MAX(i->dst_count, 1u), count = 1;
     struct ptx_elements e = { .i = i, .type = i->type, .wider = true };
     i->dst_count = 0;
+    if (i->type == IR_B128)
+        return form_access_of_128(p, i, opcode);
     if (!ptx_parse_address(p, i) || !ptx_expect(p, ','))
         return false;
     if (i->space == IR_SPACE_CONST)
         return ptx_fail(p, -EINVAL, opcode, "store to constant memory");
-    if (is_vector(p, width)) {
-        if (!parse_vector(p, &count, get_source, &e))
+    if (width > 1 || is_vector(p)) {
+        if (!parse_vector(p, &count, false, &e))
             return false;
         if (count != width)
             return ptx_fail(p, -EINVAL, opcode, "%u registers for a vector of %u", count, width);
@@ -238,7 +313,12 @@ static bool form_cvt(struct ptx_parser *p, struct ir_instr *i)
 
 static bool form_atomic(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
-    if (i->op == IR_OP_ATOM) {
+    const struct ptx_token *t = &p->token;
+    bool wide = i->type == IR_B128, none = t->length == 1 && t->text[0] == '_';
+    if (wide && !none) {
+        if (!parse_pair_of_64(p, i, true, 0) || !ptx_expect(p, ','))
+            return false;
+    } else if (i->op == IR_OP_ATOM) {
         if (!ptx_parse_destination(p, i->type, false, true, &i->dst[0]) || !ptx_expect(p, ','))
             return false;
         i->dst_count = i->dst[0] != IR_NONE;
@@ -247,9 +327,11 @@ static bool form_atomic(struct ptx_parser *p, struct ir_instr *i, const struct p
         return false;
     if (i->space != IR_SPACE_GENERIC && i->space != IR_SPACE_GLOBAL && i->space != IR_SPACE_SHARED)
         return ptx_fail(p, -EINVAL, opcode, "'%s' in this space", ir_ops[i->op].text);
-    if (!next_source(p, i, i->type, 0))
-        return false;
-    return i->mode != IR_ATOM_CAS || next_source(p, i, i->type, 0);
+    for (unsigned k = 0; k < (i->mode == IR_ATOM_CAS ? 2u : 1u); k++)
+        if (!ptx_expect(p, ',') || !(wide ? parse_pair_of_64(p, i, false, 2 * k)
+                                          : add_source(p, i, i->type, 0)))
+            return false;
+    return true;
 }
 
 /* d|p: the second one may be missing where `required` is false. */

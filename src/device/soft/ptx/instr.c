@@ -360,7 +360,7 @@ static bool check_atomic(struct ptx_parser *p, struct ir_instr *i, const struct 
     case IR_ATOM_AND:
     case IR_ATOM_OR:
     case IR_ATOM_XOR:
-        right = class == 'B' || class == 'U' || class == 'S';
+        right = class != 'F' && size <= 8;
         break;
     case IR_ATOM_INC:
     case IR_ATOM_DEC:

@@ -220,20 +220,27 @@ static bool entry_param(struct ptx_parser *p)
     return true;
 }
 
+static bool add_formal(struct ptx_parser *p, struct ir_src src)
+{
+    struct ir_src *added = IR_PUSH(p->raw->formals, p->raw->formal_count, p->raw->formal_cap);
+    if (!added)
+        return ptx_out_of_memory(p);
+    *added = src;
+    return true;
+}
+
 /* A result or parameter of a device function: .param variable or .reg. */
 static bool formal(struct ptx_parser *p)
 {
     struct ir_src src = { 0 };
     uint32_t index;
     if (ptx_accept_dot(p, "reg")) {
-        enum ir_type type;
-        struct ptx_token name;
-        uint32_t text;
-        if (!ptx_parse_type(p, &type) || !ptx_expect_ident(p, &name, "register name") ||
-            !ptx_intern(p, &name, name.length, &text) ||
-            !ptx_new_register(p, &name, type, text, IR_NONE, &index) ||
-            !ptx_declare(p, &name, name.length, PTX_NAME_REG, index, 1))
+        uint8_t width;
+        if (!ptx_parse_formal_register(p, &index, &width))
             return false;
+        for (; width > 1; width--)
+            if (!add_formal(p, ir_src_reg(index++)))
+                return false;
         src = ir_src_reg(index);
     } else if (ptx_accept_dot(p, "param")) {
         struct ptx_variable v;
@@ -248,11 +255,7 @@ static bool formal(struct ptx_parser *p)
     } else {
         return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
     }
-    struct ir_src *added = IR_PUSH(p->raw->formals, p->raw->formal_count, p->raw->formal_cap);
-    if (!added)
-        return ptx_out_of_memory(p);
-    *added = src;
-    return true;
+    return add_formal(p, src);
 }
 
 static bool parse_list(struct ptx_parser *p, bool (*element)(struct ptx_parser *))

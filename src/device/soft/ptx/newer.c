@@ -185,7 +185,7 @@ static bool vector_red(struct ptx_expand *x)
     return vector_atomic(x, IR_OP_RED);
 }
 
-/* ld.global.v8.f32, st.global.v4.b64: 32 bytes, by halves. */
+/* ld.global.v8.f32, st.global.v4.b64, ld.v8.b8: by halves. */
 static bool wide_access(struct ptx_expand *x, enum ir_op op)
 {
     static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
@@ -202,7 +202,10 @@ static bool wide_access(struct ptx_expand *x, enum ir_op op)
                                          "L2::64B",
                                          "L2::128B",
                                          "L2::256B" };
-    enum ir_space space = ptx_x_take(x, "global") ? IR_SPACE_GLOBAL : IR_SPACE_GENERIC;
+    enum ir_space space = ptx_x_take(x, "global")   ? IR_SPACE_GLOBAL
+                          : ptx_x_take(x, "shared") ? IR_SPACE_SHARED
+                          : ptx_x_take(x, "local")  ? IR_SPACE_LOCAL
+                                                    : IR_SPACE_GENERIC;
     struct ir_instr i = ptx_x_instr(x, op, IR_B32);
     enum ir_type base_type;
     int64_t displacement;
@@ -219,23 +222,22 @@ static bool wide_access(struct ptx_expand *x, enum ir_op op)
         continue;
     for (i.type = IR_B8; i.type < IR_PRED && !ptx_x_take(x, ir_types[i.type].text); i.type++)
         continue;
-    if (i.type == IR_PRED || want * ir_types[i.type].size != 32)
+    unsigned bytes = i.type == IR_PRED ? 0 : want * ir_types[i.type].size;
+    if (bytes != 32 && bytes != 8)
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
     uint32_t to[8];
     struct ir_src values[8];
-    struct ptx_token at = x->p->token;
-    unsigned count = op == IR_OP_LD ? ptx_x_registers(x, i.type, to, 8) : 0;
-    if (op == IR_OP_LD)
+    if (op == IR_OP_LD) {
+        ptx_x_destinations(x, i.type, true, want, to);
         ptx_expect(x->p, ',');
+    }
     struct ir_src base = ptx_x_address(x, &space, &base_type, &displacement);
     if (op == IR_OP_ST && ptx_expect(x->p, ','))
-        count = ptx_x_values(x, i.type, values, 8);
+        ptx_x_sources(x, i.type, true, want, values);
     if (x->p->why.error || (policy && !skip_source(x, IR_B64)))
         return false;
-    if (count != want)
-        return ptx_fail(x->p, -EINVAL, &at, "a vector of %u is wanted", want);
     /* What is loaded may go to the register that says from where. */
     base = ptx_x_op2(x, IR_OP_ADD, base_type, base, ptx_x_imm((uint64_t)displacement));
     i.space = (uint8_t)space;
@@ -248,7 +250,7 @@ static bool wide_access(struct ptx_expand *x, enum ir_op op)
                 i.src[k] = values[half * want / 2 + k];
         }
         *(op == IR_OP_LD ? &i.dst_count : &i.src_count) = (uint8_t)(want / 2);
-        i.address.displacement = half * 16;
+        i.address.displacement = half * (bytes / 2);
         ptx_x_append(x, &i);
     }
     return true;
@@ -325,6 +327,86 @@ static bool mul_pair(struct ptx_expand *x)
 static bool fma_pair(struct ptx_expand *x)
 {
     return floats(x, IR_OP_FMA, 3);
+}
+
+/* mov.v2.b32 {a, b}, v: from vector to vector, at once; mov.b128. */
+static bool move_vector(struct ptx_expand *x)
+{
+    static const char *const vectors[] = { "v2", "v4", "v8" };
+    enum ir_type type;
+    struct ir_src from[8], kept[8];
+    uint32_t to[8];
+    unsigned count = 2u << ptx_x_take_one(x, vectors, GM_ARRAY_LEN(vectors));
+    for (type = IR_B8; type < IR_PRED && !ptx_x_take(x, ir_types[type].text); type++)
+        continue;
+    if (!ptx_x_taken_all(x))
+        return false;
+    if (type == IR_PRED || ir_types[type].size * count > 16)
+        return ptx_x_refuse(x);
+    ptx_x_destinations(x, type, false, count, to);
+    ptx_expect(x->p, ',');
+    ptx_x_sources(x, type, false, count, from);
+    type = ir_type_untyped(type);
+    for (unsigned k = 0; k < count && !x->p->why.error; k++) {
+        kept[k] = ir_src_reg(ptx_x_register(x, type));
+        ptx_x_move(x, type, kept[k].index, from[k]);
+    }
+    for (unsigned k = 0; k < count && !x->p->why.error; k++)
+        if (to[k] != IR_NONE)
+            ptx_x_move(x, type, to[k], kept[k]);
+    return true;
+}
+
+/* {a, b} as a value of 64 bits, or back. */
+static void pack_64(struct ptx_expand *x, enum ir_op op, const struct ir_src *from, uint32_t *to)
+{
+    struct ir_instr i = ptx_x_instr(x, op, IR_B64);
+    i.src_count = op == IR_OP_PACK ? 2 : 1;
+    i.dst_count = op == IR_OP_PACK ? 1 : 2;
+    memcpy(i.src, from, i.src_count * sizeof(*from));
+    memcpy(i.dst, to, i.dst_count * sizeof(*to));
+    ptx_x_append(x, &i);
+}
+
+static bool is_of_size(const struct ptx_expand *x, const struct ir_src *s, unsigned size)
+{
+    return s->kind != IR_SRC_REG || ir_types[x->p->raw->regs[s->index].type].size == size;
+}
+
+/* mov.b128: registers of 128 bits, vectors of two or four, a constant. */
+static bool move_128(struct ptx_expand *x)
+{
+    uint32_t to[4];
+    struct ir_src from[4], half[2];
+    ptx_x_take(x, "b128");
+    if (!ptx_x_taken_all(x))
+        return false;
+    unsigned n = ptx_x_registers(x, IR_VOID, to, 4);
+    ptx_expect(x->p, ',');
+    unsigned m = ptx_x_values(x, IR_VOID, from, 4);
+    bool right = (n == 2 || n == 4) && (m == 2 || m == 4 || (m == 1 && from[0].kind == IR_SRC_IMM));
+    for (unsigned k = 0; k < n && right; k++) {
+        const struct ir_src s = ir_src_reg(to[k]);
+        right = is_of_size(x, &s, 16 / n);
+    }
+    for (unsigned k = 0; k < m && right; k++)
+        right = is_of_size(x, &from[k], 16 / m);
+    if (!right || x->p->why.error)
+        return ptx_fail(x->p, -EINVAL, x->opcode, "'mov.b128' of what has other sizes");
+    for (unsigned h = 0; h < 2; h++) {
+        half[h] = ir_src_reg(ptx_x_register(x, IR_B64));
+        if (m == 4)
+            pack_64(x, IR_OP_PACK, &from[2 * h], &half[h].index);
+        else
+            ptx_x_move(x, IR_B64, half[h].index, m == 1 && h == 1 ? ptx_x_imm(0) : from[h]);
+    }
+    for (unsigned h = 0; h < 2; h++) {
+        if (n == 4)
+            pack_64(x, IR_OP_UNPACK, &half[h], &to[2 * h]);
+        else
+            ptx_x_move(x, IR_B64, to[h], half[h]);
+    }
+    return true;
 }
 
 /* --- lanes ------------------------------------------------------------------------------------ */
@@ -405,6 +487,10 @@ ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
     } all[] = {
         { IR_OP_FENCE, "sync_restrict::shared::cta", fence },
         { IR_OP_FENCE, "sync_restrict::shared::cluster", fence },
+        { IR_OP_MOV, "b128", move_128 },
+        { IR_OP_MOV, "v2", move_vector },
+        { IR_OP_MOV, "v4", move_vector },
+        { IR_OP_MOV, "v8", move_vector },
         { IR_OP_LD, "v8", wide_load },
         { IR_OP_LD, "v4", wide_load, "b64" },
         { IR_OP_LD, "v4", wide_load, "u64" },

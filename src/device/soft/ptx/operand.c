@@ -15,8 +15,8 @@ static bool suits(enum ir_type reg, enum ir_type type, bool wider)
     return have == want || (wider && have > want);
 }
 
-static bool check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg,
-                           enum ir_type type, bool wider)
+bool ptx_check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg,
+                        enum ir_type type, bool wider)
 {
     enum ir_type have = p->raw->regs[reg].type;
     if (suits(have, type, wider))
@@ -35,13 +35,13 @@ bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uin
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is not declared", PTX_TEXT(&t));
     if (name.kind == PTX_NAME_LACKING)
         return ptx_refuse_lacking(p, &t, &name);
+    ptx_advance(p);
+    if (!ptx_take_element(p, &t, &name))
+        return false;
     if (name.kind != PTX_NAME_REG)
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is no register", PTX_TEXT(&t));
-    if (!check_register(p, &t, name.index, type, wider))
-        return false;
     *reg = name.index;
-    ptx_advance(p);
-    return true;
+    return ptx_check_register(p, &t, name.index, type, wider);
 }
 
 static bool is_sink(const struct ptx_parser *p)
@@ -297,11 +297,13 @@ bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, s
         }
         return parse_sreg(p, &t, type, flags & PTX_O_SYMBOL, out);
     }
+    if (!ptx_take_element(p, &t, &name))
+        return false;
     switch (name.kind) {
     case PTX_NAME_REG:
         *out = ir_src_reg(name.index);
         out->negated = negated;
-        return check_register(p, &t, name.index, type, flags & PTX_O_WIDER);
+        return ptx_check_register(p, &t, name.index, type, flags & PTX_O_WIDER);
     case PTX_NAME_SYMBOL:
     case PTX_NAME_TEMP:
         if (flags & PTX_O_SYMBOL)
@@ -340,6 +342,8 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
         return false;
     if (!ptx_lookup(p, &t, &name))
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is not declared", PTX_TEXT(&t));
+    if (!ptx_take_element(p, &t, &name))
+        return false;
     enum ir_space space = IR_SPACE_PARAM;
     switch (name.kind) {
     case PTX_NAME_REG: {
@@ -347,7 +351,7 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
             i->space == IR_SPACE_SHARED || i->space == IR_SPACE_LOCAL || i->space == IR_SPACE_PARAM;
         enum ir_type have = p->raw->regs[name.index].type;
         bool is_short = ir_types[have].size == 4 && short_space;
-        if (!check_register(p, &t, name.index, is_short ? IR_U32 : IR_U64, false))
+        if (!ptx_check_register(p, &t, name.index, is_short ? IR_U32 : IR_U64, false))
             return false;
         a->base = name.index;
         space = i->space;

@@ -3,7 +3,8 @@
  *   parse.c    driver, errors, small helpers       module.c   directives, heads of functions
  *   names.c    scopes                              decl.c     variables, registers, initial values
  *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
- *   operand.c  operands                                lacking.c  what this device does not have
+ *   registers.c  registers                         lacking.c  what this device does not have
+ *   operand.c  operands
  *   runtime.c, heap.c  the device runtime
  *   forms.c    the forms of operand lists             link.c     what several units have in common
  *
@@ -28,6 +29,7 @@
 
 enum ptx_name_kind {
     PTX_NAME_REG,     /* index: register */
+    PTX_NAME_VECTOR,  /* index: first of `width` registers */
     PTX_NAME_RANGE,   /* index: first register, count: of "%r<count>" */
     PTX_NAME_SYMBOL,  /* index: symbol */
     PTX_NAME_TEMP,    /* index: temp of the function (.param variable) */
@@ -46,6 +48,7 @@ struct ptx_name {
     uint32_t index, count;
     uint8_t kind;
     uint8_t depth; /* 0: module scope */
+    uint8_t width; /* of registers: how many each name means */
 };
 
 /* All names visible now, inner scopes last. */
@@ -207,14 +210,25 @@ struct ptx_variable {
 bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_variable *v);
 /* The whole statement after the space word: one or more variables, initial values, semicolon. */
 bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flags);
-/* After ".reg", with the semicolon. */
-bool ptx_parse_registers(struct ptx_parser *p);
-bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type,
-                      uint32_t name, uint32_t number, uint32_t *out);
 bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags,
                     uint32_t *out);
 bool ptx_new_temp(struct ptx_parser *p, const struct ptx_variable *v, uint32_t *out);
 bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
+
+/* registers.c */
+/* After ".reg", with the semicolon. */
+bool ptx_parse_registers(struct ptx_parser *p);
+/* After ".reg" in the head of a function: declared, `width` registers from *first on. */
+bool ptx_parse_formal_register(struct ptx_parser *p, uint32_t *first, uint8_t *width);
+/* After ".reg" in a prototype: what each of them counts in a signature, and how many there are. */
+bool ptx_parse_register_size(struct ptx_parser *p, uint64_t *part, uint8_t *width);
+bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type,
+                      uint32_t name, uint32_t number, uint32_t *out);
+/* The name of a vector, just consumed, and the letter behind it: one of its registers. */
+bool ptx_take_element(struct ptx_parser *p, const struct ptx_token *t, struct ptx_name *name);
+/* Whether a vector as a whole is next; _accept_: consumed then. */
+bool ptx_vector_follows(const struct ptx_parser *p);
+bool ptx_accept_vector(struct ptx_parser *p, struct ptx_name *out);
 
 /* module.c */
 bool ptx_parse_module(struct ptx_parser *p);
@@ -283,6 +297,9 @@ enum {
     PTX_O_NOT = 4, /* !%p is welcome */
 };
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
+/* Whether register `reg`, written at `t`, has the type. */
+bool ptx_check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg,
+                        enum ir_type type, bool wider);
 /* The next token as a register. */
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
 /* As above, or (`sink`) "_": IR_NONE. */

@@ -181,14 +181,7 @@ bool ptx_x_suld(struct ptx_expand *x)
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
-    bool braces = ptx_accept(x->p, '{');
-    for (unsigned k = 0; k < count; k++) {
-        if (k)
-            ptx_expect(x->p, ',');
-        ptx_parse_destination(x->p, type, true, true, &d[k]);
-    }
-    if (braces)
-        ptx_expect(x->p, '}');
+    ptx_x_destinations(x, type, true, count, d);
     ptx_expect(x->p, ',');
     struct ir_src handle = parse_place(x, g, c);
     struct spot s =
@@ -275,14 +268,7 @@ bool ptx_x_sust(struct ptx_expand *x)
         return false;
     struct ir_src handle = parse_place(x, g, c);
     ptx_expect(x->p, ',');
-    bool braces = ptx_accept(x->p, '{');
-    for (unsigned k = 0; k < count; k++) {
-        if (k)
-            ptx_expect(x->p, ',');
-        ptx_parse_source(x->p, type, PTX_O_WIDER, &v[k]);
-    }
-    if (braces)
-        ptx_expect(x->p, '}');
+    ptx_x_sources(x, type, true, count, v);
     if (formatted) {
         store_formatted(x, g, handle, c, v, count, beyond);
         return true;

@@ -57,21 +57,23 @@ void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum 
                        struct ir_src out[4])
 {
     unsigned n = 0, wanted = g->dimensions + (g->layered ? 1u : 0u);
-    bool braces = ptx_accept(x->p, '{');
+    struct ptx_name vector = { 0 };
+    bool whole = ptx_accept_vector(x->p, &vector), braces = ptx_accept(x->p, '{');
     for (unsigned k = 0; k < 4; k++)
         out[k] = ptx_x_imm(0);
     do {
         bool layer = g->layered && n == 0;
-        struct ir_src v = coordinate(x, layer || n >= wanted ? IR_B32 : type);
+        struct ir_src v = whole ? ir_src_reg(vector.index + n)
+                                : coordinate(x, layer || n >= wanted ? IR_B32 : type);
         if (layer)
             out[3] = v;
         else if (n < wanted)
             out[g->layered ? n - 1 : n] = v;
         n++;
-    } while (braces && n < 4 && ptx_accept(x->p, ','));
+    } while (whole ? n < vector.width : braces && n < 4 && ptx_accept(x->p, ','));
     if (braces)
         ptx_expect(x->p, '}');
-    if (n < wanted)
+    if (n < wanted || (whole && ir_types[x->p->raw->regs[vector.index].type].size != 4))
         ptx_fail(x->p, -EINVAL, x->opcode, "'%.*s' with too few coordinates", PTX_TEXT(x->opcode));
 }
 
@@ -99,15 +101,7 @@ static struct ir_src offsets(struct ptx_expand *x)
 static void results(struct ptx_expand *x, enum ir_type type, unsigned count, uint32_t *out,
                     uint32_t *present)
 {
-    bool braces = ptx_accept(x->p, '{');
-    for (unsigned k = 0; k < count; k++) {
-        out[k] = IR_NONE;
-        if (k)
-            ptx_expect(x->p, ',');
-        ptx_parse_destination(x->p, type, false, true, &out[k]);
-    }
-    if (braces)
-        ptx_expect(x->p, '}');
+    ptx_x_destinations(x, type, false, count, out);
     *present = IR_NONE;
     if (ptx_accept(x->p, '|'))
         ptx_parse_register(x->p, IR_PRED, false, present);
