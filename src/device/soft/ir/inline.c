@@ -154,8 +154,8 @@ static bool map_temps(struct ir_inliner *in, struct ir_site *s)
             continue;
         const struct ir_temp *want = &from->temps[formal.index & ~IR_TEMP];
         struct ir_temp *have = &to->temps[actual.index & ~IR_TEMP];
-        if (have->size < want->size)
-            return ir_call_refuse(in, s->call, -EINVAL, "argument is smaller than the parameter");
+        if (want->open ? have->size > want->size : have->size < want->size)
+            return ir_call_refuse(in, s->call, -EINVAL, "argument does not suit the parameter");
         have->align = GM_MAX(have->align, want->align);
         s->temps[formal.index & ~IR_TEMP] = actual.index & ~IR_TEMP;
     }

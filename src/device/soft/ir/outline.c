@@ -142,8 +142,11 @@ static struct ir_src mail(const struct ir_class *c, uint32_t k)
 static bool pass(struct ir_outliner *o, const struct ir_class *c, uint32_t k, struct ir_src other,
                  bool to_mail)
 {
-    return ir_outline_move(o, to_mail ? mail(c, k) : other, to_mail ? other : mail(c, k),
-                           o->to->temps[c->mail + k].size);
+    const struct ir_temp *t = &o->to->temps[c->mail + k];
+    uint64_t size = t->size;
+    if (t->open && other.kind == IR_SRC_SYMBOL)
+        size = GM_MIN(size, o->to->temps[other.index & ~IR_TEMP].size);
+    return ir_outline_move(o, to_mail ? mail(c, k) : other, to_mail ? other : mail(c, k), size);
 }
 
 /* --- which functions -------------------------------------------------------------------------- */

@@ -29,10 +29,13 @@ bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column
  * variable of the function, raw->temps[index & ~IR_TEMP]. */
 #define IR_TEMP 0x80000000u
 
+#define IR_OPEN_BYTES 512
 struct ir_temp {
     uint64_t size;
     uint32_t align;
     uint32_t line;
+    bool open;     /* a formal as large as what is passed, IR_OPEN_BYTES at most: the rest of a call
+                      with a variable number of parameters */
     bool on_stack; /* if it stays memory, that is at frame_at of the frame to which raw->stack
                       points */
     uint32_t frame_at;
@@ -131,7 +134,7 @@ static inline uint64_t ir_signature_add(uint64_t signature, uint64_t part)
 static inline uint64_t ir_signature_part(const struct ir_raw_fn *raw, const struct ir_src *src)
 {
     if (src->kind == IR_SRC_SYMBOL)
-        return raw->temps[src->index & ~IR_TEMP].size;
+        return raw->temps[src->index & ~IR_TEMP].open ? 0 : raw->temps[src->index & ~IR_TEMP].size;
     enum ir_type type = raw->regs[src->index].type;
     return type == IR_PRED ? IR_SIGNATURE_PRED : ir_types[type].size;
 }

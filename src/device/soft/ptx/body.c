@@ -82,10 +82,7 @@ static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
                 return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
             if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
                 return false;
-            if (v.is_unsized)
-                return ptx_fail(p, -ENOTSUP, &v.name,
-                                "functions with a variable number of parameters");
-            part = v.size;
+            part = v.is_unsized ? 0 : v.size;
         }
         while (width-- > 0)
             *signature = ir_signature_add(*signature, part);

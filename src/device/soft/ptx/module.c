@@ -246,11 +246,13 @@ static bool formal(struct ptx_parser *p)
         struct ptx_variable v;
         if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
             return false;
-        if (v.is_unsized)
-            return ptx_fail(p, -ENOTSUP, &v.name, "functions with a variable number of parameters");
+        bool open = v.is_unsized;
+        v.size = open ? IR_OPEN_BYTES : v.size;
+        v.is_unsized = false;
         if (!ptx_new_temp(p, &v, &index) ||
             !ptx_declare(p, &v.name, v.name.length, PTX_NAME_TEMP, index, 1))
             return false;
+        p->raw->temps[index].open = open;
         src = (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = index | IR_TEMP };
     } else {
         return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
