@@ -1,5 +1,6 @@
 /* Textures and surfaces: what kernels see through them, of arrays of every shape and of memory;
  * tensor maps. A software device has none. */
+#include "hold.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -463,6 +464,56 @@ static void many(void)
     }
 }
 
+static _Atomic int held;
+
+static void wait_for_it(void *unused)
+{
+    (void)unused;
+    hold_wait(&held, 1);
+}
+
+/* A program may destroy an object whose kernel has not begun: others do not get its place. */
+static void destroyed_at_once(void)
+{
+    enum { N = 70 }; /* more than there is room for in one piece of memory */
+    CUfunction f = kernel("sample_2d");
+    if (tap_gpu())
+        tap_skip("how long the genuine library waits before it takes such a place is its affair");
+    CUtexObject later[N];
+    unsigned n = 1, w = 1;
+    float one = 1, half = 0.5f, data = 7, other = 8, got[N];
+    CUarray a = array_with(1, 1, 0, CU_AD_FORMAT_FLOAT, 1, 0, 4, &data),
+            b = array_with(1, 1, 0, CU_AD_FORMAT_FLOAT, 1, 0, 4, &other);
+    CUDA_RESOURCE_DESC ra = of_array(a), rb = of_array(b);
+    CUdeviceptr p = room(4 * N);
+    CUstream s;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned round = 0; round < 2; round++) {
+        hold_set(&held, 0);
+        OK(cuLaunchHostFunc(s, wait_for_it, NULL));
+        for (unsigned i = 0; i < N; i++) {
+            CUtexObject tex = texture_of(&ra, &plain);
+            CUdeviceptr out = p + 4 * i;
+            void *params[] = { &tex, &out, &n, &w, &one, &half, &one, &half };
+            OK(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, s, params, NULL));
+            OK(cuTexObjectDestroy(tex));
+        }
+        for (unsigned i = 0; i < N; i++)
+            later[i] = texture_of(&rb, &plain);
+        hold_set(&held, 1);
+        OK(cuStreamSynchronize(s));
+        OK(cuMemcpyDtoH(got, p, sizeof(got)));
+        for (unsigned i = 0; i < N; i++) {
+            EQ(got[i], 7);
+            OK(cuTexObjectDestroy(later[i]));
+        }
+    }
+    OK(cuStreamDestroy(s));
+    OK(cuArrayDestroy(a));
+    OK(cuArrayDestroy(b));
+    OK(cuMemFree(p));
+}
+
 /* The same 128 bytes as NVIDIA's library makes: what kernels do with them is the GPU's affair, so
  * it is what the program's own library says that counts; here, that it answers and that the answer
  * depends on what was asked. */
@@ -543,6 +594,7 @@ int main(void)
         TEST(descriptions),
         TEST(wrong_ones),
         TEST(many),
+        TEST(destroyed_at_once),
         TEST(tensor_maps),
         TEST(tensor_maps_of_columns),
     };

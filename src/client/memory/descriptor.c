@@ -1,6 +1,10 @@
 /*
  * Fills descriptors in, from what a program says of a resource and of how it is sampled. They lie
  * in slabs of device memory, so that each object does not cost an allocation.
+ *
+ * Programs destroy an object as soon as the kernel that samples it is launched, and nobody waits
+ * for that kernel then. So what is given back goes on as it is until all that was issued before is
+ * done: slots that leave wait for a mark of all queues, one mark at a time.
  */
 #include "client/memory/descriptor.h"
 
@@ -18,12 +22,17 @@
 struct slab {
     struct slab *next;
     uint64_t address;
-    uint64_t used; /* bit by slot */
+    uint64_t used;    /* bit by slot: in use, or it was until a moment ago */
+    uint64_t leaving; /* given back since the mark was made */
+    uint64_t marked;  /* given back before it */
     int device;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before that of requests */
-static struct slab *slabs;                               /* lock */
+static struct slab *slabs;                               /* lock, as the next */
+static uint64_t mark[TP_STREAMS];                        /* by queue: what had been issued */
+static uint32_t mark_queues;
+static bool has_left, has_marked; /* any slot */
 
 static int add_slab(int device, struct slab **out)
 {
@@ -43,10 +52,62 @@ static int add_slab(int device, struct slab **out)
     return CUDA_SUCCESS;
 }
 
+static void clear_marked(struct slab *s)
+{
+    for (uint64_t left = s->marked; left; left &= left - 1)
+        memset((void *)(uintptr_t)(s->address +
+                                   (unsigned)__builtin_ctzll(left) * (uint64_t)DEV_TEXTURE_BYTES),
+               0, DEV_TEXTURE_BYTES);
+    s->used &= ~s->marked;
+    s->marked = 0;
+}
+
+static void free_marked(void)
+{
+    for (struct slab **at = &slabs, *s; (s = *at) != NULL;) {
+        clear_marked(s);
+        if (s->used) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        (void)rt_request_free(rt_session, s->address);
+        free(s);
+    }
+    has_marked = false;
+}
+
+static void mark_leaving(void)
+{
+    for (struct slab *s = slabs; s; s = s->next) {
+        s->marked = s->leaving;
+        s->leaving = 0;
+    }
+    mark_queues = atomic_load_explicit(&rt_session->queues_used, memory_order_acquire);
+    for (uint32_t i = 0; i < mark_queues; i++)
+        mark[i] = rt_queue_issued(rt_session, i);
+    has_left = false;
+    has_marked = true;
+}
+
+/* Frees what may be freed, without waiting. Lock held. */
+static void reap(void)
+{
+    if (!has_marked && has_left)
+        mark_leaving();
+    if (!has_marked)
+        return;
+    for (uint32_t i = 0; i < mark_queues; i++)
+        if (!rt_queue_done(rt_session, i, mark[i]))
+            return;
+    free_marked();
+}
+
 int rt_descriptor_take(int device, uint64_t *address)
 {
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
+    reap();
     struct slab *s = slabs;
     while (s && (s->device != device || s->used == UINT64_MAX))
         s = s->next;
@@ -64,18 +125,14 @@ int rt_descriptor_take(int device, uint64_t *address)
 void rt_descriptor_give(uint64_t address)
 {
     pthread_mutex_lock(&lock);
-    struct slab **at = &slabs, *s;
-    while ((s = *at) && address - s->address >= SLAB_BYTES)
-        at = &s->next;
+    struct slab *s = slabs;
+    while (s && address - s->address >= SLAB_BYTES)
+        s = s->next;
     if (s) {
-        s->used &= ~(1ull << (address - s->address) / DEV_TEXTURE_BYTES);
-        memset((void *)(uintptr_t)address, 0, DEV_TEXTURE_BYTES);
+        s->leaving |= 1ull << (address - s->address) / DEV_TEXTURE_BYTES;
+        has_left = true;
     }
-    if (s && !s->used) {
-        *at = s->next;
-        (void)rt_request_free(rt_session, s->address);
-        free(s);
-    }
+    reap();
     pthread_mutex_unlock(&lock);
 }
 

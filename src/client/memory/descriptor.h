@@ -12,6 +12,7 @@
 
 /* Room for a descriptor in memory of the device. CUresult. */
 int rt_descriptor_take(int device, uint64_t *address);
+/* At once; what was issued before may go on with it. */
 void rt_descriptor_give(uint64_t address);
 /* Writes one; what runs may see the old one or parts of both. */
 void rt_descriptor_write(uint64_t address, const struct dev_texture *t);

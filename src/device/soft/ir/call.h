@@ -30,7 +30,8 @@ struct ir_inliner {
     struct ir_raw_fn *raws;
     struct ir_problem *why;
     struct ir_functions functions;
-    bool *recursive; /* by function: its calls stay calls until outline.c has them */
+    bool *apart;     /* by function: its calls stay calls until outline.c has them */
+    uint32_t *sites; /* by function: the calls that the text has */
     uint64_t work;   /* elements copied so far */
     uint64_t most;
 };

@@ -2,8 +2,10 @@
  * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device
  * function is replaced by a copy of its body, callees first, so that every body is copied already
  * free of calls. Recursion has no such order: the calls that close a circle, and those by address,
- * stay what they are and become jumps (outline.c). Refused is a module in which the copies grow
- * without measure (IR_MAX_INSTRS).
+ * stay what they are and become jumps (outline.c). So do those of a function whose copies would be
+ * too much code together (APART_INSTRS): a run-time library with locks and tasks, called all over,
+ * would be copied a hundred thousand times over. Refused is a module in which the copies grow
+ * without measure all the same (IR_MAX_INSTRS).
  *
  * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the
  * caller's variable); promote.c then turns them into registers. The callee's frame of .local
@@ -17,6 +19,9 @@
  * little text cannot become a lot of memory. An instruction takes some 200 bytes. */
 #define INLINE_LEAST (1ull << 18)
 #define INLINE_TIMES 64u /* for each instruction that stands in the text */
+/* Of all copies of one function together, and what a function has at least that is not copied. */
+#define APART_INSTRS (1u << 14)
+#define APART_LEAST  512u
 
 bool ir_call_no_memory(struct ir_inliner *in)
 {
@@ -449,7 +454,7 @@ static bool stays(const struct ir_inliner *in, const struct ir_raw_fn *raw,
                   const struct ir_instr *i)
 {
     uint32_t callee = i->op == IR_OP_CALL ? raw->calls[i->target].callee : 0;
-    return i->op != IR_OP_CALL || callee == IR_NONE || in->recursive[callee];
+    return i->op != IR_OP_CALL || callee == IR_NONE || in->apart[callee];
 }
 
 /* If what went wrong is that this device lacks something, that is the function's problem, not the
@@ -505,6 +510,13 @@ static bool expand(struct ir_inliner *in, uint32_t f)
     return right || set_aside(in, raw);
 }
 
+/* After expand(): the calls that it keeps bring their own copies. */
+static bool is_too_much(const struct ir_inliner *in, uint32_t f)
+{
+    uint64_t count = in->raws[f].instr_count;
+    return count >= APART_LEAST && in->sites[f] > 1 && count * in->sites[f] > APART_INSTRS;
+}
+
 /* Depth first over the calls, without recursion: state 0 not seen, 1 on the path, 2 done. */
 struct ir_walk {
     struct ir_path {
@@ -524,6 +536,7 @@ static bool walk_from(struct ir_inliner *in, struct ir_walk *w, uint32_t root)
         const struct ir_raw_fn *raw = &in->raws[top->fn];
         if (top->next == raw->call_count) {
             right = expand(in, top->fn);
+            in->apart[top->fn] |= is_too_much(in, top->fn);
             w->state[top->fn] = 2;
             depth--;
             continue;
@@ -532,7 +545,7 @@ static bool walk_from(struct ir_inliner *in, struct ir_walk *w, uint32_t root)
         if (callee == IR_NONE)
             continue;
         if (w->state[callee] == 1)
-            in->recursive[callee] = true;
+            in->apart[callee] = true;
         else if (w->state[callee] == 0) {
             w->state[callee] = 1;
             w->path[depth++] = (struct ir_path) { .fn = callee };
@@ -569,11 +582,17 @@ bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most,
     in.most = GM_MIN(in.most, (uint64_t)most);
     struct ir_walk w = { .path = calloc(m->fn_count, sizeof(*w.path)),
                          .state = calloc(m->fn_count, 1) };
-    in.recursive = calloc(m->fn_count, sizeof(*in.recursive));
-    bool right = (w.path && w.state && in.recursive) || ir_call_no_memory(&in);
+    in.apart = calloc(m->fn_count, sizeof(*in.apart));
+    in.sites = calloc(m->fn_count, sizeof(*in.sites));
+    bool right = (w.path && w.state && in.apart && in.sites) || ir_call_no_memory(&in);
+    for (uint32_t f = 0; right && f < m->fn_count; f++)
+        for (uint32_t k = 0; k < raws[f].call_count; k++)
+            if (raws[f].calls[k].callee != IR_NONE)
+                in.sites[raws[f].calls[k].callee]++;
     right = right && ir_number_functions(m, raws, why, &in.functions) && walk(&in, &w);
     ir_functions_finish(&in.functions);
-    free(in.recursive);
+    free(in.apart);
+    free(in.sites);
     free(w.path);
     free(w.state);
     return right;

@@ -449,12 +449,27 @@ static bool place_variable(struct ptx_parser *p, const struct ptx_variable *v, u
     return true;
 }
 
+/* .param .u64 name<2> */
+static bool parse_temp_range(struct ptx_parser *p, const struct ptx_variable *v)
+{
+    uint64_t count;
+    uint32_t first = p->raw->temp_count, ignored;
+    if (!ptx_expect_uint(p, IR_MAX_SYMBOLS, &count, "number of variables") || !ptx_expect(p, '>'))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        if (!ptx_new_temp(p, v, &ignored))
+            return false;
+    return ptx_declare(p, &v->name, v->name.length, PTX_NAME_RANGE, first, (uint32_t)count);
+}
+
 static bool finish_variable(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags)
 {
     uint32_t index;
     if (v->space == IR_SPACE_PARAM) {
         if (!p->raw)
             return ptx_fail(p, -EINVAL, &v->name, ".param variable outside of a function");
+        if (ptx_accept(p, '<'))
+            return parse_temp_range(p, v);
         return ptx_new_temp(p, v, &index) &&
                ptx_declare(p, &v->name, v->name.length, PTX_NAME_TEMP, index, 1);
     }

@@ -144,8 +144,10 @@ bool ptx_lookup(const struct ptx_parser *p, const struct ptx_token *name, struct
             find(n, name->text, prefix, name_hash(n, name->text, prefix), true);
         if (range && number < range->count && (!found || range > found)) {
             *out = *range;
-            out->kind = range->width > 1 ? PTX_NAME_VECTOR : PTX_NAME_REG;
-            out->index += number * range->width;
+            out->kind = range->width > 1   ? PTX_NAME_VECTOR
+                        : range->width > 0 ? PTX_NAME_REG
+                                           : PTX_NAME_TEMP;
+            out->index += range->width > 1 ? number * range->width : number;
             return true;
         }
     }

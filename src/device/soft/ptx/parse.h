@@ -48,7 +48,7 @@ struct ptx_name {
     uint32_t index, count;
     uint8_t kind;
     uint8_t depth; /* 0: module scope */
-    uint8_t width; /* of registers: how many each name means */
+    uint8_t width; /* of registers: how many each name means; of a range of .param variables 0 */
 };
 
 /* All names visible now, inner scopes last. */
