@@ -19,7 +19,7 @@
 
 /* State of the wrapper while it is emitted. */
 struct wrapper {
-    LLVMValueRef f, block, threads, warps, save, stride;
+    LLVMValueRef f, block, threads, warps, save, stride, ctaid_x;
     LLVMBasicBlockRef fault; /* returns the outcome in `result` */
     LLVMValueRef result;     /* alloca i32: what a region returned */
 };
@@ -54,48 +54,83 @@ static LLVMValueRef bounded(struct jit_gen *g, LLVMValueRef warp)
     return LLVMBuildAnd(g->b, warp, LLVMConstInt(g->i32, mask - 1, 0), "");
 }
 
-/* for (warp = 0; warp < warps; warp++): the body is emitted between begin and end. */
-struct warp_loop {
-    LLVMBasicBlockRef head, exit;
-    LLVMValueRef counter, warp, first;
+/* for (at = from; at < upto; at++): the body is emitted between begin and end. */
+struct loop {
+    LLVMBasicBlockRef head, exit; /* NULL: it runs once */
+    LLVMValueRef counter, at;
 };
 
-static struct warp_loop warp_loop_begin(struct jit_gen *g, const struct wrapper *w)
+static struct loop loop_begin(struct jit_gen *g, LLVMValueRef from, LLVMValueRef upto)
 {
-    struct warp_loop l;
+    struct loop l;
     l.counter = jit_alloca(g, g->i32, "");
-    LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), l.counter);
-    l.head = jit_new_block(g, "warps");
-    l.exit = jit_new_block(g, "warps.exit");
-    LLVMBasicBlockRef body = jit_new_block(g, "warp");
+    LLVMBuildStore(g->b, from, l.counter);
+    l.head = jit_new_block(g, "head");
+    l.exit = jit_new_block(g, "exit");
+    LLVMBasicBlockRef body = jit_new_block(g, "body");
     LLVMBuildBr(g->b, l.head);
     jit_position(g, l.head);
-    l.warp = LLVMBuildLoad2(g->b, g->i32, l.counter, "warp");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.warp, w->warps, ""), body, l.exit);
+    l.at = LLVMBuildLoad2(g->b, g->i32, l.counter, "at");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.at, upto, ""), body, l.exit);
     jit_position(g, body);
-    l.first = LLVMBuildMul(g->b, bounded(g, l.warp), LLVMConstInt(g->i32, g->lanes, 0), "first");
     return l;
 }
 
-static void warp_loop_end(struct jit_gen *g, const struct warp_loop *l)
+/* .. from `from` on, `count` times. */
+static struct loop repeat_begin(struct jit_gen *g, LLVMValueRef from, LLVMValueRef count)
 {
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, l->warp, LLVMConstInt(g->i32, 1, 0), ""), l->counter);
+    if (count == LLVMConstInt(g->i32, 1, 0))
+        return (struct loop) { .at = from };
+    return loop_begin(g, from, LLVMBuildAdd(g->b, from, count, ""));
+}
+
+static void loop_end(struct jit_gen *g, const struct loop *l)
+{
+    if (!l->head)
+        return;
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, l->at, LLVMConstInt(g->i32, 1, 0), ""), l->counter);
     LLVMBuildBr(g->b, l->head);
     jit_position(g, l->exit);
 }
 
-/* Without barriers: every warp to its end. */
+static LLVMValueRef first_of_warp(struct jit_gen *g, LLVMValueRef warp)
+{
+    return LLVMBuildMul(g->b, bounded(g, warp), LLVMConstInt(g->i32, g->lanes, 0), "first");
+}
+
+/* Whose threads run now, should one of them fault: atomic, so that it is written at that point. */
+static void note_block(struct jit_gen *g, const struct wrapper *w, LLVMValueRef x)
+{
+    LLVMValueRef at = jit_at_offset(g, g->b, w->block, offsetof(struct soft_block, ctaid));
+    LLVMValueRef store = LLVMBuildStore(g->b, x, at);
+    LLVMSetAlignment(store, 4);
+    LLVMSetOrdering(store, LLVMAtomicOrderingMonotonic);
+}
+
+/* Without barriers: every warp to its end, of each of the blocks (row.c). */
 static void emit_simple_block(struct jit_gen *g, struct wrapper *w)
 {
-    struct warp_loop l = warp_loop_begin(g, w);
-    LLVMValueRef args[] = { w->block, l.first, LLVMConstNull(g->ptr),
-                            lanes_of_warp(g, w, l.first) };
-    LLVMValueRef r = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
+    LLVMValueRef one = LLVMConstInt(g->i32, 1, 0), lines = LLVMConstInt(g->i32, g->row.lines, 0);
+    LLVMValueRef blocks = one, warps = LLVMBuildUDiv(g->b, w->warps, lines, "");
+    if (g->row.blocks)
+        blocks =
+            jit_call2(g, "llvm.umax", jit_field(g, offsetof(struct soft_block, row), g->i32), one);
+    struct loop line = repeat_begin(g, LLVMConstInt(g->i32, 0, 0), lines);
+    struct loop block = repeat_begin(g, w->ctaid_x, blocks);
+    if (g->row.blocks)
+        note_block(g, w, block.at);
+    struct loop warp = repeat_begin(g, LLVMBuildMul(g->b, line.at, warps, ""), warps);
+    LLVMValueRef first = first_of_warp(g, warp.at);
+    LLVMValueRef args[] = { w->block, first, LLVMConstNull(g->ptr), lanes_of_warp(g, w, first),
+                            block.at };
+    LLVMValueRef r = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 5, "");
     LLVMBuildStore(g->b, r, w->result);
     jit_branch_unlikely(
         g, LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
         w->fault);
-    warp_loop_end(g, &l);
+    loop_end(g, &warp);
+    loop_end(g, &block);
+    loop_end(g, &line);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
 }
 
@@ -186,14 +221,13 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     LLVMValueRef upto = LLVMBuildLoad2(g->b, g->i32, p->upto, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, upto, ""), body, after);
     jit_position(g, body);
-    LLVMValueRef first =
-        LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
+    LLVMValueRef first = first_of_warp(g, at);
     LLVMValueRef save = save_of_warp(g, w, at);
     LLVMValueRef alive = jit_all_lanes(g);
     if (!g->full[r].begins)
         alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
-    LLVMValueRef args[] = { w->block, first, save, alive };
-    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
+    LLVMValueRef args[] = { w->block, first, save, alive, w->ctaid_x };
+    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 5, "");
     LLVMBuildStore(g->b, result, w->result);
     jit_branch_unlikely(
         g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
@@ -235,11 +269,12 @@ static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
 {
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i1, 0, 0),
                  yes = LLVMConstInt(g->i1, 1, 0);
-    struct warp_loop l = warp_loop_begin(g, w);
-    LLVMValueRef save = save_of_warp(g, w, l.warp);
+    struct loop l = loop_begin(g, zero, w->warps);
+    LLVMValueRef save = save_of_warp(g, w, l.at);
     LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, SAVE_NEXT));
-    LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), jit_at_offset(g, g->b, save, SAVE_ALIVE));
-    warp_loop_end(g, &l);
+    LLVMBuildStore(g->b, lanes_of_warp(g, w, first_of_warp(g, l.at)),
+                   jit_at_offset(g, g->b, save, SAVE_ALIVE));
+    loop_end(g, &l);
 
     struct phase p = { .at = jit_alloca(g, g->i32, "at"),
                        .upto = jit_alloca(g, g->i32, "upto"),
@@ -300,12 +335,12 @@ static void emit_block_in_step(struct jit_gen *g, struct wrapper *w)
         LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, counter, "");
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, w->warps, ""), body, choose);
         jit_position(g, body);
-        LLVMValueRef first =
-            LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
-        LLVMValueRef args[] = { w->block, first, save_of_warp(g, w, at), jit_all_lanes(g) };
+        LLVMValueRef first = first_of_warp(g, at);
+        LLVMValueRef args[] = { w->block, first, save_of_warp(g, w, at), jit_all_lanes(g),
+                                w->ctaid_x };
         if (!g->full[r].begins)
             args[3] = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, args[2], SAVE_ALIVE), "");
-        LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
+        LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 5, "");
         LLVMBuildStore(g->b, result, w->result);
         jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, no, ""), w->fault);
         LLVMValueRef step = LLVMConstInt(g->i32, g->full[r].copies, 0);
@@ -331,12 +366,13 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
     LLVMValueRef release = jit_alloca(g, g->i32, "release"), alive = jit_alloca(g, g->i32, "alive");
     LLVMValueRef at_barrier = jit_alloca(g, g->i32, "at_barrier");
-    struct warp_loop l = warp_loop_begin(g, w);
-    LLVMValueRef save = save_of_warp(g, w, l.warp);
+    struct loop l = loop_begin(g, zero, w->warps);
+    LLVMValueRef save = save_of_warp(g, w, l.at);
     LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, SAVE_NEXT));
-    LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), jit_at_offset(g, g->b, save, SAVE_ALIVE));
+    LLVMBuildStore(g->b, lanes_of_warp(g, w, first_of_warp(g, l.at)),
+                   jit_at_offset(g, g->b, save, SAVE_ALIVE));
     LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, JIT_SAVE_AT_BARRIER));
-    warp_loop_end(g, &l);
+    loop_end(g, &l);
     LLVMBuildStore(g->b, zero, release);
 
     LLVMBasicBlockRef turn = jit_new_block(g, "turn"), end = jit_new_block(g, "end");
@@ -344,8 +380,8 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     jit_position(g, turn);
     LLVMBuildStore(g->b, zero, alive);
     LLVMBuildStore(g->b, zero, at_barrier);
-    l = warp_loop_begin(g, w);
-    save = save_of_warp(g, w, l.warp);
+    l = loop_begin(g, zero, w->warps);
+    save = save_of_warp(g, w, l.at);
     LLVMBasicBlockRef run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran");
     LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
     LLVMValueRef stay =
@@ -356,8 +392,8 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
         LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, released, zero, ""), stay, zero, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, stay, ""), run, ran);
     jit_position(g, run);
-    LLVMValueRef args[] = { w->block, l.first, save, lanes };
-    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
+    LLVMValueRef args[] = { w->block, first_of_warp(g, l.at), save, lanes, w->ctaid_x };
+    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 5, "");
     LLVMBuildStore(g->b, result, w->result);
     jit_branch_unlikely(
         g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
@@ -366,7 +402,7 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     jit_position(g, ran);
     count_lanes(g, save, SAVE_ALIVE, alive);
     count_lanes(g, save, JIT_SAVE_AT_BARRIER, at_barrier);
-    warp_loop_end(g, &l);
+    loop_end(g, &l);
     LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, alive, "");
     LLVMValueRef complete =
         LLVMBuildICmp(g->b, LLVMIntEQ, left, LLVMBuildLoad2(g->b, g->i32, at_barrier, ""), "");
@@ -456,6 +492,9 @@ void jit_emit_block(struct jit_gen *g)
     w.warps = warps_of_block(g, w.threads);
     w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
     w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);
+    w.ctaid_x = jit_field(g, offsetof(struct soft_block, ctaid), g->i32);
+    if (g->row.blocks) /* is written to */
+        LLVMSetMetadata(w.ctaid_x, g->invariant_kind, NULL);
 
     jit_position(g, w.fault);
     LLVMValueRef r = LLVMBuildLoad2(g->b, g->i32, w.result, "");

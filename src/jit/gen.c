@@ -304,6 +304,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     reset_function_state(g);
     g->function = g->regions[r];
     g->block = LLVMGetParam(g->function, 0);
+    g->ctaid_x = LLVMGetParam(g->function, 4);
 
     LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, g->function, "start");
     for (uint32_t k = 0; k < region->blocks.count; k++) {
@@ -356,6 +357,7 @@ static void emit_info(struct jit_gen *g)
         .save_bytes = g->save_bytes * (SOFT_WARP / g->lanes),
         .local_bytes = g->fn->local_bytes,
         .ntid = { g->options->ntid[0], g->options->ntid[1], g->options->ntid[2] },
+        .row = g->row.blocks,
     };
     LLVMValueRef bytes =
         LLVMConstStringInContext2(g->context, (const char *)&info, sizeof(info), 1);
@@ -419,13 +421,14 @@ static void generate(struct jit_gen *g)
     g->large =
         g->options->large || (g->fn->instr_count <= LARGE_MAX && jit_is_large(g, OPERANDS_MAX));
     look_at_warps(g);
-    LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32 };
-    g->region_type = LLVMFunctionType(g->i32, params, 4, 0);
+    LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32, g->i32 };
+    g->region_type = LLVMFunctionType(g->i32, params, 5, 0);
     g->flushes = jit_kernel_flushes(g->fn);
     for (uint32_t r = 0; r < g->fn->reg_count; r++)
         g->save_offset[r] = IR_NONE;
     lay_out_save_area(g);
     jit_choose_copies(g);
+    jit_choose_row(g);
     jit_check_parking(g);
     emit_fault_scalar(g);
     emit_fault_vector(g);

@@ -10,13 +10,13 @@
  *   to the warp's save area, and the wrapper runs the next region of each warp once all warps came
  *   that far.
  *
- * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that
- * wait for others), width.c (lanes of a warp), flow.c (blocks, branches), frame.c (large kernels),
- * barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once),
- * value.c (registers, operands, masks), memory.c, pattern.c, runs.c, space.c, affine.c, lanes.c
- * (loads and stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c,
- * approx.c, fma.c, subnormal.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up,
- * passes, object).
+ * Files: gen.c (module, regions), block.c (the loop over a block's warps), row.c (blocks side
+ * by side), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
+ * branches), frame.c (large kernels), barrier.c, agree.c (branches on which lanes agree), again.c,
+ * jam.c (several warps at once), value.c (registers, operands, masks), memory.c, pattern.c, runs.c,
+ * space.c, affine.c, lanes.c (loads and stores, addresses, lane by lane forms, atomics), integer.c,
+ * bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c (arithmetic), cross.c (shuffles, votes),
+ * target.c (LLVM set-up, passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -79,7 +79,11 @@ struct jit_gen {
     bool full_warps;  /* all lanes of each warp have a thread */
     unsigned lanes;   /* of a warp as the code has it: 32, or 16 where no instruction can tell
                          (jit_choose_lanes) */
-    bool large;       /* LLVM keeps no registers over blocks: frame.c */
+    struct jit_row {
+        uint32_t blocks; /* that one call runs side by side at most; 0: one */
+        unsigned lines;  /* of a block, in which they take turns; 1: one block after the other */
+    } row;               /* row.c */
+    bool large;          /* LLVM keeps no registers over blocks: frame.c */
     bool flushes; /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets
                            `frame_over` */
@@ -112,6 +116,7 @@ struct jit_gen {
     /* current function */
     uint32_t region;
     LLVMValueRef function, block; /* struct soft_block */
+    LLVMValueRef ctaid_x;         /* parameter of a region's function */
     LLVMValueRef alive;           /* alloca i32 */
     struct jit_warp *w;           /* the warp that instructions are emitted for */
     struct jit_warp warps[JIT_COPIES_MAX];
@@ -171,6 +176,10 @@ enum jit_cached {
     JIT_NTID_Z,
     JIT_CACHED_COUNT,
 };
+
+/* --- row.c: blocks side by side in one call ----------------------------------------------------
+ */
+void jit_choose_row(struct jit_gen *g);
 
 /* --- width.c ---------------------------------------------------------------------------------- */
 /* How many lanes a warp of the code has. */

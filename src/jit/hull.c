@@ -86,6 +86,8 @@ static LLVMValueRef is_good(struct jit_gen *g, const struct extent *e)
     LLVMValueRef low = LLVMConstInt(g->i64, (uint64_t)(e->low - g->i->address.displacement), 1);
     LLVMValueRef good =
         jit_span_is_good(g, LLVMBuildAdd(g->b, here, low, ""), (uint64_t)width, e->size);
+    if (g->i->space == IR_SPACE_SHARED) /* 32 bits of an address count */
+        return good;
     LLVMValueRef wraps = jit_wraps(g, g->i->address.base);
     return LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, wraps, ""), "");
 }

@@ -231,8 +231,9 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-/* Consecutive elements of shared memory. Loads need no mask, as there is nothing that dead lanes
- * must not read. */
+/* Consecutive elements of shared memory, whose addresses have 32 bits that count: these are in line
+ * whether an index wraps before it is widened or not. Loads need no mask, as there is nothing that
+ * dead lanes must not read. */
 static void emit_shared_form(struct jit_gen *g, struct access *x)
 {
     LLVMValueRef address, p;
@@ -281,7 +282,7 @@ static bool is_structure(const struct jit_gen *g, const struct access *x)
         (uint64_t)g->i->address.displacement % x->size != 0)
         return false;
     if (g->i->space == IR_SPACE_SHARED)
-        return !info->address_may_wrap;
+        return true;
     return !x->store && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST);
 }
 
@@ -321,7 +322,7 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
              offset = (uint64_t)g->i->address.displacement & (stride - 1);
     LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
     LLVMValueRef good = jit_is_full(g, x->active), address = jit_address(g, false);
-    if (info->address_may_wrap)
+    if (info->address_may_wrap && g->i->space != IR_SPACE_SHARED)
         good =
             LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
     LLVMValueRef place = LLVMBuildAnd(g->b, address, c64(g, stride - 1), "");
@@ -358,10 +359,10 @@ static void emit_forms(struct jit_gen *g, struct access *x)
         affine = false;
     if (g->i->order != IR_ORDER_WEAK)
         emit_single_form(g, x);
-    else if (affine && g->i->space == IR_SPACE_SHARED && !info->address_may_wrap)
+    else if (affine && g->i->space == IR_SPACE_SHARED)
         emit_shared_form(g, x);
     else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||
-                        g->i->space == IR_SPACE_SHARED || g->i->space == IR_SPACE_GENERIC))
+                        g->i->space == IR_SPACE_GENERIC))
         emit_affine_form(g, x);
     else if (x->count == 1 && jit_has_pattern(g, x->store, x->size))
         emit_pattern_form(g, x);

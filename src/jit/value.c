@@ -357,6 +357,7 @@ static LLVMValueRef block_field(struct jit_gen *g, uint32_t sreg)
 {
     switch (sreg) {
     case IR_SREG_CTAID_X:
+        return g->ctaid_x;
     case IR_SREG_CTAID_Y:
     case IR_SREG_CTAID_Z:
         return jit_field(g, offsetof(struct soft_block, ctaid) + 4 * (sreg - IR_SREG_CTAID_X),

@@ -327,11 +327,13 @@ static enum ptx_fault run_blocks(const struct loop *l)
     struct soft_block *b = &l->s->block;
     enum ptx_fault fault = PTX_FAULT_NONE;
     uint64_t blocks = (uint64_t)b->nctaid[0] * b->nctaid[1] * b->nctaid[2];
-    for (uint64_t n = 0; n < blocks && fault == PTX_FAULT_NONE; n++) {
+    uint32_t row = GM_MAX(l->code->row, 1u);
+    for (uint64_t n = 0; n < blocks && fault == PTX_FAULT_NONE; n += b->row) {
         b->ctaid[0] = (uint32_t)(n % b->nctaid[0]);
         b->ctaid[1] = (uint32_t)(n / b->nctaid[0] % b->nctaid[1]);
         b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
         b->block_linear = (uint32_t)n;
+        b->row = GM_MIN(row, b->nctaid[0] - b->ctaid[0]);
         memset(l->shared, 0, l->shared_bytes);
         if (b->watch)
             b->watch(b->watch_arg, 0, NULL, 0, NULL);

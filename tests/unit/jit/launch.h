@@ -100,7 +100,8 @@ static inline enum soft_outcome launch_run(struct launch *l, const struct soft_c
     b->helpers = &l->helpers;
     for (uint32_t z = 0; z < grid[2] && r == SOFT_DONE; z++)
         for (uint32_t y = 0; y < grid[1] && r == SOFT_DONE; y++)
-            for (uint32_t x = 0; x < grid[0] && r == SOFT_DONE; x++) {
+            for (uint32_t x = 0; x < grid[0] && r == SOFT_DONE; x += b->row) {
+                b->row = code->row == 0 ? 1 : grid[0] - x < code->row ? grid[0] - x : code->row;
                 b->ctaid[0] = x;
                 b->ctaid[1] = y;
                 b->ctaid[2] = z;

@@ -309,6 +309,30 @@ Test(examples, addresses_are_checked)
     }
 }
 
+/* One call runs several blocks: a fault is that of the block where it happens. */
+Test(examples, faults_in_a_row_of_blocks)
+{
+    const uint32_t block[3] = { 64, 1, 1 }, grid[3] = { 5, 1, 1 };
+    float *a = launch_alloc(&l, 4096);
+    uint64_t end = LAUNCH_WINDOW + LAUNCH_WINDOW_SIZE;
+    FOR_ISAS(isa)
+    {
+        struct soft_code *code = compile("vecadd", "vecadd", isa, block);
+        cr_assert_gt(code->row, 3);
+        for (uint32_t n = 0; n < 5; n++) {
+            l.params_size = 0;
+            LAUNCH_PARAM(&l, void *, a);
+            LAUNCH_PARAM(&l, uint64_t, end - (64 * n + 7) * 4);
+            LAUNCH_PARAM(&l, void *, a);
+            LAUNCH_PARAM(&l, int, 5 * 64);
+            cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_FAULT_ADDRESS);
+            cr_assert_eq(l.block.ctaid[0], n);
+            cr_assert_eq(l.block.fault_thread, 7);
+        }
+        code->destroy(code);
+    }
+}
+
 /* Code for one block size refuses to run another. */
 Test(examples, block_size_is_checked)
 {

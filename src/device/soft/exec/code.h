@@ -67,15 +67,18 @@ struct soft_block {
     void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value);
     void *watch_arg;
     struct soft_check_block *check; /* NULL: nobody checks (check/check.h) */
+    uint32_t row; /* blocks to run, from ctaid on in x: at most soft_code.row; 0: one */
 };
 
 struct soft_code {
-    /* Runs the whole block `b` describes. */
+    /* Runs the whole block `b` describes, or as many side by side as b->row says. Where it faults,
+     * b->ctaid is the block that did. */
     enum soft_outcome (*run_block)(const struct soft_code *code, struct soft_block *b);
     /* Frees the code once nobody runs it any more; NULL-safe callers only. */
     void (*destroy)(struct soft_code *code);
     uint32_t save_bytes;  /* per warp: what run_block needs in b->save */
     uint32_t local_bytes; /* per thread */
+    uint32_t row;         /* blocks that one call may run; 0: one */
     const char *tier;     /* "interpreter", "compiled" */
     uint64_t bytes;       /* of memory that it takes */
 };

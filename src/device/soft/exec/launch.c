@@ -22,7 +22,8 @@
 #define ATTRIBUTE_COOPERATIVE                                                                      \
     2u /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; where a CUlaunchAttribute has its value */
 #define ATTRIBUTE_VALUE 8u
-#define PARAM_SLACK     64u /* vector loads may read behind the last parameter */
+#define ROW_BLOCK_NS    20000u /* blocks that take longer run one by one: they may be stopped */
+#define PARAM_SLACK     64u    /* vector loads may read behind the last parameter */
 
 /* The op comes first: the queue knows the launch as that. */
 struct launch {
@@ -45,6 +46,7 @@ struct block_loop {
     struct soft_block *block;
     const _Atomic bool *stopping;
     uint64_t next, end;
+    uint64_t row; /* blocks to run in one call */
     enum soft_outcome outcome;
 };
 
@@ -56,13 +58,21 @@ static void block_place(struct soft_block *b, uint64_t index)
     b->ctaid[2] = (uint32_t)(index / b->nctaid[0] / b->nctaid[1]);
 }
 
+/* Blocks from this one on that differ in x alone. */
+static uint64_t in_row(const struct soft_block *b)
+{
+    return b->nctaid[0] - b->ctaid[0];
+}
+
 static void blocks_run(void *arg)
 {
     struct block_loop *l = arg;
-    for (; l->next < l->end; l->next++) {
+    for (; l->next < l->end; l->next += l->block->row) {
         if (atomic_load_explicit(l->stopping, memory_order_relaxed))
             return;
         block_place(l->block, l->next);
+        uint64_t left = GM_MIN(l->end - l->next, in_row(l->block));
+        l->block->row = (uint32_t)GM_MIN(l->row, left);
         l->outcome = l->code->run_block(l->code, l->block);
         if (GM_UNLIKELY(l->outcome != SOFT_DONE))
             return;
@@ -243,6 +253,7 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
                                .stopping = &t->account->stopping,
                                .next = first,
                                .end = first + count };
+    loop.row = soft_task_block_ns(t) < ROW_BLOCK_NS ? GM_MAX(loop.code->row, 1u) : 1;
 
     soft_worker_serve(w, t->account);
     if (!block_prepare(w, l, loop.code)) {

@@ -50,6 +50,7 @@ struct soft_code *loader_code_create(const void *bytes, size_t size,
     c->code.destroy = compiled_destroy;
     c->code.save_bytes = info->save_bytes;
     c->code.local_bytes = info->local_bytes;
+    c->code.row = info->row;
     c->code.tier = "compiled";
     c->code.bytes = loader_object_size(c->object) + sizeof(*c);
     return &c->code;

@@ -73,7 +73,7 @@ struct soft_object_info {
     uint32_t save_bytes;  /* per warp */
     uint32_t local_bytes; /* per thread */
     uint32_t ntid[3];     /* block size it is made for; 0: any */
-    uint32_t reserved;
+    uint32_t row;         /* blocks that one call may run; 0: one */
 };
 
 #endif
