@@ -91,9 +91,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->areas[1].fd = -1;
     c->devices_used = 1; /* which is everybody's */
     c->phase = SRV_OPENING;
+    gm_list_init(&c->objects);
     gm_list_init(&c->names);
-    gm_list_init(&c->reserved);
-    gm_list_init(&c->attachments);
     gm_list_init(&c->modules);
     gm_list_init(&c->contexts);
     srv_account_init(&c->account, &c->user->account);
