@@ -23,7 +23,7 @@
  *   report.c    what the control daemon is told
  *
  * Each calls only those below it, and files of one subject: account, user, group, ranges, window,
- * limits, keeper, sweep, image, blame, backoff, request, peer, program, spans.
+ * limits, keeper, sweep, image, blame, backoff, request, turn, peer, program, spans.
  */
 #ifndef GMUX_SERVER_SERVER_H
 #define GMUX_SERVER_SERVER_H
@@ -146,6 +146,8 @@ struct srv_session {
         arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
     bool arrays_asked;      /* the executor is being told another amount */
 
+    struct srv_waiting waiting;
+    bool unheard;     /* what it asked for is among the much that the daemon has not read yet */
     unsigned pending; /* requests of the client not yet answered */
     unsigned asks;    /* requests to the executor not yet answered, but for repeats */
     unsigned repeats; /* requests of a replay not yet answered */
