@@ -7,8 +7,9 @@
 void srv_session_pace(struct srv_session *c)
 {
     /* A client that asks faster than the executor answers waits; so does one whose session_ready is
-     * being answered. */
-    srv_peer_pause(&c->peer, c->pending >= SRV_PENDING_MAX || c->phase == SRV_ATTACHING);
+     * being answered, and one of which the daemon has yet to hear. */
+    srv_peer_pause(&c->peer,
+                   c->pending >= SRV_PENDING_MAX || c->phase == SRV_ATTACHING || c->unheard);
 }
 
 void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e,

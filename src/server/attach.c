@@ -15,7 +15,8 @@
 #include "transport/signal.h"
 
 struct srv_range {
-    struct gm_list link; /* session->reserved */
+    struct srv_span at; /* in session->reserved */
+    struct srv_session *session;
     struct srv_area *area;
     struct srv_charge count;
     struct srv_block *block;
@@ -23,14 +24,13 @@ struct srv_range {
 };
 
 struct srv_attachment {
-    struct gm_list link; /* session->attachments */
+    struct srv_span at; /* in session->attachments */
     struct srv_session *session;
     struct srv_object *object;
     struct srv_range *range;
     bool own_range; /* made for this */
     struct srv_charge mapping;
     struct srv_charge imported;
-    uint64_t address, size;
     uint32_t access, asked; /* what the executor has granted, and what it is being asked for */
     bool live;              /* the executor has it */
     bool busy;              /* the executor is being told */
@@ -40,41 +40,46 @@ struct srv_attachment {
 
 /* --- ranges ----------------------------------------------------------------------------------- */
 
+static void range_free(struct srv_range *r)
+{
+    srv_charge_release(&r->count);
+    if (r->block)
+        srv_ranges_free(&r->area->pages, r->block);
+    free(r);
+}
+
 static struct srv_range *range_create(struct srv_session *c, struct srv_area *area, uint64_t size,
                                       uint64_t align)
 {
     struct srv_range *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
-    gm_list_init(&r->link);
+    r->session = c;
     r->area = area;
     if (srv_charge(&r->count, &c->account, SRV_NAMES, 1) == 0)
         r->block = srv_ranges_alloc(&area->pages, size, GM_MAX(align, area->page));
-    if (!r->block) {
-        srv_charge_release(&r->count);
-        free(r);
+    if (r->block)
+        r->at = (struct srv_span) { r->block->address, r->block->size };
+    if (!r->block || !srv_spans_add(&c->reserved, &r->at)) {
+        range_free(r);
         return NULL;
     }
-    gm_list_append(&c->reserved, &r->link);
     return r;
 }
 
 static void range_destroy(struct srv_range *r)
 {
-    gm_list_remove(&r->link);
-    srv_charge_release(&r->count);
-    srv_ranges_free(&r->area->pages, r->block);
-    free(r);
+    srv_spans_remove(&r->session->reserved, &r->at);
+    range_free(r);
 }
 
 /* The reserved range that holds all of [address, address + size). */
 static struct srv_range *find_range(struct srv_session *c, uint64_t address, uint64_t size)
 {
-    gm_list_for_each (r, &c->reserved, struct srv_range, link)
-        if (address >= r->block->address && address - r->block->address <= r->block->size &&
-            size <= r->block->size - (address - r->block->address))
-            return r;
-    return NULL;
+    struct srv_span *at = srv_spans_find(&c->reserved, address, 1);
+    return at && at->address <= address && size <= at->size - (address - at->address)
+               ? GM_CONTAINER_OF(at, struct srv_range, at)
+               : NULL;
 }
 
 const char *srv_on_range_reserve(struct srv_session *c, const struct wire_range_reserve *m,
@@ -100,7 +105,7 @@ const char *srv_on_range_reserve(struct srv_session *c, const struct wire_range_
 const char *srv_on_range_release(struct srv_session *c, const struct wire_range_release *m,
                                  uint64_t serial)
 {
-    struct srv_range *r = find_range(c, m->address, 1); /* not the one that ends there */
+    struct srv_range *r = find_range(c, m->address, 1);
     bool good = r && r->block->address == m->address && r->mappings == 0;
     if (good)
         range_destroy(r);
@@ -127,17 +132,22 @@ static void end_signals(struct srv_attachment *a)
     munmap(page, TP_SIGNAL_PAGE);
 }
 
+static struct srv_attachment *attachment_at(const struct srv_session *c, uint32_t place)
+{
+    return GM_CONTAINER_OF(c->attachments.all[place], struct srv_attachment, at);
+}
+
 void srv_signals_end(struct srv_session *c)
 {
-    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
-        end_signals(a);
+    for (uint32_t i = 0; i < c->attachments.count; i++)
+        end_signals(attachment_at(c, i));
 }
 
 static void attachment_destroy(struct srv_attachment *a)
 {
     struct srv_object *o = a->object;
     end_signals(a);
-    gm_list_remove(&a->link);
+    srv_spans_remove(&a->session->attachments, &a->at);
     srv_charge_release(&a->mapping);
     srv_charge_release(&a->imported);
     a->range->mappings--;
@@ -155,9 +165,12 @@ static int attachment_create(struct srv_session *c, struct srv_object *o, struct
     struct srv_attachment *a = calloc(1, sizeof(*a));
     if (!a)
         return GM_CUDA_OUT_OF_MEMORY;
+    a->at = (struct srv_span) { address, o->size };
     if (srv_charge(&a->mapping, &c->account, SRV_MAPPINGS, 1) < 0 ||
         (own_range && o->owner != c &&
-         srv_charge(&a->imported, &c->account, srv_imported_bytes(o->device), o->length) < 0)) {
+         srv_charge(&a->imported, &c->account, srv_imported_bytes(o->device), o->length) < 0) ||
+        !srv_spans_add(&c->attachments, &a->at)) {
+        srv_charge_release(&a->imported);
         srv_charge_release(&a->mapping);
         free(a);
         return GM_CUDA_OUT_OF_MEMORY;
@@ -167,51 +180,52 @@ static int attachment_create(struct srv_session *c, struct srv_object *o, struct
     a->range = range;
     a->own_range = own_range;
     range->mappings++;
-    a->address = address;
-    a->size = o->size;
-    gm_list_append(&c->attachments, &a->link);
     *out = a;
     return GM_CUDA_SUCCESS;
 }
 
 static void tell(struct srv_attachment *a, uint32_t access, srv_answer_fn *done)
 {
-    const struct wire_engine_attach m = { a->session->id, access,  a->object->device,
-                                          a->address,     a->size, a->object->offset };
+    const struct wire_engine_attach m = { a->session->id, access,     a->object->device,
+                                          a->at.address,  a->at.size, a->object->offset };
     srv_engine_attach(a->session, &m, a->object->fd, done, a);
 }
 
 void srv_attachments_replay(struct srv_session *c)
 {
-    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
+    for (uint32_t i = 0; i < c->attachments.count; i++) {
+        struct srv_attachment *a = attachment_at(c, i);
         if (a->live)
             tell(a, a->access, NULL);
+    }
 }
 
 void srv_attachments_end(struct srv_session *c, bool all)
 {
-    gm_list_for_each_safe (a, &c->attachments, struct srv_attachment, link)
+    for (uint32_t i = c->attachments.count; i-- > 0;) {
+        struct srv_attachment *a = attachment_at(c, i);
         if (all || !a->object->host)
             attachment_destroy(a);
-    gm_list_for_each_safe (r, &c->reserved, struct srv_range, link)
+    }
+    for (uint32_t i = c->reserved.count; i-- > 0;) {
+        struct srv_range *r = GM_CONTAINER_OF(c->reserved.all[i], struct srv_range, at);
         if (all || r->area == &c->areas[0])
             range_destroy(r);
+    }
+    if (all) {
+        srv_spans_finish(&c->attachments);
+        srv_spans_finish(&c->reserved);
+    }
 }
 
 static struct srv_attachment *find_attachment(struct srv_session *c, uint64_t address)
 {
-    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
-        if (a->address == address || (a->own_range && a->address + a->object->skip == address))
-            return a;
-    return NULL;
-}
-
-static bool overlaps(struct srv_session *c, uint64_t address, uint64_t size)
-{
-    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
-        if (address < a->address + a->size && a->address < address + size)
-            return true;
-    return false;
+    struct srv_span *at = srv_spans_find(&c->attachments, address, 1);
+    struct srv_attachment *a = at ? GM_CONTAINER_OF(at, struct srv_attachment, at) : NULL;
+    return a && (at->address == address ||
+                 (a->own_range && at->address + a->object->skip == address))
+               ? a
+               : NULL;
 }
 
 static void attached(struct srv_attachment *a, int result)
@@ -258,7 +272,7 @@ static int prepare_map(struct srv_session *c, const struct wire_object_map *m,
         *out = a; /* other access */
         return GM_CUDA_SUCCESS;
     }
-    if (range->mappings && overlaps(c, m->address, m->size))
+    if (srv_spans_find(&c->attachments, m->address, m->size))
         return GM_CUDA_INVALID_VALUE;
     return attachment_create(c, o, range, false, m->address, out);
 }
@@ -324,7 +338,8 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
     a->answered = a->object->host && a->own_range;
     if (a->answered)
         srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
-    srv_engine_unmap(c, &(struct wire_engine_unmap) { c->id, a->address, a->size }, on_unmapped, a);
+    srv_engine_unmap(c, &(struct wire_engine_unmap) { c->id, a->at.address, a->at.size },
+                     on_unmapped, a);
     return NULL;
 }
 
@@ -334,8 +349,8 @@ static void answer_opened(struct srv_session *c, uint64_t serial, int result,
                           const struct srv_attachment *a)
 {
     const struct srv_object *o = a ? a->object : NULL;
-    const struct wire_memory_opened m = { result, o ? o->device : 0, o ? a->address + o->skip : 0,
-                                          o ? o->length : 0 };
+    const struct wire_memory_opened m = { result, o ? o->device : 0,
+                                          o ? a->at.address + o->skip : 0, o ? o->length : 0 };
     srv_answer_memory_opened(c, serial, &m, o && o->host ? o->fd : -1);
 }
 

@@ -45,7 +45,7 @@ void srv_executor_init(struct srv_executor *x, struct srv_server *s)
     x->peer.fd = -1;
     x->next_serial = 1;
     gm_list_init(&x->sent);
-    gm_list_init(&x->waiting);
+    srv_turns_init(&x->turns);
     uv_timer_init(&s->loop, &x->timer);
     uv_timer_init(&s->loop, &x->patience);
     uv_unref((uv_handle_t *)&x->patience);
@@ -86,6 +86,7 @@ static void send_request(struct srv_executor *x, struct srv_request *r)
     r->until_ms = 0;
     r->unsent = srv_peer_is_behind(&x->peer);
     gm_list_append(&x->sent, &r->link);
+    srv_turns_begin(&x->turns, r);
     if (!r->unsent)
         put_request(x, r);
     if (first)
@@ -116,40 +117,33 @@ static bool makes_wait(struct srv_executor *x, const struct srv_session *c)
     return true;
 }
 
-static bool is_held_back(struct srv_executor *x, const struct srv_request *r)
-{
-    bool load = r->type == WIRE_ENGINE_MODULE_LOAD,
-         may_end_it = r->session->held_back || (x->wary && load);
-    return r->session->to_replay || (may_end_it && !x->restored) ||
-           (load && makes_wait(x, r->session));
-}
-
 /* Of a client that is being forgotten the descriptors may be gone by now. */
 static bool is_void(const struct srv_request *r)
 {
     return r->session->removing && !leads_there(r);
 }
 
+static bool is_held_back(void *executor, const struct srv_request *r)
+{
+    struct srv_executor *x = executor;
+    bool load = r->type == WIRE_ENGINE_MODULE_LOAD,
+         may_end_it = r->session->held_back || (x->wary && load);
+    return !is_void(r) && (r->session->to_replay || (may_end_it && !x->restored) ||
+                           (load && makes_wait(x, r->session)));
+}
+
 static void complete(struct srv_request *r, int result, struct tp_packet *answer);
 
 void srv_executor_go_on(struct srv_executor *x)
 {
-    struct gm_list given_up;
-    gm_list_init(&given_up);
-    if (x->state == SRV_EXECUTOR_READY)
-        gm_list_for_each_safe (r, &x->waiting, struct srv_request, link) {
-            bool nothing = is_void(r);
-            if (!nothing && is_held_back(x, r))
-                continue;
-            gm_list_remove(&r->link);
-            if (nothing)
-                gm_list_append(&given_up, &r->link);
-            else
-                send_request(x, r);
-        }
-    while (!gm_list_empty(&given_up)) /* answers may ask for more */
-        complete(gm_list_entry(given_up.next, struct srv_request, link), GM_CUDA_INVALID_HANDLE,
-                 NULL);
+    struct srv_request *r;
+    while (x->state == SRV_EXECUTOR_READY &&
+           (r = srv_turns_next(&x->turns, is_held_back, x)) != NULL) {
+        if (is_void(r))
+            complete(r, GM_CUDA_INVALID_HANDLE, NULL); /* and its answer may ask for more */
+        else
+            send_request(x, r);
+    }
 }
 
 /* Tells the executor about the clients that there are; about the next one if it has to be careful.
@@ -177,8 +171,10 @@ static void set_restored(struct srv_executor *x)
 /* After an answer. */
 static void go_on(struct srv_executor *x)
 {
-    if (x->restored)
+    if (x->restored) {
+        srv_executor_go_on(x);
         return;
+    }
     unsigned repeats = 0;
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
         repeats += c->repeats;
@@ -230,7 +226,7 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
     r->done = done;
     r->arg = arg;
     c->asks++;
-    gm_list_append(&x->waiting, &r->link);
+    srv_turns_add(&x->turns, r);
     srv_executor_go_on(x);
 }
 
@@ -239,6 +235,7 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
 static void complete(struct srv_request *r, int result, struct tp_packet *answer)
 {
     struct srv_session *c = r->session;
+    srv_turns_end(&c->server->executor.turns, r);
     result = result != 0 && c->failed ? c->failed : result;
     gm_list_remove(&r->link);
     if (r->done) {
@@ -288,6 +285,8 @@ static const char *on_later(struct srv_executor *x, struct tp_packet *p)
     if (!r)
         return "putting off what nobody asked for";
     srv_request_put_off(r, m.working != 0);
+    srv_turns_end(&x->turns, r);
+    srv_executor_go_on(x);
     watch_requests(x);
     return NULL;
 }
@@ -529,30 +528,32 @@ static void on_pause_over(uv_timer_t *timer)
 /* Requests without an answer: back to the waiting ones, in front and in order, or given up. */
 static void judge_requests(struct srv_executor *x)
 {
-    struct gm_list undone;
     struct gm_list given_up;
-    gm_list_init(&undone);
     gm_list_init(&given_up);
-    for (unsigned i = 0; i < 2; i++) {
-        struct gm_list *list = i == 0 ? &x->sent : &x->waiting;
-        gm_list_for_each_safe (r, list, struct srv_request, link) {
-            bool culprit = r->suspected >= SRV_CULPRIT;
-            gm_list_remove(&r->link);
-            r->session->held_back |= r->suspected && r->done;
-            if (culprit && r->done)
-                srv_say(x->server,
-                        "Request %u of client {PID: %u, Context ID: 0} ended the executor", r->type,
-                        r->session->pid);
-            gm_list_append(culprit || !r->done || !r->session->in_executor ? &given_up : &undone,
-                           &r->link);
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
+        gm_list_for_each_safe (r, &c->waiting.requests, struct srv_request, link) {
+            c->held_back |= r->suspected != 0;
+            if (!c->in_executor) {
+                srv_turns_take_out(r);
+                gm_list_append(&given_up, &r->link);
+            }
         }
+    while (!gm_list_empty(&x->sent)) {
+        struct srv_request *r = gm_list_entry(x->sent.prev, struct srv_request, link);
+        bool culprit = r->suspected >= SRV_CULPRIT;
+        gm_list_remove(&r->link);
+        srv_turns_end(&x->turns, r);
+        r->session->held_back |= r->suspected && r->done;
+        if (culprit && r->done)
+            srv_say(x->server, "Request %u of client {PID: %u, Context ID: 0} ended the executor",
+                    r->type, r->session->pid);
+        if (culprit || !r->done || !r->session->in_executor)
+            gm_list_prepend(&given_up, &r->link);
+        else
+            srv_turns_put_back(&x->turns, r);
     }
-    /* In place before anybody is told: answers may ask for more, which comes after. */
-    while (!gm_list_empty(&undone)) {
-        struct gm_list *first = undone.next;
-        gm_list_remove(first);
-        gm_list_append(&x->waiting, first);
-    }
+    /* The others are in place before anybody is told: answers may ask for more, which comes after.
+     */
     while (!gm_list_empty(&given_up)) {
         struct srv_request *r = gm_list_entry(given_up.next, struct srv_request, link);
         complete(r, r->done ? GM_CUDA_LAUNCH_FAILED : 0, NULL);

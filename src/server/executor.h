@@ -21,6 +21,7 @@
 #include "server/backoff.h"
 #include "server/peer.h"
 #include "server/request.h"
+#include "server/turn.h"
 
 struct srv_server;
 struct srv_session;
@@ -49,7 +50,7 @@ struct srv_executor {
     bool closing;
     uint64_t next_serial;
     struct gm_list sent;    /* unanswered, in order */
-    struct gm_list waiting; /* for an executor */
+    struct srv_turns turns; /* of what waits */
     char why[512];          /* the last one ended */
     uint64_t died_ns;       /* the last one that had restored all */
     struct srv_backoff backoff;

@@ -226,6 +226,20 @@ static const char *on_bare_packet(struct srv_peer *peer, struct tp_packet *p)
     return NULL;
 }
 
+static void go_on_telling(struct srv_server *s)
+{
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->unheard) {
+            c->unheard = false;
+            srv_session_pace(c);
+        }
+}
+
+static void on_drained(struct srv_peer *peer)
+{
+    go_on_telling(GM_CONTAINER_OF(peer, struct srv_server, link));
+}
+
 static void on_gone(struct srv_peer *peer, bool broke, const char *why)
 {
     struct srv_server *s = GM_CONTAINER_OF(peer, struct srv_server, link);
@@ -233,6 +247,7 @@ static void on_gone(struct srv_peer *peer, bool broke, const char *why)
         gm_error(&topic, "the control daemon: %s", why);
     s->has_link = false;
     srv_peer_close(peer);
+    go_on_telling(s);
     if (broke || !s->announced)
         srv_server_stop(s, false); /* no new clients can come; those it has may finish */
     else
@@ -251,4 +266,5 @@ const struct srv_peer_ops srv_link_ops = {
     .bare_packet = on_bare_packet,
     .gone = on_gone,
     .closed = on_closed,
+    .drained = on_drained,
 };

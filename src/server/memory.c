@@ -66,17 +66,17 @@ int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64
     area->page = page;
     if (area->fd < 0)
         return area->fd;
-    int r = srv_ranges_init(&area->pages, page);
-    return r == 0 ? srv_ranges_add(&area->pages, base, size) : r;
+    srv_ranges_init(&area->pages, page);
+    return srv_ranges_add(&area->pages, base, size);
 }
 
 int srv_area_move(struct srv_area *area, uint64_t base)
 {
-    assert(area->pages.used_count == 0);
+    assert(area->pages.used.used == 0);
     srv_ranges_finish(&area->pages);
     area->base = base;
-    int r = srv_ranges_init(&area->pages, area->page);
-    return r == 0 ? srv_ranges_add(&area->pages, base, area->size) : r;
+    srv_ranges_init(&area->pages, area->page);
+    return srv_ranges_add(&area->pages, base, area->size);
 }
 
 void srv_area_finish(struct srv_area *area)
@@ -107,8 +107,8 @@ bool srv_heap_rests(struct srv_heap *h)
     return srv_sweep_rests(&h->sweeps);
 }
 
-int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area, uint32_t device,
-                  enum srv_quantity quantity, const struct srv_keeper_ops *keeper)
+void srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,
+                   uint32_t device, enum srv_quantity quantity, const struct srv_keeper_ops *keeper)
 {
     h->keeper = keeper;
     h->session = c;
@@ -120,7 +120,7 @@ int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *ar
     gm_list_init(&h->deferred);
     gm_list_init(&h->questions);
     srv_sweep_owner_init(&h->sweeps, on_rest, c);
-    return srv_ranges_init(&h->small, SRV_GRANULE);
+    srv_ranges_init(&h->small, SRV_GRANULE);
 }
 
 static void allocation_destroy(struct srv_allocation *a)

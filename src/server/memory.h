@@ -93,10 +93,10 @@ void srv_area_finish(struct srv_area *area);
  * and can. */
 bool srv_area_is_overdrawn(const struct srv_area *area);
 
-/* 0 or -errno. */
-GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,
-                                uint32_t device, enum srv_quantity quantity,
-                                const struct srv_keeper_ops *keeper);
+/* Without anything in it. */
+void srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,
+                   uint32_t device, enum srv_quantity quantity,
+                   const struct srv_keeper_ops *keeper);
 /* Frees everything in it; a second time does nothing. Nothing is in the works any more. */
 void srv_heap_finish(struct srv_heap *h);
 /* No page of it is being freed, after those that wait for their turn have given up. Else the

@@ -27,7 +27,8 @@ enum module_state {
 };
 
 struct srv_module {
-    struct gm_list link;
+    struct gm_list link; /* session->modules */
+    struct gm_index_link by_id;
     struct srv_session *session;
     struct srv_charge count;
     struct srv_charge bytes;
@@ -46,6 +47,7 @@ struct srv_module {
 
 static void module_destroy(struct srv_module *m)
 {
+    gm_index_remove(&m->session->module_ids, &m->by_id);
     gm_list_remove(&m->link);
     srv_charge_release(&m->count);
     srv_charge_release(&m->bytes);
@@ -59,6 +61,7 @@ void srv_modules_free(struct srv_session *c)
 {
     gm_list_for_each_safe (m, &c->modules, struct srv_module, link)
         module_destroy(m); /* its globals go with the heap */
+    gm_index_finish(&c->module_ids);
 }
 
 /* --- talking to the executor ------------------------------------------------------------------ */
@@ -221,11 +224,13 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
     m->kind = w->kind;
     m->device = w->device;
     if (srv_charge(&m->count, &c->account, SRV_MODULES, 1) < 0 ||
-        srv_charge(&m->bytes, &c->account, SRV_IMAGE_BYTES, w->size) < 0) {
+        srv_charge(&m->bytes, &c->account, SRV_IMAGE_BYTES, w->size) < 0 ||
+        !gm_index_room(&c->module_ids)) {
         module_destroy(m);
         return NULL;
     }
     m->id = ++c->next_module;
+    gm_index_add(&c->module_ids, &m->by_id, m->id);
     gm_list_append(&c->modules, &m->link);
     *result = 0;
     return m;
@@ -289,12 +294,13 @@ static void on_unloaded(void *arg, int result, struct tp_packet *answer)
 const char *srv_on_module_unload(struct srv_session *c, const struct wire_module_unload *w,
                                  uint64_t serial)
 {
-    gm_list_for_each (m, &c->modules, struct srv_module, link)
-        if (m->id == w->module && m->ready && m->state != MODULE_UNLOADING) {
-            m->serial = serial;
-            forget(m, on_unloaded);
-            return NULL;
-        }
+    gm_index_for_each(m, &c->module_ids, w->module, struct srv_module,
+                      by_id) if (m->ready && m->state != MODULE_UNLOADING)
+    {
+        m->serial = serial;
+        forget(m, on_unloaded);
+        return NULL;
+    }
     srv_session_status(c, serial, GM_CUDA_INVALID_HANDLE);
     return NULL;
 }

@@ -25,6 +25,8 @@
 
 struct srv_name {
     struct gm_list link; /* session->names */
+    struct gm_index_link by_number;
+    struct srv_session *session;
     struct srv_charge count;
     struct srv_charge imported;
     struct srv_object *object;
@@ -56,8 +58,31 @@ static struct srv_object *object_new(struct srv_session *owner, enum srv_quantit
     o->uid = owner->uid;
     o->owner = owner;
     o->fd = o->token_fd = o->door = -1;
-    gm_list_append(&owner->server->objects, &o->link);
+    o->server = owner->server;
+    gm_list_append(&owner->objects, &o->link);
     return o;
+}
+
+/* Tokens are looked for by their last bytes, which are random in all of them; what is left to
+ * compare is as secret as before. */
+static uint64_t number_of(const uint8_t *token)
+{
+    uint64_t number;
+    memcpy(&number, token + SRV_TOKEN_BYTES - sizeof(number), sizeof(number));
+    return number;
+}
+
+/* After gm_index_room(). */
+static void set_shared(struct srv_object *o)
+{
+    o->shared = true;
+    gm_index_add(&o->server->tokens, &o->by_token, number_of(o->token));
+}
+
+static void end_shared(struct srv_object *o)
+{
+    o->shared = false;
+    gm_index_remove(&o->server->tokens, &o->by_token);
 }
 
 void srv_object_unref(struct srv_object *o)
@@ -65,6 +90,8 @@ void srv_object_unref(struct srv_object *o)
     if (!o || --o->refs != 0)
         return;
     gm_list_remove(&o->link);
+    end_shared(o);
+    gm_index_remove(&o->server->token_files, &o->by_file);
     srv_charge_release(&o->bytes);
     srv_charge_release(&o->count);
     if (o->handle)
@@ -157,7 +184,7 @@ bool srv_object_keeps(struct srv_allocation *a)
     struct srv_object *o = a->object;
     if (!o)
         return false;
-    o->shared = false;
+    end_shared(o);
     if (o->mappings != 0)
         return true;
     a->object = NULL;
@@ -170,9 +197,7 @@ bool srv_object_keeps(struct srv_allocation *a)
 
 static struct srv_name *find_name(struct srv_session *c, uint32_t number)
 {
-    gm_list_for_each (n, &c->names, struct srv_name, link)
-        if (n->number == number)
-            return n;
+    gm_index_for_each(n, &c->named, number, struct srv_name, by_number) return n;
     return NULL;
 }
 
@@ -184,6 +209,7 @@ struct srv_object *srv_object_named(struct srv_session *c, uint32_t name)
 
 static void name_destroy(struct srv_name *n)
 {
+    gm_index_remove(&n->session->named, &n->by_number);
     gm_list_remove(&n->link);
     srv_charge_release(&n->count);
     srv_charge_release(&n->imported);
@@ -200,15 +226,17 @@ static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *nu
         return GM_CUDA_OUT_OF_MEMORY;
     }
     gm_list_init(&n->link);
+    n->session = c;
     n->object = o;
-    if (srv_charge(&n->count, &c->account, SRV_NAMES, 1) < 0 ||
+    if (!gm_index_room(&c->named) || srv_charge(&n->count, &c->account, SRV_NAMES, 1) < 0 ||
         (o->owner != c &&
          srv_charge(&n->imported, &c->account, srv_imported_bytes(o->device), o->size) < 0)) {
         name_destroy(n);
         return GM_CUDA_OUT_OF_MEMORY;
     }
     n->number = *number = ++c->next_name;
-    gm_list_insert(&c->names, &n->link); /* the newest is asked for most */
+    gm_index_add(&c->named, &n->by_number, n->number);
+    gm_list_append(&c->names, &n->link);
     return GM_CUDA_SUCCESS;
 }
 
@@ -217,9 +245,12 @@ void srv_objects_end(struct srv_session *c, bool all)
     gm_list_for_each_safe (n, &c->names, struct srv_name, link)
         if (all || !n->object->host)
             name_destroy(n);
-    gm_list_for_each_safe (o, &c->server->objects, struct srv_object, link) {
-        if (o->owner != c || (o->host && !all))
+    if (all)
+        gm_index_finish(&c->named);
+    gm_list_for_each_safe (o, &c->objects, struct srv_object, link) {
+        if (o->host && !all)
             continue;
+        gm_list_remove(&o->link);
         o->owner = NULL;
         srv_charge_release(&o->bytes);
         srv_charge_release(&o->count);
@@ -234,7 +265,7 @@ void srv_objects_end(struct srv_session *c, bool all)
                 ->kept = a->heap->area->kept = true;
         a->object = NULL;
         o->source = NULL;
-        o->shared = false;
+        end_shared(o);
         srv_object_unref(o);
     }
 }
@@ -245,11 +276,14 @@ static int make_token(struct srv_server *s, struct srv_object *o)
 {
     if (o->shared)
         return GM_CUDA_SUCCESS;
+    if (!gm_index_room(&s->tokens))
+        return GM_CUDA_OUT_OF_MEMORY;
     if (getrandom(o->token, sizeof(o->token), 0) != (ssize_t)sizeof(o->token))
         return GM_CUDA_OPERATING_SYSTEM;
     int r =
         s->private_mode && !s->memory_apart ? srv_hooks.door_open(s, o->token) : GM_CUDA_SUCCESS;
-    o->shared = r == GM_CUDA_SUCCESS;
+    if (r == GM_CUDA_SUCCESS)
+        set_shared(o);
     return r;
 }
 
@@ -268,8 +302,9 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
     *result = GM_CUDA_INVALID_VALUE;
     if (size != SRV_TOKEN_BYTES)
         return NULL;
-    gm_list_for_each (o, &c->server->objects, struct srv_object, link) {
-        if (!o->shared || o->uid != c->uid || !same_token(o->token, token))
+    gm_index_for_each(o, &c->server->tokens, number_of(token), struct srv_object, by_token)
+    {
+        if (o->uid != c->uid || !same_token(o->token, token))
             continue;
         if (o->owner != c)
             return o;
@@ -281,10 +316,11 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
 
 struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *token, size_t size)
 {
-    gm_list_for_each (o, &s->objects, struct srv_object, link)
-        if (o->shared && o->door < 0 && size == SRV_TOKEN_BYTES && o->uid == geteuid() &&
-            same_token(o->token, token))
-            return o;
+    if (size != SRV_TOKEN_BYTES)
+        return NULL;
+    gm_index_for_each(o, &s->tokens, number_of(token), struct srv_object,
+                      by_token) if (o->door < 0 && o->uid == geteuid() &&
+                                    same_token(o->token, token)) return o;
     return NULL;
 }
 
@@ -303,12 +339,15 @@ static bool lies_within(struct srv_session *c, const struct wire_object_fetched 
 struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f,
                                     const uint8_t *token, int fd, int *result)
 {
-    struct srv_object *o = lies_within(c, f, fd) ? object_new(c, SRV_HOST_BYTES, 0) : NULL;
+    struct srv_object *o = lies_within(c, f, fd) && gm_index_room(&c->server->tokens)
+                               ? object_new(c, SRV_HOST_BYTES, 0)
+                               : NULL;
     *result = o ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
     if (!o) {
         tp_close_foreign(fd);
         return NULL;
     }
+    gm_list_remove(&o->link);
     o->owner = NULL; /* who has it open pays, as for any other's */
     o->host = f->host;
     o->device = f->device;
@@ -318,7 +357,7 @@ struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_obj
     o->skip = f->skip;
     o->length = f->length;
     memcpy(o->token, token, SRV_TOKEN_BYTES);
-    o->shared = true;
+    set_shared(o);
     return o;
 }
 
@@ -409,15 +448,15 @@ static int make_token_fd(struct srv_server *s, struct srv_object *o)
         return GM_CUDA_SUCCESS;
     bool told = s->private_mode && !s->memory_apart;
     int r = told ? make_token(s, o) : GM_CUDA_SUCCESS;
-    if (r)
-        return r;
+    if (r || !gm_index_room(&s->token_files))
+        return r ? r : GM_CUDA_OUT_OF_MEMORY;
     o->token_fd = told ? tp_memfd_from_bytes("gmux-token", o->token, sizeof(o->token))
                        : tp_memfd_create("gmux-token", 0);
     if (o->token_fd < 0 || fstat(o->token_fd, &st) < 0) {
         o->token_fd = gm_close(o->token_fd);
         return GM_CUDA_OUT_OF_MEMORY;
     }
-    o->token_inode = st.st_ino;
+    gm_index_add(&s->token_files, &o->by_file, st.st_ino);
     return GM_CUDA_SUCCESS;
 }
 
@@ -438,10 +477,9 @@ static struct srv_object *find_by_fd(struct srv_session *c, int fd)
     struct stat st, own;
     if (!tp_is_memory(fd) || fstat(fd, &st) < 0)
         return NULL;
-    gm_list_for_each (o, &c->server->objects, struct srv_object, link)
-        if (o->token_fd >= 0 && o->uid == c->uid && o->token_inode == st.st_ino &&
-            fstat(o->token_fd, &own) == 0 && own.st_dev == st.st_dev)
-            return o;
+    gm_index_for_each(o, &c->server->token_files, st.st_ino, struct srv_object,
+                      by_file) if (o->uid == c->uid && fstat(o->token_fd, &own) == 0 &&
+                                   own.st_dev == st.st_dev) return o;
     return NULL;
 }
 

@@ -19,7 +19,7 @@
 
 #include <sys/types.h>
 
-#include "base/list.h"
+#include "base/index.h"
 #include "server/account.h"
 
 #define SRV_TOKEN_BYTES 32u
@@ -31,8 +31,10 @@ struct tp_packet;
 struct wire_object_fetched;
 
 struct srv_object {
-    struct gm_list link; /* server->objects */
-    unsigned refs;       /* names and mappings, and one of the allocation that it is */
+    struct gm_list link; /* owner->objects */
+    struct srv_server *server;
+    struct gm_index_link by_token, by_file;
+    unsigned refs; /* names and mappings, and one of the allocation that it is */
     unsigned mappings;
     uint32_t uid;
     bool host;
@@ -48,7 +50,6 @@ struct srv_object {
     bool shared;  /* the token is good */
     int door;     /* to the private server that it was fetched from; -1: it is our own */
     int token_fd; /* -1: never exported */
-    ino_t token_inode;
     struct srv_session *owner; /* who pays; NULL: gone */
     struct srv_charge bytes;
     struct srv_charge count;

@@ -84,13 +84,13 @@ static int make_memory(struct srv_session *c)
     if (r == 0)
         r = srv_area_init(&c->areas[1], "gmux-host", c->window_base + half, half,
                           srv_keeper_memfd.page);
-    for (uint32_t d = 0; d < c->server->devices_count && r == 0; d++)
-        r = srv_heap_init(&c->heaps[d], c, &c->areas[0], d, srv_device_bytes(d), device);
-    if (r == 0)
-        r = srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, &srv_keeper_memfd);
-    if (r == 0)
-        set_limits(c);
-    return r;
+    if (r < 0)
+        return r;
+    for (uint32_t d = 0; d < c->server->devices_count; d++)
+        srv_heap_init(&c->heaps[d], c, &c->areas[0], d, srv_device_bytes(d), device);
+    srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, &srv_keeper_memfd);
+    set_limits(c);
+    return 0;
 }
 
 static void send_offer(struct srv_session *c)

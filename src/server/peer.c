@@ -130,7 +130,7 @@ static bool deliver(struct srv_peer *p, struct tp_packet *packet, bool bare)
 
 static void receive(struct srv_peer *p)
 {
-    uint64_t end = gm_now_ns() + TURN_NS;
+    uint64_t end = gm_now_ns() + TURN_NS / (p->sharers ? GM_MAX(*p->sharers, 1u) : 1u);
     for (unsigned i = 0; i < TURN && (i == 0 || gm_now_ns() < end); i++) {
         int r = tp_recv(p->fd, &packet_in);
         if (r == -EAGAIN)

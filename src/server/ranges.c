@@ -13,71 +13,34 @@
 
 /* How many blocks of one bin are tried. A client that fragments its window may so be refused a
  * range that exists; it may not hold up the loop. */
-#define TRIES         256u
-#define FIRST_BUCKETS 16u
+#define TRIES 256u
 
 static unsigned bin_of(const struct srv_ranges *r, uint64_t size)
 {
     return 63u - (unsigned)__builtin_clzll(size / r->granule);
 }
 
-static struct gm_list *bucket_of(const struct srv_ranges *r, uint64_t address)
-{
-    uint64_t h = (address / r->granule) * 0x9e3779b97f4a7c15u;
-    return &r->buckets[(h >> 32) & (r->buckets_count - 1)];
-}
-
-static struct gm_list *make_buckets(size_t count)
-{
-    struct gm_list *b = calloc(count, sizeof(*b));
-    for (size_t i = 0; b && i < count; i++)
-        gm_list_init(&b[i]);
-    return b;
-}
-
-int srv_ranges_init(struct srv_ranges *r, uint64_t granule)
+void srv_ranges_init(struct srv_ranges *r, uint64_t granule)
 {
     assert(gm_is_pow2(granule));
     memset(r, 0, sizeof(*r));
-    r->buckets = make_buckets(FIRST_BUCKETS);
-    if (!r->buckets)
-        return -ENOMEM;
-    r->buckets_count = FIRST_BUCKETS;
     r->granule = granule;
     for (unsigned i = 0; i < SRV_RANGE_BINS; i++)
         gm_list_init(&r->bins[i]);
-    return 0;
 }
 
 void srv_ranges_finish(struct srv_ranges *r)
 {
-    if (!r->buckets)
+    if (!r->granule)
         return;
     for (unsigned i = 0; i < SRV_RANGE_BINS; i++)
         gm_list_for_each_safe (b, &r->bins[i], struct srv_block, bin)
             free(b);
-    for (size_t i = 0; i < r->buckets_count; i++)
-        gm_list_for_each_safe (b, &r->buckets[i], struct srv_block, bin)
+    for (size_t i = 0; i < r->used.buckets_count; i++)
+        gm_list_for_each_safe (b, &r->used.buckets[i], struct srv_block, used.bucket)
             free(b);
-    free(r->buckets);
+    gm_index_finish(&r->used);
     memset(r, 0, sizeof(*r));
-}
-
-static void grow_buckets(struct srv_ranges *r)
-{
-    struct gm_list *old = r->buckets;
-    size_t old_count = r->buckets_count;
-    struct gm_list *bigger = make_buckets(old_count * 2);
-    if (!bigger)
-        return; /* slower, still right */
-    r->buckets = bigger;
-    r->buckets_count = old_count * 2;
-    for (size_t i = 0; i < old_count; i++)
-        gm_list_for_each_safe (b, &old[i], struct srv_block, bin) {
-            gm_list_remove(&b->bin);
-            gm_list_append(bucket_of(r, b->address), &b->bin);
-        }
-    free(old);
 }
 
 static void set_free(struct srv_ranges *r, struct srv_block *b)
@@ -156,7 +119,7 @@ struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t
     if (size == 0 || !gm_align_up(size, r->granule, &size))
         return NULL;
     struct srv_block *b = find_free(r, size, GM_MAX(align, r->granule), &at);
-    if (!b)
+    if (!b || !gm_index_room(&r->used))
         return NULL;
     /* Everything that can fail comes before anything changes. */
     struct srv_block *low = NULL;
@@ -183,18 +146,14 @@ struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t
         set_free(r, high);
     }
     b->free = false;
-    if (r->used_count >= r->buckets_count)
-        grow_buckets(r);
-    gm_list_insert(bucket_of(r, b->address), &b->bin);
-    r->used_count++;
+    gm_index_add(&r->used, &b->used, b->address / r->granule);
     return b;
 }
 
 struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address)
 {
-    gm_list_for_each (b, bucket_of(r, address), struct srv_block, bin)
-        if (b->address == address)
-            return b;
+    if (address % r->granule == 0)
+        gm_index_for_each(b, &r->used, address / r->granule, struct srv_block, used) return b;
     return NULL;
 }
 
@@ -211,8 +170,7 @@ static void merge(struct srv_block *b, struct srv_block *upper)
 struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b)
 {
     assert(!b->free);
-    gm_list_remove(&b->bin);
-    r->used_count--;
+    gm_index_remove(&r->used, &b->used);
     if (b->above && b->above->free) {
         take_out(r, b->above);
         merge(b, b->above);

@@ -11,17 +11,15 @@
 #ifndef GMUX_SERVER_RANGES_H
 #define GMUX_SERVER_RANGES_H
 
-#include "base/list.h"
+#include "base/index.h"
 
 #define SRV_RANGE_BINS 64u
 
 struct srv_ranges {
     uint64_t granule; /* a power of two; sizes are rounded up to it */
     struct gm_list bins[SRV_RANGE_BINS];
-    struct gm_list *buckets; /* blocks in use, by address */
-    size_t buckets_count;
-    size_t used_count;
-    uint64_t free_size; /* of all free blocks */
+    struct gm_index used; /* blocks in use, by address in granules */
+    uint64_t free_size;   /* of all free blocks */
 };
 
 struct srv_block {
@@ -29,14 +27,15 @@ struct srv_block {
     uint64_t size;
     void *user; /* the caller's */
     /* private */
-    struct gm_list bin;      /* in a bin while free, in a bucket while in use */
+    struct gm_list bin; /* while it is free */
+    struct gm_index_link used;
     struct srv_block *below; /* neighbours in the region */
     struct srv_block *above;
     bool free;
 };
 
-/* 0 or -ENOMEM; finish is harmless on a zeroed one. */
-GM_MUST_CHECK int srv_ranges_init(struct srv_ranges *r, uint64_t granule);
+/* Finish is harmless on a zeroed one. */
+void srv_ranges_init(struct srv_ranges *r, uint64_t granule);
 /* Frees every block, in use or not. */
 void srv_ranges_finish(struct srv_ranges *r);
 

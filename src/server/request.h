@@ -29,6 +29,7 @@ struct srv_request {
     unsigned suspected; /* deaths over it; SRV_CULPRIT: given up */
     bool accused;       /* of the last one */
     bool unsent;        /* the executor has yet to take others */
+    bool counted;       /* among those that have their turn */
     bool later;         /* the executor answers others first */
     bool working;       /* with `later`: it is carried out meanwhile; else it waits */
     uint64_t

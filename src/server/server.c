@@ -104,7 +104,6 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     srv_door_init(&s->door);
     s->limits = (struct srv_limits) { .share_pct = 100 };
     srv_server_limit_memory(s);
-    gm_list_init(&s->objects);
     gm_list_init(&s->sessions);
     gm_list_init(&s->users);
     srv_account_init(&s->account, NULL);
@@ -116,7 +115,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_CONTEXTS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_CONTEXTS_MAX;
     s->account.limit[SRV_NAMES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_NAMES_MAX;
     limit_descriptors(s);
-    int r = srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
+    int r = 0;
+    srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
     for (unsigned i = 0; i < GM_ARRAY_LEN(windows) && r == 0;
          i++) /* the one added last is used first */
         r = srv_ranges_add(&s->windows, windows[i].begin, windows[i].end - windows[i].begin);
@@ -196,6 +196,8 @@ static int run(struct srv_server *s)
     if (!srv_sweeper_is_stuck(&s->sweeper))
         srv_account_check_clear(&s->account);
     srv_ranges_finish(&s->windows);
+    gm_index_finish(&s->tokens);
+    gm_index_finish(&s->token_files);
     int r = uv_loop_close(&s->loop);
     if (r < 0)
         gm_error(&topic, "the loop ends with open handles");

@@ -23,7 +23,7 @@
  *   report.c    what the control daemon is told
  *
  * Each calls only those below it, and files of one subject: account, user, group, ranges, window,
- * limits, keeper, sweep, image, blame, backoff, request, peer, program.
+ * limits, keeper, sweep, image, blame, backoff, request, turn, peer, program, spans.
  */
 #ifndef GMUX_SERVER_SERVER_H
 #define GMUX_SERVER_SERVER_H
@@ -38,6 +38,7 @@
 #include "server/partition.h"
 #include "server/peer.h"
 #include "server/ranges.h"
+#include "server/spans.h"
 #include "server/sweep.h"
 #include "server/user.h"
 #include "transport/session.h"
@@ -131,17 +132,22 @@ struct srv_session {
     struct srv_heap heaps[TP_DEVICES], host;
     uint32_t devices_used;      /* bit for each that the executor knows it to use */
     uint32_t peers[TP_DEVICES]; /* of each device's memory: bit for each that may touch it, too */
+    struct gm_list objects;     /* memory objects that it pays for */
     struct gm_list names;       /* for memory objects */
+    struct gm_index named;      /* the same, by number */
     uint32_t next_name;
-    struct gm_list reserved;    /* ranges */
-    struct gm_list attachments; /* objects that are mapped */
+    struct srv_spans reserved;    /* ranges */
+    struct srv_spans attachments; /* objects that are mapped */
     struct gm_list modules;
+    struct gm_index module_ids;
     uint32_t next_module;
     struct gm_list contexts;
     struct srv_charge
         arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
     bool arrays_asked;      /* the executor is being told another amount */
 
+    struct srv_waiting waiting;
+    bool unheard;     /* what it asked for is among the much that the daemon has not read yet */
     unsigned pending; /* requests of the client not yet answered */
     unsigned asks;    /* requests to the executor not yet answered, but for repeats */
     unsigned repeats; /* requests of a replay not yet answered */
@@ -186,7 +192,7 @@ struct srv_server {
     struct srv_limits limits;
     struct srv_account account;
     struct srv_ranges windows;
-    struct gm_list objects;
+    struct gm_index tokens, token_files; /* of those that were shared, or exported */
     struct gm_list sessions;
     unsigned sessions_count;
     struct gm_list users; /* user.h */

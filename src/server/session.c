@@ -14,6 +14,9 @@
 #include "transport/foreign.h"
 
 #define AUDIT_MS 2000u
+/* With so much that the daemon has not read, clients of which it is to be told more have to wait.
+ */
+#define UNTOLD_MAX (1u << 20)
 
 static const struct srv_peer_ops session_ops;
 
@@ -91,11 +94,11 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->areas[1].fd = -1;
     c->devices_used = 1; /* which is everybody's */
     c->phase = SRV_OPENING;
+    gm_list_init(&c->objects);
     gm_list_init(&c->names);
-    gm_list_init(&c->reserved);
-    gm_list_init(&c->attachments);
     gm_list_init(&c->modules);
     gm_list_init(&c->contexts);
+    srv_waiting_init(&c->waiting);
     srv_account_init(&c->account, &c->user->account);
     c->account.limit[SRV_ALLOCATIONS] = SRV_ALLOCATIONS_MAX;
     c->account.limit[SRV_MAPPINGS] = SRV_MAPPINGS_MAX;
@@ -117,6 +120,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
         free(c);
         return;
     }
+    c->peer.sharers = &c->user->sessions;
     gm_list_append(&s->sessions, &c->link);
     s->sessions_count++;
     watch(s);
@@ -141,7 +145,10 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
 static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
 {
     struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
+    const size_t untold = c->server->link.queue_bytes;
     const char *why = srv_serve(c, packet);
+    /* Whoever is the cause waits: a link that overflows would be lost to all. */
+    c->unheard |= c->server->link.queue_bytes > GM_MAX(untold, (size_t)UNTOLD_MAX);
     srv_session_pace(c);
     return why;
 }

@@ -26,6 +26,8 @@ struct srv_user *srv_user_get(struct srv_server *s, uint32_t uid)
     u->uid = uid;
     u->sessions = 1;
     gm_list_init(&u->groups);
+    gm_list_init(&u->turn);
+    gm_list_init(&u->turns);
     srv_sweep_owner_init(&u->sweeps, rests, u);
     srv_images_init(&u->images, &s->reader);
     srv_account_init(&u->account, &s->account);

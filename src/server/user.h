@@ -24,6 +24,8 @@ struct srv_user {
     struct srv_images images;
     struct gm_list groups; /* group.h */
     struct srv_sweep_owner sweeps;
+    struct gm_list turn;  /* executor->turns.users */
+    struct gm_list turns; /* sessions with requests that wait */
 };
 
 /* The user with this id, for one more session; NULL without memory. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -233,8 +234,10 @@ static void beside(void (*what)(int connection), const char *name)
         int fd = raw_server_connect_as(&server, next_pid++, HEAVY_USER);
         others[i] = fork();
         RAW_CHECK(others[i] >= 0);
-        if (others[i] == 0)
+        if (others[i] == 0) {
+            RAW_CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
             what(fd);
+        }
         close(fd);
     }
     wait_for_server(name);
