@@ -358,7 +358,7 @@ static void end(void)
         if (server.account.used[q] != 0)
             abort();
     if (!gm_list_empty(&server.sessions) || !gm_list_empty(&server.users) ||
-        !gm_list_empty(&server.objects))
+        server.tokens.used != 0 || server.token_files.used != 0)
         abort();
     srv_ranges_finish(&server.windows);
     if (uv_loop_close(&server.loop) != 0)

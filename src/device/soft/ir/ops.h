@@ -51,7 +51,6 @@ IR_TYPE(F32, "f32", 4, F)
 IR_TYPE(F64, "f64", 8, F)
 IR_TYPE(U16X2, "u16x2", 4, B) /* done in pieces: only the parser sees them */
 IR_TYPE(S16X2, "s16x2", 4, B)
-IR_TYPE(B128, "b128", 16, B) /* in registers two of B64; behind the parser only of ATOM */
 IR_TYPE(PRED, "pred", 1, P)
 IR_TYPE(E4M3X2, "e4m3x2", 2, F)
 IR_TYPE(E5M2X2, "e5m2x2", 2, F)
