@@ -76,7 +76,7 @@ static struct loop loop_begin(struct jit_gen *g, LLVMValueRef from, LLVMValueRef
     return l;
 }
 
-/* .. from `from` on, `count` times. */
+/* A loop of `count` rounds; loop.at is `from` and what follows. */
 static struct loop repeat_begin(struct jit_gen *g, LLVMValueRef from, LLVMValueRef count)
 {
     if (count == LLVMConstInt(g->i32, 1, 0))

@@ -313,7 +313,8 @@ static void emit_128(struct jit_gen *g)
     jit_lanes_begin(g, &l, active);
     for (unsigned k = 0; k < values; k++) {
         LLVMValueRef at = c32(g, k);
-        LLVMBuildStore(g->b, jit_pick(g, v[k], l.lane), LLVMBuildGEP2(g->b, g->i64, in, &at, 1, ""));
+        LLVMBuildStore(g->b, jit_pick(g, v[k], l.lane),
+                       LLVMBuildGEP2(g->b, g->i64, in, &at, 1, ""));
     }
     LLVMValueRef args[] = { c32(g, compares), jit_pick(g, p, l.lane), in, out };
     LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, atomic_128)),

@@ -467,8 +467,8 @@ static bool emit_atom(struct interp_builder *b, const struct ir_instr *i)
     for (unsigned k = 0; k < i->src_count && k < GM_ARRAY_LEN(a.value); k++)
         a.value[k] = interp_source(b, &i->src[k], width, &a.width[k]);
     for (unsigned k = 0; k < 2 && wide; k++)
-        a.old[k] = k < i->dst_count && i->dst[k] != IR_NONE ? b->layout.at[i->dst[k]]
-                                                             : INTERP_NOWHERE;
+        a.old[k] =
+            k < i->dst_count && i->dst[k] != IR_NONE ? b->layout.at[i->dst[k]] : INTERP_NOWHERE;
     if (!wide && i->dst_count && i->dst[0] != IR_NONE) {
         d = b->layout.at[i->dst[0]];
         a.width[2] = register_width(b, i->dst[0]);

@@ -210,7 +210,6 @@ static bool form_mov(struct ptx_parser *p, struct ir_instr *i, const struct ptx_
     return add_source(p, i, i->type, PTX_O_SYMBOL);
 }
 
-
 /* A register of 128 bits, or two of 64 in braces. */
 static bool parse_pair_of_64(struct ptx_parser *p, struct ir_instr *i, bool result, unsigned at)
 {
@@ -328,8 +327,8 @@ static bool form_atomic(struct ptx_parser *p, struct ir_instr *i, const struct p
     if (i->space != IR_SPACE_GENERIC && i->space != IR_SPACE_GLOBAL && i->space != IR_SPACE_SHARED)
         return ptx_fail(p, -EINVAL, opcode, "'%s' in this space", ir_ops[i->op].text);
     for (unsigned k = 0; k < (i->mode == IR_ATOM_CAS ? 2u : 1u); k++)
-        if (!ptx_expect(p, ',') || !(wide ? parse_pair_of_64(p, i, false, 2 * k)
-                                          : add_source(p, i, i->type, 0)))
+        if (!ptx_expect(p, ',') ||
+            !(wide ? parse_pair_of_64(p, i, false, 2 * k) : add_source(p, i, i->type, 0)))
             return false;
     return true;
 }

@@ -27,10 +27,10 @@ bool ptx_lacks_instruction(const struct ptx_token *t)
 bool ptx_lacks_type(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "b1",     "s2",     "s4",     "u2",      "u4",     "b4",     "b4x16", "b6x16_p32",
-        "b8x16",  "b1024",  "e2m1",    "e2m1x2", "e2m1x4", "e2m3",  "e2m3x2",
-        "e2m3x4", "e3m2",   "e3m2x2", "e3m2x4",  "e4m3",   "e4m3x4", "e5m2",  "e5m2x4",
-        "f32x2",  "s2f6x2", "tf32",   "ue8m0x2", "ue4m3",  "v2",     "v4",    "v8",
+        "b1",     "s2",     "s4",      "u2",     "u4",     "b4",   "b4x16",  "b6x16_p32",
+        "b8x16",  "b1024",  "e2m1",    "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4",
+        "e3m2",   "e3m2x2", "e3m2x4",  "e4m3",   "e4m3x4", "e5m2", "e5m2x4", "f32x2",
+        "s2f6x2", "tf32",   "ue8m0x2", "ue4m3",  "v2",     "v4",   "v8",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }
