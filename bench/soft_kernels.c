@@ -1,6 +1,7 @@
 /*
- * Compiled kernels against the best C loops, one thread, in one process, taking turns: medians and
- * their ratio. And how long code takes to get ready, compiled and from the cache.
+ * Compiled kernels against the best C loops, one thread, in one process, taking turns: medians of
+ * processor time and their ratio. And how long code takes to get ready, compiled and from the
+ * cache.
  *
  *   soft_kernels [--jit PATH] [--isa native|avx2] [--rounds N] [--bodies N]
  */
@@ -96,14 +97,14 @@ static void bench_nbody(struct soft_compiler *c, uint32_t isa, int n, int rounds
     double work = 20.0 * n * n;
     for (int r = 0; r < rounds; r++) {
         memset(velocity, 0, (size_t)n * 16);
-        uint64_t begin = gm_now_ns();
+        uint64_t begin = gm_thread_cpu_ns();
         if (launch_run(&l, code, grid, block, 4096) != SOFT_DONE)
             fprintf(stderr, "nbody: fault\n");
-        jit.values[r] = work / (double)(gm_now_ns() - begin);
+        jit.values[r] = work / (double)(gm_thread_cpu_ns() - begin);
         for (size_t k = 0; k < GM_ARRAY_LEN(loops); k++) {
-            begin = gm_now_ns();
+            begin = gm_thread_cpu_ns();
             functions[k](&d, 0, n);
-            loops[k].values[r] = work / (double)(gm_now_ns() - begin);
+            loops[k].values[r] = work / (double)(gm_thread_cpu_ns() - begin);
         }
     }
     double worst = 0;
@@ -150,11 +151,11 @@ static void bench_vecadd(struct soft_compiler *c, uint32_t isa, int n, int round
     const uint32_t grid[3] = { ((uint32_t)n + 255) / 256, 1, 1 };
     int times = GM_MAX(1, (4 << 20) / n);
     for (int r = 0; r < rounds; r++) {
-        uint64_t begin = gm_now_ns();
+        uint64_t begin = gm_thread_cpu_ns();
         for (int k = 0; k < times; k++)
             if (launch_run(&l, code, grid, block, 0) != SOFT_DONE)
                 fprintf(stderr, "vecadd: fault\n");
-        jit.values[r] = 12.0 * n * times / (double)(gm_now_ns() - begin);
+        jit.values[r] = 12.0 * n * times / (double)(gm_thread_cpu_ns() - begin);
     }
     printf("vecadd n=%d: gmux %.1f GB/s, ready in %.1f ms\n", n, median(&jit, rounds), ms);
     code->destroy(code);
@@ -182,10 +183,10 @@ static void bench_matmul(struct soft_compiler *c, uint32_t isa, int n, int round
     struct soft_code *code = compile(c, MATMUL_PTX, "matmul", isa, block, &ms);
     const uint32_t grid[3] = { (uint32_t)n / TILE, (uint32_t)n / TILE, 1 };
     for (int r = 0; r < rounds; r++) {
-        uint64_t begin = gm_now_ns();
+        uint64_t begin = gm_thread_cpu_ns();
         if (launch_run(&l, code, grid, block, 64 << 10) != SOFT_DONE)
             fprintf(stderr, "matmul: fault\n");
-        jit.values[r] = 2.0 * n * n * n / (double)(gm_now_ns() - begin);
+        jit.values[r] = 2.0 * n * n * n / (double)(gm_thread_cpu_ns() - begin);
     }
     printf("matmul n=%d: gmux %.1f GFLOP/s, ready in %.1f ms\n", n, median(&jit, rounds), ms);
     code->destroy(code);
@@ -212,10 +213,10 @@ static void bench_mandelbrot(struct soft_compiler *c, uint32_t isa, int n, int r
     const uint32_t grid[3] = { (uint32_t)n / 32, (uint32_t)n / 8, 1 };
     double iterations = 0;
     for (int r = 0; r < rounds; r++) {
-        uint64_t begin = gm_now_ns();
+        uint64_t begin = gm_thread_cpu_ns();
         if (launch_run(&l, code, grid, block, 0) != SOFT_DONE)
             fprintf(stderr, "mandelbrot: fault\n");
-        uint64_t took = gm_now_ns() - begin;
+        uint64_t took = gm_thread_cpu_ns() - begin;
         if (r == 0)
             for (int i = 0; i < n * n; i++)
                 iterations += counts[i];

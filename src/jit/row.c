@@ -33,7 +33,7 @@ static bool takes_turns(const struct jit_gen *g)
     for (uint32_t at = 0; at < g->fn->instr_count; at++) {
         const struct ir_instr *i = &g->fn->instrs[at];
         unsigned kind = ir_ops[i->op].properties;
-        if ((kind & (IR_P_LOAD | IR_P_STORE | IR_P_TEXTURE)) &&
+        if ((kind & (IR_P_LOAD | IR_P_STORE | IR_P_TEXTURE | IR_P_EFFECT)) &&
             ((i->op != IR_OP_LD && i->op != IR_OP_ST) || !in_lines(g, at)))
             return false;
     }
