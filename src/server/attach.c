@@ -121,13 +121,16 @@ static void end_signals(struct srv_attachment *a)
     struct srv_session *c = a->session;
     _Static_assert(SRV_WINDOW_MIN >= 1ull << TP_SIGNAL_WINDOW_BITS,
                    "recorders have names of their own");
-    if (!a->object->host || a->object->size != TP_SIGNAL_PAGE)
+    if (c->signals_ended || !a->object->host || a->object->size != TP_SIGNAL_PAGE ||
+        a->object->signals_ended == c->id)
         return;
     void *page = mmap(NULL, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->object->fd, 0);
     if (page == MAP_FAILED) {
         srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
         return;
     }
+    if (c->removing) /* once for all that it has mapped of it */
+        a->object->signals_ended = c->id;
     tp_signals_end(page, tp_signal_recorder(c->window_base, (uint32_t)getpid()));
     munmap(page, TP_SIGNAL_PAGE);
 }
@@ -139,8 +142,9 @@ static struct srv_attachment *attachment_at(const struct srv_session *c, uint32_
 
 void srv_signals_end(struct srv_session *c)
 {
-    for (uint32_t i = 0; i < c->attachments.count; i++)
+    for (uint32_t i = 0; i < c->attachments.count && !c->signals_ended; i++)
         end_signals(attachment_at(c, i));
+    c->signals_ended = true;
 }
 
 static void attachment_destroy(struct srv_attachment *a)

@@ -1,10 +1,9 @@
 /*
- * Images are compared by size, user and a hash of their bytes. Where none of that size is known,
- * nothing is read.
+ * Images are compared by size, user and a hash of their bytes, or of parts of many. Where none of
+ * that size is known, nothing is read.
  */
 #include "server/blame.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,22 +15,27 @@
 #include "base/result.h"
 #include "server/server.h"
 
-/* Of larger ones the beginning says who they are: nobody waits for long while it is read. */
-#define READ_MAX (4ull << 20)
+/* What is read of an image: it is compared while everybody waits, and there may be many of its
+ * size. Parts of large ones, from the beginning to the end. */
+#define PART_BYTES (64u << 10)
+#define PARTS      8u
+
+static uint64_t part_at(uint64_t size, unsigned i)
+{
+    return size <= PARTS * PART_BYTES ? (uint64_t)i * PART_BYTES
+                                      : (size - PART_BYTES) * i / (PARTS - 1);
+}
+
 static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
 {
-    static uint8_t part[64u << 10];
+    static uint8_t part[PART_BYTES];
     XXH3_state_t *state = XXH3_createState();
     struct stat st;
-    uint64_t at = 0;
     bool good =
         state && fstat(fd, &st) == 0 && st.st_size > 0 && XXH3_128bits_reset(state) == XXH_OK;
-    while (good && at < GM_MIN((uint64_t)st.st_size, READ_MAX)) {
-        ssize_t n = pread(fd, part, sizeof(part), (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        good = n > 0 && XXH3_128bits_update(state, part, (size_t)n) == XXH_OK;
-        at += good ? (uint64_t)n : 0;
+    for (unsigned n = 0; good && n < PARTS; n++) {
+        ssize_t got = pread(fd, part, sizeof(part), (off_t)part_at((uint64_t)st.st_size, n));
+        good = got >= 0 && XXH3_128bits_update(state, part, (size_t)got) == XXH_OK;
     }
     if (good) {
         XXH128_hash_t h = XXH3_128bits_digest(state);

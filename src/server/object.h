@@ -47,9 +47,10 @@ struct srv_object {
     uint64_t length; /* and so many bytes long is that */
     uint64_t handle; /* the keeper's; 0: none */
     uint8_t token[SRV_TOKEN_BYTES];
-    bool shared;  /* the token is good */
-    int door;     /* to the private server that it was fetched from; -1: it is our own */
-    int token_fd; /* -1: never exported */
+    uint32_t signals_ended; /* the last session at whose end they were */
+    bool shared;            /* the token is good */
+    int door;               /* to the private server that it was fetched from; -1: it is our own */
+    int token_fd;           /* -1: never exported */
     struct srv_session *owner; /* who pays; NULL: gone */
     struct srv_charge bytes;
     struct srv_charge count;

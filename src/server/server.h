@@ -158,7 +158,8 @@ struct srv_session {
                          another one died */
     bool removing;    /* the executor is being told to forget it */
     bool stopped;     /* nothing of it runs there any more, and its device memory is not used */
-    bool given_back;  /* the client is gone, and its device memory was given back */
+    bool signals_ended; /* nobody waits for what it has recorded */
+    bool given_back;    /* the client is gone, and its device memory was given back */
     unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 

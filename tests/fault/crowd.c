@@ -23,6 +23,10 @@
 #define LARGE_BYTES  (RAW_SANITIZED ? 256u << 20 : 1u << 30)
 #define ROUNDS       40u
 #define KEPT         3u
+#define PAGE         4096u
+#define MAPPINGS     8000u
+#define AT_ONCE      16u
+#define ANSWERS      400u
 
 #define PTX ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
 
@@ -227,6 +231,59 @@ static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), 
     raw_server_forget_log(&server);
 }
 
+/* All that it may have is mapped: one page that clients signal each other through, over and over.
+ */
+static void map_much(struct raw_client *c)
+{
+    uint8_t buffer[128];
+    struct wire_object_made made;
+    struct wire_memory_allocated range;
+    RAW_ASK(c, object_create, .size = PAGE, .kind = WIRE_MEMORY_KIND_HOST);
+    wire_get_object_made(&c->packet->body, &made);
+    tp_packet_finish(c->packet);
+    RAW_ASK(c, range_reserve, .size = MAPPINGS * PAGE, .kind = WIRE_MEMORY_KIND_HOST);
+    wire_get_memory_allocated(&c->packet->body, &range);
+    RAW_CHECK(made.result == 0 && range.result == 0);
+    for (unsigned sent = 0, answered = 0; answered < MAPPINGS;) {
+        struct wire_enc e;
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_object_map(&e, ++c->serial,
+                             &(struct wire_object_map) { made.object, WIRE_MEMORY_ACCESS_WRITE,
+                                                         range.address + sent * PAGE, PAGE });
+        if (sent < MAPPINGS && sent < answered + AT_ONCE) {
+            RAW_CHECK(tp_send(c->fd, &e, NULL, 0) == 0);
+            sent++;
+            continue;
+        }
+        RAW_CHECK(raw_client_receive(c) && raw_status(c) == 0);
+        answered++;
+    }
+}
+
+static void beside_end(void)
+{
+    static struct raw_client heavy, other;
+    uint64_t longest_ns = 0;
+    open_client(&heavy, HEAVY_USER);
+    open_client(&other, OTHER_USER);
+    map_much(&heavy);
+    const uint64_t begin_ns = server_worked_ns();
+    raw_client_close(&heavy);
+    for (unsigned i = 0; i < ANSWERS; i++) {
+        const uint64_t worked = server_worked_ns();
+        (void)raw_memory_free(&other);
+        longest_ns = GM_MAX(longest_ns, server_worked_ns() - worked);
+    }
+    printf("beside one that ends with %u mappings: each answer after %.1f ms of the server's "
+           "processor time at most, of %.1f\n",
+           MAPPINGS, (double)longest_ns / (double)GM_NS_PER_MS,
+           (double)(server_worked_ns() - begin_ns) / (double)GM_NS_PER_MS);
+    RAW_CHECK(longest_ns < (uint64_t)(ALLOCATION_MS * (double)GM_NS_PER_MS));
+    raw_client_close(&other);
+    raw_server_settle(&server, 0);
+    raw_server_forget_log(&server);
+}
+
 static void beside(void (*what)(int connection), const char *name)
 {
     pid_t others[OTHERS];
@@ -267,6 +324,7 @@ int main(void)
     beside(free_memory, "4 clients that free 512 MiB");
     beside_gift(give_allocation, "of device memory");
     beside_gift(give_object, "of an object");
+    beside_end();
     RAW_CHECK(raw_server_charged(&server) == 0);
     raw_server_stop(&server);
     return 0;
