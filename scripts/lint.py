@@ -21,6 +21,7 @@ for group in LAYERS:
 INSIDE = {"client": ["entry", "session", "stream", "memory", "module", "graph"]}
 
 LINES_MAX = 620
+FUNCTION_MAX = 80
 COLUMNS_MAX = 100
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Words that belong on a desk, not in a product.
@@ -64,6 +65,18 @@ def check_layers(path, text):
             yield line, f'write "{folder}/{m.group(1)}", not "{m.group(1)}"'
 
 
+def check_functions(text):
+    """Bodies stand between two braces at the beginning of a line."""
+    begin = 0
+    for n, line in enumerate(text.split("\n"), 1):
+        if line == "{":
+            begin = n
+        elif line == "}" and begin:
+            if n - begin - 1 > FUNCTION_MAX:
+                yield begin, f"a function of {n - begin - 1} lines, more than {FUNCTION_MAX}"
+            begin = 0
+
+
 def check_promises():
     """SECURITY.md names the tests that hold what it promises: they are there."""
     path = pathlib.Path("SECURITY.md")
@@ -81,6 +94,7 @@ def main():
         lines = text.count("\n")
         if path.parts[0] == "src":
             findings += [f"{path}:{n}: {why}" for n, why in check_layers(path, text)]
+            findings += [f"{path}:{n}: {why}" for n, why in check_functions(text)]
             if path.suffix == ".c" and not text.startswith("/*"):
                 findings.append(f"{path}:1: does not say what it is")
             if lines > LINES_MAX:

@@ -31,9 +31,9 @@ def record_names():
 
 
 def show_records(data, head, tail, names):
+    ring = data + data[:24]  # a record's head may begin at the end and go on at the beginning
     while head != tail:
-        at = head % len(data)
-        op, _, size, stream, _, seq = struct.unpack_from("<HHIIIQ", (data[at:] + data[:at])[:24])
+        op, _, size, stream, _, seq = struct.unpack_from("<HHIIIQ", ring, head % len(data))
         print(f"    {names.get(op, op)}: stream {stream}, seq {seq}, {size} bytes")
         if size < 24 or size > (tail - head) % 2**32:
             print("    (not a record: the ring is broken)")

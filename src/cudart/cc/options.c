@@ -289,8 +289,45 @@ static void take_file(struct cc_options *o, const char *path)
     o->depth--;
 }
 
+/* Options about the code of kernels. False: it is none of them. */
+static bool use_for_device(struct cc_options *o, const struct option *p, const char *argument)
+{
+    switch (p->what) {
+    case DEBUG:
+        cc_add(&o->device, "-gline-tables-only");
+        return true;
+    case ARCH:
+        add_arch(o, argument);
+        return true;
+    case GENCODE:
+        take_gencode(o, argument);
+        return true;
+    case FAST_MATH:
+        take_fast_math(o);
+        return true;
+    case FTZ:
+        if (is_true(argument))
+            cc_add(&o->device, "-fgpu-flush-denormals-to-zero");
+        return true;
+    case FMAD:
+        cc_add(&o->device,
+               is_true(argument) ? "-ffp-contract=fast-honor-pragmas" : "-ffp-contract=off");
+        return true;
+    case PREC_DIV:
+    case PREC_SQRT:
+        cc_add(&o->device, "-mllvm");
+        cc_add(&o->device, cc_format("-nvptx-prec-%sf32=%d", p->what == PREC_DIV ? "div" : "sqrt",
+                                     is_true(argument) ? (p->what == PREC_DIV ? 2 : 1) : 0));
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void use(struct cc_options *o, const struct option *p, const char *argument)
 {
+    if (use_for_device(o, p, argument))
+        return;
     switch (p->what) {
     case OUTPUT:
         o->output = argument;
@@ -333,32 +370,6 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
     case LIBDIR:
         cc_add(&o->link, cc_format("-L%s", argument));
         break;
-    case DEBUG:
-        cc_add(&o->device, "-gline-tables-only");
-        break;
-    case ARCH:
-        add_arch(o, argument);
-        break;
-    case GENCODE:
-        take_gencode(o, argument);
-        break;
-    case FAST_MATH:
-        take_fast_math(o);
-        break;
-    case FTZ:
-        if (is_true(argument))
-            cc_add(&o->device, "-fgpu-flush-denormals-to-zero");
-        break;
-    case FMAD:
-        cc_add(&o->device,
-               is_true(argument) ? "-ffp-contract=fast-honor-pragmas" : "-ffp-contract=off");
-        break;
-    case PREC_DIV:
-    case PREC_SQRT:
-        cc_add(&o->device, "-mllvm");
-        cc_add(&o->device, cc_format("-nvptx-prec-%sf32=%d", p->what == PREC_DIV ? "div" : "sqrt",
-                                     is_true(argument) ? (p->what == PREC_DIV ? 2 : 1) : 0));
-        break;
     case STREAM:
         if (strcmp(argument, "per-thread") == 0)
             cc_add(&o->both, "-fgpu-default-stream=per-thread");
@@ -391,8 +402,7 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
         break;
     case REFUSED:
         cc_fail("-%s is not served yet", p->name);
-    case NOTHING:
-    case NOTHING_ARG:
+    default: /* nothing to do here */
         break;
     }
 }
