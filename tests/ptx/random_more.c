@@ -98,6 +98,38 @@ static void vector_op(struct maker *m)
     }
 }
 
+/* Registers that are vectors, as a whole and by element; 128 bits of the thread's own memory at
+ * once. */
+static void vector_register_op(struct maker *m)
+{
+    static const char letters[] = "xyzwrgba";
+    unsigned r = pick(m, INTS), d = pick(m, LONGS), at = 16 * pick(m, RANDOM_WORDS_OUT / 4);
+    if (pick(m, 2)) {
+        fprintf(m->out,
+                "\t{\n\t.reg .v4 .b32 %%four;\n\t.reg .v2 .b32 %%two<2>;\n"
+                "\tmov.v4.b32 %%four, {%%r%u, %%r%u, %%r%u, %%r%u};\n",
+                r, pick(m, INTS), pick(m, INTS), pick(m, INTS));
+        fprintf(m->out, "\tadd.s32 %%four.%c, %%four.%c, %%r%u;\n", letters[pick(m, 8)],
+                letters[pick(m, 8)], pick(m, INTS));
+        fprintf(m->out, "\tmov.v2.b32 %%two1, {%%four.%c, %%four.%c};\n\tmov.b64 %%rd%u, %%two1;\n",
+                letters[pick(m, 8)], letters[pick(m, 8)], d);
+        fprintf(m->out, "\tmov.v4.b32 {%%r%u, %%r%u, %%r%u, %%r%u}, %%four;\n\t}\n", (r + 5) % INTS,
+                r, (r + 3) % INTS, (r + 1) % INTS);
+        return;
+    }
+    fprintf(m->out,
+            "\t{\n\t.reg .b128 %%wide<3>;\n\tmov.b128 %%wide0, {%%rd%u, %%rd%u};\n"
+            "\tld.%sglobal.b128 %%wide1, [%%out+%u];\n",
+            d, pick(m, LONGS), pick(m, 2) ? "" : "relaxed.gpu.", at);
+    if (pick(m, 2))
+        fprintf(m->out, "\tatom.global.exch.b128 %%wide2, [%%out+%u], %%wide0;\n", at);
+    else
+        fprintf(m->out, "\tatom.global.cas.b128 %%wide2, [%%out+%u], %%wide%u, %%wide0;\n", at,
+                pick(m, 2));
+    fprintf(m->out, "\tmov.b128 {%%rd%u, %%rd%u}, %%wide%u;\n\t}\n", d, (d + 1) % LONGS,
+            1 + pick(m, 2));
+}
+
 static void half_op(struct maker *m)
 {
     static const char *const shorts[] = { "add.f16",    "mul.f16",    "max.f16", "sub.ftz.f16",
@@ -214,8 +246,10 @@ void random_more_op(struct maker *m)
 {
     switch (pick(m, 8)) {
     case 0:
-    case 1:
         vector_op(m);
+        break;
+    case 1:
+        vector_register_op(m);
         break;
     case 2:
     case 3:
