@@ -280,6 +280,16 @@ __global__ void plain_read_of_a_count(int *out)
     out[threadIdx.x] = n; //! Race
 }
 
+__global__ void cleared_beside_a_count(int *out)
+{
+    __shared__ int n[32];
+    if (threadIdx.x < 32)
+        n[threadIdx.x] = 0;
+    atomicAdd(&n[threadIdx.x % 32], 1); //! Race
+    __syncthreads();
+    out[threadIdx.x] = n[threadIdx.x % 32];
+}
+
 __global__ void one_buffer_for_two(const int *a, int *out)
 {
     __shared__ int s[64];
@@ -442,6 +452,7 @@ static void races(int *out)
     two_writers<<<1, 64>>>(out);
     no_syncwarp<<<1, 32>>>(out);
     plain_read_of_a_count<<<1, 64>>>(out);
+    cleared_beside_a_count<<<1, 64>>>(out);
     int *numbers = device<int>(256);
     static int host[256];
     for (int i = 0; i < 256; i++)

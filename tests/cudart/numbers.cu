@@ -222,8 +222,16 @@ static void atomics()
     CHECK(cudaFree(c) == cudaSuccess);
 }
 
+/* Thrust's reductions copy from volatile numbers. */
+template <class T> static T copied(T number)
+{
+    const volatile T from = number;
+    return from;
+}
+
 int main()
 {
+    CHECK((float)copied(__half(2.5f)) == 2.5f && (float)copied(__nv_bfloat16(-3)) == -3);
     eight_bits();
     sixteen_bits();
     packed_integers();

@@ -134,7 +134,7 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
         {                                                                                          \
             return TO(__x);                                                                        \
         }                                                                                          \
-        GMUX_M operator RAW() const                                                                \
+        GMUX_M operator RAW() const volatile                                                       \
         {                                                                                          \
             return RAW { __x };                                                                    \
         }                                                                                          \

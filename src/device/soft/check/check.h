@@ -136,7 +136,7 @@ struct soft_check_warp {
 
 /* Who used some bytes of shared memory: packed, see race.c. */
 struct soft_check_cell {
-    uint64_t write, read[2];
+    uint64_t write, weak, read[2]; /* weak: the last write that was not strong */
 };
 
 /* Four bytes: one cell, until somebody uses less than all of them. */

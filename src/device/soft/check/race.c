@@ -215,6 +215,12 @@ static bool use(struct soft_block *b, const struct soft_check_access *a, struct 
         report(b, a, at, c->write, a->writes ? SOFT_CHECK_RACE_WAW : SOFT_CHECK_RACE_RAW);
         found = true;
     }
+    /* One that is strong itself minds the last one that was not, too. */
+    if (!found && a->strong && !harmless(k, a, c->weak) &&
+        (!a->writes || changes(b, a, at, bytes))) {
+        report(b, a, at, c->weak, a->writes ? SOFT_CHECK_RACE_WAW : SOFT_CHECK_RACE_RAW);
+        found = true;
+    }
     if (!a->writes) {
         c->read[!harmless(k, a, c->read[0])] = now;
         return found;
@@ -224,7 +230,7 @@ static bool use(struct soft_block *b, const struct soft_check_access *a, struct 
             report(b, a, at, c->read[i], SOFT_CHECK_RACE_WAR);
             found = true;
         }
-    *c = (struct soft_check_cell) { .write = now };
+    *c = (struct soft_check_cell) { .write = now, .weak = a->strong ? c->weak : now };
     return found;
 }
 

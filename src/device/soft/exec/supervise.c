@@ -177,23 +177,41 @@ static void pass_on(struct soft_sched *s, struct soft_worker *w, struct soft_tas
         soft_worker_go_on(s, gm_list_entry(a->aside.next, struct soft_worker, place), now_ns);
 }
 
-/* Blocks that may wait for each other take turns on their client's workers. True while there are
- * more of them than those. */
-static bool take_turns(struct soft_sched *s, uint64_t now_ns)
+/* The block is to pass its multiprocessor on: it has had its turn. Whether blocks that begin by the
+ * way wait at all shows once one of them has used as much time as few do; that the system had its
+ * thread put aside says nothing. */
+static bool had_turn(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {
-    bool any = false;
+    uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
+    if (!began_ns || now_ns < GM_MAX(w->since_ns, began_ns) + SOFT_TOGETHER_NS)
+        return false;
+    if (w->task->together || w->account->set_aside > 0)
+        return true;
+    if (now_ns < w->began_ns + SOFT_SLICE_NS)
+        return false;
+    charge_running(s, w, now_ns);
+    return w->charged_ns >= SOFT_SLICE_NS;
+}
+
+/* Blocks that may wait for each other take turns on their client's workers. For how long nobody
+ * needs to look again; 0: there are not more of them than those. */
+static uint64_t take_turns(struct soft_sched *s, uint64_t now_ns)
+{
+    uint64_t next_ns = 0;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
         if (!w->account || !w->active || !w->task->live)
             continue;
         struct soft_task *begin = to_begin(w->task);
-        uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
         if (!begin && w->account->set_aside == 0)
             continue;
-        any = true;
-        if (began_ns && now_ns >= GM_MAX(w->since_ns, began_ns) + SOFT_TOGETHER_NS)
+        if (had_turn(s, w, now_ns))
             pass_on(s, w, begin, now_ns);
+        if (w->task->together || w->account->set_aside > 0)
+            next_ns = SOFT_TOGETHER_NS;
+        else if (next_ns == 0)
+            next_ns = TICK_NS;
     }
-    return any;
+    return next_ns;
 }
 
 void *soft_supervisor_main(void *arg)
@@ -210,11 +228,11 @@ void *soft_supervisor_main(void *arg)
         bool stopped = end_stopped(s);
         bool overdue = end_overdue(s, now_ns);
         charge_long(s, now_ns);
-        bool turns = take_turns(s, now_ns);
-        s->supervised = make_way(s, now_ns) || stopped || overdue || turns;
+        uint64_t turns_ns = take_turns(s, now_ns);
+        s->supervised = make_way(s, now_ns) || stopped || overdue || turns_ns > 0;
         if (!s->supervised)
             continue;
-        now_ns += turns ? SOFT_TOGETHER_NS : TICK_NS;
+        now_ns += turns_ns > 0 ? turns_ns : TICK_NS;
         const struct timespec until = { .tv_sec = (time_t)(now_ns / GM_NS_PER_S),
                                         .tv_nsec = (long)(now_ns % GM_NS_PER_S) };
         pthread_cond_timedwait(&s->supervise, &s->lock, &until);
