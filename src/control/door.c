@@ -233,8 +233,8 @@ static void open_log(struct ctl_daemon *d, struct ctl_named *n)
     GM_AUTO_FD int fd = all < 0 ? -1 : open_below(d, all, n->name);
     int r = fd < 0 ? fd : ctl_logfile_open(&n->log, fd, "server.log");
     if (r < 0)
-        ctl_log(d, "Server %s has no log of its own: %s/%s: %s", n->name, d->log_directory, n->name,
-                strerror(-r));
+        ctl_log_stranger(d, "Server %s has no log of its own: %s/%s: %s", n->name, d->log_directory,
+                         n->name, strerror(-r));
 }
 
 const char *ctl_door_open(struct ctl_daemon *d, struct ctl_named *n)
