@@ -521,7 +521,7 @@ END
     says "client terminate help" $'client terminate PID\n    Takes the device away from a client; prints 0 or a CUDA error'
     for bad in -1 0 99999999999999999999 1e400 0x10 abc -- --= = -f "*" '%s%n' "'" '"' $'\xff\xfe' $'\xc3' \
         "$(printf 'x%.0s' {1..3000})"; do
-        for command in "server" "server create" "server delete" "server list" "server get" "server set" "client list" \
+        for command in "server" "server create A" "server delete" "server list" "server get" "server set" "client list" \
             "client list --server=" "client get" "client terminate" "device list" "server get $me" "client get $one" "namespace" "namespace create" \
             "namespace delete" "namespace list" "namespace set" "namespace get" "namespace create x --server=" \
             "namespace get default $me" "feature" "feature enable" "feature disable" "feature describe" "memacct" "memacct set" \
