@@ -9,7 +9,7 @@ T       ?= 60
 .PHONY: help build demo test check nightly bench fuzz endure soak docs lint format ptx install deb try clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sed 's|$$(BUILD)|$(BUILD)|g' | expand -t 12
 
 build: $(BUILD)/build.ninja ## compile everything
 	@ninja -C $(BUILD) --quiet

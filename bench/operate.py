@@ -159,7 +159,53 @@ def bench_partitions(b):
           deviation=abs(got[2] - 50), must_deviation=2)
 
 
-BENCHES = {"crowd": bench_crowd, "gmux_run": bench_run, "live_limit": bench_live, "guarantees": bench_guarantees,
+def bench_flood(b):
+    """How long one user's program takes to have its session, while another user's come as fast as they can and without
+    them, alternating. Needs root."""
+    if os.geteuid() != 0:
+        return
+    def of_user(user, *command):
+        return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
+    with b.daemon(GMUX_DEVICE="null") as e:
+        pathlib.Path(e["CUDA_MPS_PIPE_DIRECTORY"]).parent.chmod(0o755)
+        def once():
+            crowd = subprocess.Popen(of_user(12346, b.tool("crowd"), "together", "1"), env=e, text=True,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            ms, good = crowd.stdout.readline().split()
+            crowd.communicate()
+            if good != "1":
+                raise RuntimeError("it has no session")
+            return float(ms)
+        once()
+        alone, beside = [], []
+        for _ in range(ROUNDS):
+            alone.append(once())
+            with subprocess.Popen(of_user(12345, b.tool("crowd"), "cycles", "1000000", "4"), env=e, stdout=subprocess.DEVNULL,
+                                  start_new_session=True) as flood:
+                time.sleep(0.2)
+                beside.append(once())
+                os.killpg(flood.pid, signal.SIGKILL)
+    a, f = statistics.median(alone), statistics.median(beside)
+    b.row("connect_beside_flood", "null", "ms", alone=a, beside=f, adds=f - a, must_add=50)
+
+
+def bench_quit(b):
+    """`quit -t 1` with a program that works and one that is stopped."""
+    times = []
+    for _ in range(3):
+        with b.daemon() as e:
+            p, stopped = Program(b, e), Program(b, e)
+            os.kill(stopped.process.pid, signal.SIGSTOP)
+            begin = time.monotonic()
+            ask(b, e, "quit", "-t", "1")
+            times.append(1e3 * (time.monotonic() - begin))
+            os.kill(stopped.process.pid, signal.SIGCONT)
+            p.end()
+            stopped.end()
+    b.row("quit_after_1_s", "soft", "ms", median=statistics.median(times), most=max(times), must=1500)
+
+
+BENCHES = {"crowd": bench_crowd, "flood": bench_flood, "quit": bench_quit, "gmux_run": bench_run, "live_limit": bench_live, "guarantees": bench_guarantees,
            "partitions": bench_partitions}
 
 
@@ -183,19 +229,34 @@ def endure(b, cycles, kills):
     def crowd(e, n):
         subprocess.run([b.tool("crowd"), "cycles", str(n), "4"], env=e, check=True, stdout=subprocess.DEVNULL)
 
+    def states(e):
+        """What must outlive a daemon: who is where with which limits."""
+        return (ask(b, e, "namespace", "list", "--format=csv,noheader"), ask(b, e, "client", "list", "--all", "--format=csv,noheader"),
+                [line.split("\t")[:5] for line in ask(b, e, "clients", str(server)).splitlines()])
+
+    def the_same(e, wanted):
+        until = time.monotonic() + 10
+        while (now := states(e)) != wanted:
+            if time.monotonic() > until:
+                raise RuntimeError(f"the next daemon has {now}, not {wanted}")
+
     good = True
-    with b.daemon(GMUX_DEVICE="null") as e:
-        stays = subprocess.Popen([b.tool("crowd"), "together", "1"], env=e, text=True, stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE)
+    with b.daemon(GMUX_DEVICE="null", CUDA_MPS_PROTOCOL_VERSION="3") as e:
+        for words in ("server create training", "namespace create batch --server=training",
+                      "namespace set batch --server=training --active-thread-percentage=25 --pinned-memory-limit=4G"):
+            ask(b, e, *words.split())
+        there = {**e, "CUDA_MPS_PIPE_DIRECTORY": e["CUDA_MPS_PIPE_DIRECTORY"] + "/training/batch"}
+        stays = subprocess.Popen([b.tool("crowd"), "together", "1"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 env=there)
         stays.stdout.readline()
-        server = int(ask(b, e, "get_server_list"))
+        server = int(ask(b, e, "server", "get", "training", "pid"))
         executor = int(pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
-        crowd(e, max(cycles // 10, 100))
+        crowd(there, max(cycles // 10, 100))
         names = {"daemon": the_daemon(e), "server": server, "executor": executor}
         before = {name: holds(pid) for name, pid in names.items()}
         files = sorted(os.listdir(e["CUDA_MPS_PIPE_DIRECTORY"]))
         begin = time.monotonic()
-        crowd(e, cycles)
+        crowd(there, cycles)
         took = time.monotonic() - begin
         after = {name: holds(pid) for name, pid in names.items()}
         for name in names:
@@ -205,23 +266,24 @@ def endure(b, cycles, kills):
             print(f"{cycles} clients in {took:.1f} s: {name}: memory {before[name][0]} KiB {grown[0]:+d}, descriptors "
                   f"{before[name][1]} {grown[1]:+d}, mappings {before[name][2]} {grown[2]:+d}{'' if fine else ': GREW'}")
         before = {name: holds(names[name]) for name in ("server", "executor")}
+        wanted = states(e)
         begin = time.monotonic()
         for _ in range(kills):
+            if ask(b, e, "restart") != "Restarting\n":
+                raise RuntimeError("the daemon does not start anew")
+            the_same(e, wanted)
             os.kill(the_daemon(e), signal.SIGKILL)
             while True: # the lock is free once it is gone
                 if subprocess.run([b.control, "-d"], env=e, check=False, stderr=subprocess.DEVNULL).returncode == 0:
                     break
-            until = time.monotonic() + 10
-            while ask(b, e, "get_server_list").strip() != str(server):
-                if time.monotonic() > until:
-                    raise RuntimeError("the server does not come to the next daemon")
+            the_same(e, wanted)
         took = time.monotonic() - begin
-        crowd(e, 10)
+        crowd(there, 10)
         for name in ("server", "executor"):
             grown = [a - n for a, n in zip(holds(names[name]), before[name])]
             fine = grown[0] <= 512 and grown[1] <= 4
             good &= fine
-            print(f"{kills} daemons killed in {took:.1f} s: {name}: memory {grown[0]:+d} KiB, descriptors {grown[1]:+d}"
+            print(f"{kills} daemons started anew and killed in {took:.1f} s: {name}: memory {grown[0]:+d} KiB, descriptors {grown[1]:+d}"
                   f"{'' if fine else ': GREW'}")
         now = sorted(os.listdir(e["CUDA_MPS_PIPE_DIRECTORY"]))
         if now != files:

@@ -77,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gm_list_init(&d.conns);
     gm_list_init(&d.users);
     gm_list_init(&d.groups);
+    gm_list_init(&d.names);
     gm_list_init(&d.servers);
     gm_list_init(&d.queue);
     gm_list_init(&d.quits);

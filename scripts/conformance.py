@@ -21,7 +21,7 @@ STATUSES = {
 }
 KINDS = {"option": "Options", "command": "Commands", "variable": "Variables", "file": "Files", "state": "States of a server",
          "status": "Exit status", "error": "CUDA errors", "behaviour": "Behaviour"}
-OWN_COMMANDS = {"version", "clients", "pending", "restart", "name_server"}  # and limit_*, group..: gmux' own, that MPS has not
+OWN_COMMANDS = {"version", "clients", "pending", "restart"}  # and limit_*, group..: gmux' own, that MPS has not
 
 
 def entries(path=ROOT / "docs/contract.txt"):
@@ -97,6 +97,10 @@ def failures(control, path):
     for name in sorted(commands - listed.get("command", set())):
         if name not in OWN_COMMANDS and not re.search("limit_|group", name):
             yield f"command {name} of gmux-control is not in the list"
+    dump = subprocess.run([control, "--dump-modules"], check=True, capture_output=True, text=True).stdout
+    for module, verb in re.findall(r"^\*([a-z-]+) ?([a-z]*)\*", dump, re.M):
+        if not any(re.search(rf"\b{module}\b.*\b{verb}\b", name) for name in listed.get("command", set())):
+            yield f"command {module} {verb} of protocol 3 is not in the list"
     sources = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "src").rglob("*.c"))
     for name in sorted(set(re.findall(r'"(CUDA_[A-Z_]+)"', sources)) - listed.get("variable", set())):
         if "ERROR" not in name and "SUCCESS" not in name:

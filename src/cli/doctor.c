@@ -192,8 +192,23 @@ static void check_daemon(int fd)
             say(NOTE, "waits for a server: %s", line);
 }
 
+/* The first directory of a path, from the root, that this user may not enter. */
+static bool blocked(const char *path, char *out, size_t size)
+{
+    for (size_t n = 1; *path == '/' && n < size; n++)
+        if (path[n] == '/' || path[n] == '\0') {
+            snprintf(out, n + 1, "%s", path);
+            if (access(out, X_OK) < 0)
+                return errno == EACCES;
+            if (path[n] == '\0')
+                return false;
+        }
+    return false;
+}
+
 static void check_place(void)
 {
+    char at[PATH_MAX];
     const char *named = getenv("CUDA_MPS_PIPE_DIRECTORY");
     if (named && strlen(named) > TP_DIRECTORY_MAX) {
         say(BAD, "CUDA_MPS_PIPE_DIRECTORY is longer than %u bytes: no socket fits",
@@ -205,6 +220,9 @@ static void check_place(void)
         check_daemon(fd);
     else if (fd == -EPERM)
         say(BAD, CLI_NOT_BELIEVED, ctl_place_pipe_directory());
+    else if (fd == -EACCES && blocked(ctl_place_pipe_directory(), at, sizeof(at)))
+        say(BAD, "a daemon in %s cannot be reached: user %u may not enter %s",
+            ctl_place_pipe_directory(), (unsigned)geteuid(), at);
     else if (named && *named)
         say(BAD,
             "CUDA_MPS_PIPE_DIRECTORY is %s, and no daemon is there (%s): programs run without "

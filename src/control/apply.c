@@ -10,16 +10,25 @@
 #include <unistd.h>
 
 #include "base/parse.h"
-#include "control/name.h"
+#include "control/space.h"
 
 #define SERVERS_MAX    64
 #define PARTITIONS_MAX 256
+#define NAMESPACES_MAX 256
 
 struct server {
     char name[CTL_SERVER_NAME_MAX + 1];
     bool has_uid;
     uid_t uid;
+    char devices[256];
     char limits[512]; /* words of `server set` */
+};
+
+struct namespace
+{
+    unsigned server;
+    char name[CTL_SERVER_NAME_MAX + 1];
+    char limits[512]; /* words of `namespace set` */
 };
 
 struct partition {
@@ -40,7 +49,9 @@ struct reading {
     struct server servers[SERVERS_MAX];
     struct device devices[PARTITIONS_MAX];
     struct partition partitions[PARTITIONS_MAX];
-    unsigned servers_count, devices_count, partitions_count;
+    struct namespace spaces[NAMESPACES_MAX];
+    unsigned servers_count, devices_count, partitions_count, spaces_count;
+    bool memacct_off, audit_log;
 };
 
 static bool is_true(const struct gm_toml_item *item)
@@ -57,7 +68,9 @@ static const char *find_server(struct reading *r, const char *name, unsigned *ou
     if (i < r->servers_count)
         return NULL;
     if (!ctl_name_is_good(name))
-        return "a server's name has lowercase letters, digits and '_', up to 64";
+        return "a server's name has lowercase letters, digits and '_', up to 64, and does not "
+               "begin "
+               "with control";
     if (i == SERVERS_MAX)
         return "there are too many servers";
     strcpy(r->servers[i].name, name);
@@ -65,27 +78,74 @@ static const char *find_server(struct reading *r, const char *name, unsigned *ou
     return NULL;
 }
 
-static const char *add_limit(struct server *s, const char *field, const char *value)
+static const char *add_limit(char limits[512], const char *field, const char *value)
 {
-    size_t n = strlen(s->limits);
-    int more = snprintf(s->limits + n, sizeof(s->limits) - n, " %s=%s", field, value);
-    return more < 0 || (size_t)more >= sizeof(s->limits) - n ? "it is too long" : NULL;
+    size_t n = strlen(limits);
+    int more = snprintf(limits + n, 512 - n, " %s=%s", field, value);
+    return more < 0 || (size_t)more >= 512 - n ? "it is too long" : NULL;
 }
 
-static const char *read_server(struct server *s, const char *key, const struct gm_toml_item *item)
+static const char *read_limit(char limits[512], const char *key, const struct gm_toml_item *item)
 {
     double share;
     uint64_t number;
     if (strcmp(key, "active_thread_percentage") == 0)
         return gm_parse_percentage(item->text, &share)
-                   ? add_limit(s, "active-thread-percentage", item->text)
+                   ? add_limit(limits, "active-thread-percentage", item->text)
                    : "it is a percentage above 0, up to 100";
     if (strcmp(key, "pinned_memory_limit") == 0)
-        return gm_parse_size(item->text, &number) ? add_limit(s, "pinned-memory-limit", item->text)
-                                                  : "it is a number with G or M";
+        return gm_parse_size(item->text, &number)
+                   ? add_limit(limits, "pinned-memory-limit", item->text)
+                   : "it is a number with G, M or K";
     if (strcmp(key, "client_priority") == 0)
-        return gm_parse_u64(item->text, 1, &number) ? add_limit(s, "client-priority", item->text)
-                                                    : "it is 0 or 1";
+        return gm_parse_u64(item->text, 1, &number)
+                   ? add_limit(limits, "client-priority", item->text)
+                   : "it is 0 or 1";
+    return "there is no such key";
+}
+
+static const char *read_space(struct reading *r, unsigned server, const struct gm_toml_item *item)
+{
+    const char *name = item->path[3];
+    unsigned i = 0;
+    while (i < r->spaces_count &&
+           (r->spaces[i].server != server || strcmp(r->spaces[i].name, name) != 0))
+        i++;
+    if (i == NAMESPACES_MAX)
+        return "there are too many namespaces";
+    if (i == r->spaces_count) {
+        if (!ctl_name_is_good(name))
+            return "a namespace's name has lowercase letters, digits and '_', up to 64, and does "
+                   "not begin with control";
+        r->spaces[i].server = server;
+        strcpy(r->spaces[i].name, name);
+        r->spaces_count++;
+    }
+    return read_limit(r->spaces[i].limits, item->path[4], item);
+}
+
+static const char *read_feature(struct reading *r, const struct gm_toml_item *item)
+{
+    const char *key = item->path[2];
+    const bool memacct = strcmp(item->path[1], "memacct") == 0;
+    const bool share = strcmp(item->path[1], "context-share") == 0;
+    if (!memacct && !share)
+        return "there is no such feature";
+    if (share && strcmp(key, "default_socket") == 0)
+        return NULL; /* of contexts that are not shared */
+    if (strcmp(key, "enabled") != 0 && !(memacct && strcmp(key, "audit_log") == 0))
+        return "there is no such key";
+    if (item->type != GM_TOML_BOOLEAN)
+        return "it is true or false";
+    if (share)
+        return is_true(item) ? "contexts are not shared between programs" : NULL;
+    *(*key == 'a' ? &r->audit_log : &r->memacct_off) = is_true(item) == (*key == 'a');
+    return NULL;
+}
+
+static const char *read_server(struct server *s, const char *key, const struct gm_toml_item *item)
+{
+    uint64_t number;
     if (strcmp(key, "uid") == 0) {
         if (!gm_parse_u64(item->text, CTL_UID_MAX, &number))
             return "it is a user's number";
@@ -95,13 +155,17 @@ static const char *read_server(struct server *s, const char *key, const struct g
         s->uid = (uid_t)number;
         return NULL;
     }
-    if (strcmp(key, "allowed_devices") == 0)
-        return "servers have all devices that the daemon's CUDA_VISIBLE_DEVICES leaves";
+    if (strcmp(key, "allowed_devices") == 0) {
+        if (strlen(item->text) >= sizeof(s->devices) || !*item->text || strpbrk(item->text, " \t"))
+            return "it is numbers or UUIDs of devices, with commas";
+        strcpy(s->devices, item->text);
+        return NULL;
+    }
     if (strcmp(key, "locality_domains") == 0)
         return item->type != GM_TOML_BOOLEAN ? "it is true or false"
                : is_true(item)               ? "devices are not divided"
                                              : NULL;
-    return "there is no such key";
+    return read_limit(s->limits, key, item);
 }
 
 static const char *read_device(struct reading *r, unsigned server, const struct gm_toml_item *item)
@@ -169,15 +233,14 @@ static const char *on_item(void *arg, const struct gm_toml_item *item)
         return strcmp(item->text, "1.0") == 0 ? NULL : "it is 1.0";
     }
     if (item->depth == 3 && strcmp(item->path[0], "features") == 0)
-        return is_true(item) ? "there are no features to turn on" : NULL;
+        return read_feature(r, item);
     if (item->depth < 3 || strcmp(item->path[0], "servers") != 0)
         return "there is no such key";
     const char *why = find_server(r, item->path[1], &server);
     if (why || item->depth == 3)
         return why ? why : read_server(&r->servers[server], item->path[2], item);
-    if (strcmp(item->path[2], "namespaces") == 0)
-        return "there are no namespaces: limits of users and groups (--config) are set for some of "
-               "the programs";
+    if (item->depth == 5 && strcmp(item->path[2], "namespaces") == 0)
+        return read_space(r, server, item);
     const bool device = strcmp(item->path[2], "devices") == 0;
     if (device && item->depth == 5)
         return read_device(r, server, item);
@@ -198,11 +261,6 @@ static const char *judge(const struct reading *r)
 {
     if (!r->has_version)
         return "schema_version is missing";
-    for (unsigned i = 0; i < r->servers_count; i++)
-        for (unsigned j = 0; j < i; j++)
-            if (r->servers[i].has_uid && r->servers[j].has_uid &&
-                r->servers[i].uid == r->servers[j].uid)
-                return "two servers are the same user's, who has one";
     for (unsigned i = 0; i < r->partitions_count; i++) {
         const struct partition *p = &r->partitions[i];
         if (!*p->name || !p->chunks || !device_of(r, p))
@@ -214,13 +272,28 @@ static const char *judge(const struct reading *r)
 static const char *add_all(struct ctl_config *c, const struct reading *r)
 {
     char line[1024];
-    const char *why = NULL;
+    const char *why = r->memacct_off ? ctl_config_add(c, "feature disable memacct") : NULL;
+    if (!why && r->audit_log)
+        why = ctl_config_add(c, "memacct set audit_log=true");
     for (unsigned i = 0; i < r->servers_count && !why; i++) {
         const struct server *s = &r->servers[i];
-        snprintf(line, sizeof(line), s->has_uid ? "server create %s --uid=%u" : "server create %s",
-                 s->name, (unsigned)s->uid);
+        int n = snprintf(line, sizeof(line), "server create %s", s->name);
+        if (s->has_uid)
+            n += snprintf(line + n, sizeof(line) - (size_t)n, " --uid=%u", (unsigned)s->uid);
+        if (*s->devices)
+            snprintf(line + n, sizeof(line) - (size_t)n, " --allowed-devices=%s", s->devices);
         why = ctl_config_add(c, line);
         snprintf(line, sizeof(line), "server set %s%s", s->name, s->limits);
+        if (!why && *s->limits)
+            why = ctl_config_add(c, line);
+    }
+    for (unsigned i = 0; i < r->spaces_count && !why; i++) {
+        const struct namespace *s = &r->spaces[i];
+        const char *server = r->servers[s->server].name;
+        snprintf(line, sizeof(line), "namespace create %s --server=%s", s->name, server);
+        if (strcmp(s->name, "default") != 0)
+            why = ctl_config_add(c, line);
+        snprintf(line, sizeof(line), "namespace set %s --server=%s%s", s->name, server, s->limits);
         if (!why && *s->limits)
             why = ctl_config_add(c, line);
     }

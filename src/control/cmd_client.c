@@ -38,6 +38,15 @@ static void reply_users_of(struct ctl_request *r, struct ctl_server *s, uint32_t
                 ctl_reply(r, "%u.%u\n", c->key, c->contexts[i].id);
 }
 
+/* A server that may use some of the devices numbers them by itself. */
+static uint32_t number_in(const struct ctl_server *s, const char *uuid)
+{
+    uint32_t i = 0;
+    while (i < s->devices_count && strcmp(s->devices[i].uuid, uuid) != 0)
+        i++;
+    return i;
+}
+
 void ctl_cmd_get_device_client_list(struct ctl_request *r)
 {
     struct ctl_daemon *d = r->daemon;
@@ -56,7 +65,7 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
         size_t heading = r->reply.size;
         gm_list_for_each (s, &d->servers, struct ctl_server, link)
             if (!only || only == s)
-                reply_users_of(r, s, device);
+                reply_users_of(r, s, number_in(s, d->devices[device].uuid));
         if (r->reply.size == heading) /* nobody uses it: not listed */
             ctl_text_cut(&r->reply, before);
     }
@@ -67,14 +76,13 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
 static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s,
                          const struct ctl_client *c, const struct ctl_context *context)
 {
-    const struct ctl_daemon *d = s->daemon;
     char id[16], server[16], device[32], namespace[24], pid[16];
     snprintf(pid, sizeof(pid), "%u", c->key);
     snprintf(id, sizeof(id), "%u", context ? context->id : 0);
     snprintf(server, sizeof(server), "%d", (int)s->pid);
     if (context &&
-        context->device < d->devices_count) /* as much of the UUID as tells devices apart */
-        snprintf(device, sizeof(device), "%.22s", d->devices[context->device].uuid);
+        context->device < s->devices_count) /* as much of the UUID as tells devices apart */
+        snprintf(device, sizeof(device), "%.22s", s->devices[context->device].uuid);
     else
         snprintf(device, sizeof(device), "-");
     if (c->pid_namespace)

@@ -27,13 +27,12 @@ static const char *state_of(const struct ctl_client *c, const struct wire_client
 void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s,
                          const struct ctl_client *c, const struct wire_client_usage *u)
 {
-    const struct ctl_daemon *d = s->daemon;
     char limit[24] = "-";
     if (u->memory_limit != UINT64_MAX)
         snprintf(limit, sizeof(limit), "%llu", (unsigned long long)u->memory_limit);
     bool may = ctl_request_may(r, c->uid);
     ctl_reply(r, "%u\t%u\t%s\t%s\t%.1f\t%s\t%llu\t%s\t%s\t%s\t%.1f\n", c->key, (unsigned)c->uid,
-              u->device < d->devices_count ? d->devices[u->device].uuid : "-", state_of(c, u),
+              u->device < s->devices_count ? s->devices[u->device].uuid : "-", state_of(c, u),
               u->share_pct, u->priority == 1 ? "low" : "normal", (unsigned long long)u->memory_used,
               limit, may ? c->command : "-", c->group && may ? c->group->name : "-",
               s->guarantees ? c->wish.guarantee_pct : 0);

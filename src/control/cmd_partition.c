@@ -11,9 +11,9 @@
 #include "control/command.h"
 #include "control/listing.h"
 #include "control/module.h"
-#include "control/name.h"
 #include "control/partition.h"
 #include "control/queue.h"
+#include "control/space.h"
 #include "control/state.h"
 
 #define USAGE     "Usage: sm_partition add DEVICE CHUNKS | rm DEVICE PARTITION\n"
@@ -26,13 +26,22 @@ static bool is_known(const struct ctl_daemon *d)
     return d->devices_count && d->devices[0].parts.multiprocessors;
 }
 
+/* A server with all devices is there, or about to be. */
+static bool will_be_known(const struct ctl_daemon *d)
+{
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (s->state != CTL_SERVER_STOPPING && !(s->named && *s->named->visible))
+            return true;
+    return false;
+}
+
 /* Replies if that will not come. */
 static void await(struct ctl_request *r, void (*again)(struct ctl_request *r))
 {
     struct ctl_daemon *d = r->daemon;
     const char *problem = d->quitting ? "the daemon is about to end" : NULL;
-    if (!problem && gm_list_empty(&d->servers))
-        problem = ctl_queue_start(d, d->uid);
+    if (!problem && !will_be_known(d))
+        problem = ctl_queue_start(d, d->uid, NULL);
     if (problem) {
         ctl_reply(r, "%s: devices are not known: %s\n", ctl_words_at(&r->words, 0), problem);
         return;
@@ -118,18 +127,17 @@ static void rm(struct ctl_request *r)
     ctl_partition_remove(p);
 }
 
-/* What ctl_state_save() has written: keep UUID MULTIPROCESSORS STEP GROUPS MASK [NAME UID]. */
+/* What ctl_state_save() has written: keep UUID MULTIPROCESSORS STEP GROUPS MASK [NAME SERVER]. */
 static void keep(struct ctl_request *r)
 {
     const struct ctl_words *w = &r->words;
     struct ctl_daemon *d = r->daemon;
-    uint64_t number[3], uid = 0;
+    uint64_t number[3];
     for (unsigned i = 0; i < GM_ARRAY_LEN(number); i++)
         if (!gm_parse_u64(ctl_words_at(w, 3 + i), UINT32_MAX, &number[i]))
             return;
-    const char *name = ctl_words_at(w, 7);
-    if (*name && (strlen(name) > CTL_PARTITION_NAME_MAX ||
-                  !gm_parse_u64(ctl_words_at(w, 8), CTL_UID_MAX, &uid)))
+    const char *name = ctl_words_at(w, 7), *server = ctl_words_at(w, 8);
+    if (*name && (!ctl_name_is_good(name) || !ctl_name_is_good(server)))
         return;
     const struct ctl_parts parts = { (uint32_t)number[0], (uint32_t)number[1],
                                      (uint32_t)number[2] };
@@ -138,8 +146,7 @@ static void keep(struct ctl_request *r)
     if (!p || !*name)
         return;
     snprintf(p->name, sizeof(p->name), "%s", name);
-    p->has_uid = true;
-    p->uid = (uid_t)uid;
+    snprintf(p->server, sizeof(p->server), "%s", server);
 }
 
 void ctl_cmd_sm_partition(struct ctl_request *r)
@@ -228,14 +235,14 @@ void ctl_v3_partition_create(struct ctl_request *r)
     const char *rest = ctl_words_option(&r->words, "include-remainder");
     const char *problem = NULL;
     uint64_t count = 0;
-    uid_t uid = 0;
+    uid_t uid;
     if (!server || !device || !chunks)
         problem = "--server=, --device= and --chunks= are needed";
     else if (!ctl_name_is_good(name))
         problem = "a name has lowercase letters, digits and '_', up to 64";
     else if (named(d, name))
         problem = "there is one of that name";
-    else if (!ctl_name_find(d, server, &uid))
+    else if (!ctl_named_find(d, server) && !ctl_name_is_user(server, &uid))
         problem = "there is no such server";
     else if (!gm_parse_u64(chunks, UINT32_MAX, &count) || !count)
         problem = "--chunks= is a number above 0";
@@ -255,8 +262,7 @@ void ctl_v3_partition_create(struct ctl_request *r)
     if (!p)
         return;
     snprintf(p->name, sizeof(p->name), "%s", name);
-    p->has_uid = true;
-    p->uid = uid;
+    snprintf(p->server, sizeof(p->server), "%s", server);
     ctl_state_save(d);
     ctl_reply(r,
               "SM partition '%s' created on device %s (sm-count=%u)\n"
@@ -264,11 +270,21 @@ void ctl_v3_partition_create(struct ctl_request *r)
               p->name, p->uuid, ctl_partition_groups(p) * p->parts.step, p->uuid, p->id);
 }
 
+/* --server= and --device= say which partition is meant, where they are there. */
+static bool is_meant(struct ctl_request *r, const struct ctl_partition *p)
+{
+    const char *server = ctl_words_option(&r->words, "server");
+    const char *device = ctl_words_option(&r->words, "device");
+    const struct ctl_device *of = device ? ctl_partition_device(r->daemon, device) : NULL;
+    return (!server || strcmp(server, p->server) == 0) &&
+           (!device || strncmp(p->uuid, of ? of->uuid : device, sizeof(p->uuid) - 1) == 0);
+}
+
 void ctl_v3_partition_delete(struct ctl_request *r)
 {
     const char *name = ctl_words_plain(&r->words, 0);
     struct ctl_partition *p = named(r->daemon, name);
-    if (!p) {
+    if (!p || !is_meant(r, p)) {
         ctl_reply(r, "SM partition '%s' not found\n", name);
         return;
     }
@@ -284,37 +300,50 @@ void ctl_v3_partition_delete(struct ctl_request *r)
 static bool has_server(const struct ctl_daemon *d, const struct ctl_partition *p)
 {
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
-        if (s->state == CTL_SERVER_ACTIVE &&
-            (!p->has_uid || d->options.multiuser || s->uid == p->uid))
+        if (s->state == CTL_SERVER_ACTIVE && (!*p->server || strcmp(s->name, p->server) == 0))
             return true;
     return false;
 }
 
+static void partition_row(struct ctl_listing *l, const char *server, const char *uuid,
+                          const char *name, uint32_t chunks, uint32_t size, const char *status,
+                          const char *id)
+{
+    char text[2][16];
+    snprintf(text[0], sizeof(text[0]), "%u", chunks);
+    snprintf(text[1], sizeof(text[1]), "%u", size);
+    const char *cells[] = { server, uuid, name, text[0], text[1], *name == '-' ? "-" : "false",
+                            status, id };
+    ctl_listing_row(l, cells);
+}
+
+/* With --all what of a device is in no partition, too. */
 static void partition_rows(struct ctl_listing *l)
 {
-    const struct ctl_daemon *d = l->request->daemon;
+    struct ctl_request *r = l->request;
+    const struct ctl_daemon *d = r->daemon;
     gm_list_for_each (p, &d->partitions, struct ctl_partition, link) {
-        char server[CTL_SERVER_NAME_MAX + 1] = "-", chunks[16], size[16], clients[16];
-        if (p->has_uid)
-            ctl_name_of(d, p->uid, server);
-        snprintf(chunks, sizeof(chunks), "%u", ctl_partition_groups(p));
-        snprintf(size, sizeof(size), "%u", ctl_partition_groups(p) * p->parts.step);
-        snprintf(clients, sizeof(clients), "%u", ctl_partition_clients(d, p));
-        const char *cells[] = { *p->name ? p->name : "-",
-                                server,
-                                p->uuid,
-                                p->id,
-                                chunks,
-                                size,
-                                clients,
-                                has_server(d, p) ? "created" : "configured" };
-        ctl_listing_row(l, cells);
+        const uint32_t n = ctl_partition_groups(p);
+        if (is_meant(r, p))
+            partition_row(l, *p->server ? p->server : "-", p->uuid, *p->name ? p->name : "-", n,
+                          n * p->parts.step, has_server(d, p) ? "created" : "configured", p->id);
+    }
+    if (!ctl_words_option(&r->words, "all") || ctl_words_option(&r->words, "server"))
+        return;
+    for (unsigned i = 0; i < d->devices_count; i++) {
+        const struct ctl_device *device = &d->devices[i];
+        const uint32_t used = GM_MIN(ctl_partition_used(d, device->uuid), device->parts.groups);
+        const uint32_t left = device->parts.groups - used;
+        if (left)
+            partition_row(l, "-", device->uuid, "-", left, left * device->parts.step, "unallocated",
+                          "-");
     }
 }
 
 void ctl_v3_partition_list(struct ctl_request *r)
 {
-    static const char *const names[] = { "name",   "server",   "device",  "id",
-                                         "chunks", "sm-count", "clients", "status" };
+    static const char *const names[] = { "server", "device",      "name",
+                                         "chunks", "sm-count",    "include-remainder",
+                                         "status", "visible-uuid" };
     ctl_listing(r, names, GM_ARRAY_LEN(names), partition_rows);
 }

@@ -8,12 +8,10 @@
 #include "control/command.h"
 #include "control/conn.h"
 #include "control/log.h"
-#include "control/name.h"
 #include "control/queue.h"
 #include "control/quit.h"
 #include "control/restart.h"
 #include "control/server.h"
-#include "control/users.h"
 
 /* Force comes after at most a day. */
 #define QUIT_MAX_S 86400u
@@ -24,15 +22,6 @@
 void ctl_cmd_version(struct ctl_request *r)
 {
     ctl_reply(r, "gmux %s\n", GMUX_VERSION);
-}
-
-void ctl_cmd_name_server(struct ctl_request *r)
-{
-    uid_t uid;
-    const char *problem = ctl_user_named(ctl_words_at(&r->words, 1), &uid)
-                              ? ctl_name_set(r->daemon, uid, ctl_words_at(&r->words, 2))
-                              : "there is no such user";
-    ctl_reply(r, "%s\n", problem ? problem : "0");
 }
 
 void ctl_cmd_get_server_list(struct ctl_request *r)
@@ -60,8 +49,8 @@ void ctl_cmd_start_server(struct ctl_request *r)
         ctl_reply(r, "A user id (UID) is required to start a new server\n");
         return;
     }
-    const char *problem =
-        r->daemon->quitting ? "The daemon is about to end" : ctl_queue_start(r->daemon, (uid_t)uid);
+    const char *problem = r->daemon->quitting ? "The daemon is about to end"
+                                              : ctl_queue_start(r->daemon, (uid_t)uid, NULL);
     if (problem)
         ctl_reply(r, "%s\n", problem);
 }

@@ -5,41 +5,22 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "control/conn.h"
+#include "control/door.h"
 #include "control/link.h"
 #include "control/listing.h"
 #include "control/module.h"
-#include "control/name.h"
 #include "control/queue.h"
 #include "control/state.h"
 
-#define NAME_MAX_BYTES (CTL_SERVER_NAME_MAX + 1)
-
-static void server_name(const struct ctl_server *s, char out[NAME_MAX_BYTES])
-{
-    ctl_name_of(s->daemon, s->uid, out);
-}
-
-/* Beside the server that takes clients there may be one of the same user that is about to end. */
-static struct ctl_server *find_server(struct ctl_daemon *d, const char *name)
-{
-    struct ctl_server *found = NULL;
-    uid_t uid;
-    if (!ctl_name_find(d, name, &uid))
-        return NULL;
-    gm_list_for_each (s, &d->servers, struct ctl_server, link)
-        if (s->uid == uid && (!found || s->state != CTL_SERVER_STOPPING))
-            found = s;
-    return found;
-}
-
 /* The server that the first word names; replies if there is none. */
-static struct ctl_server *named_server(struct ctl_request *r)
+static struct ctl_named *named_server(struct ctl_request *r)
 {
     const char *name = ctl_words_plain(&r->words, 0);
-    struct ctl_server *s = find_server(r->daemon, name);
-    if (!s)
+    struct ctl_named *n = ctl_named_find(r->daemon, name);
+    if (!n)
         ctl_reply(r, "Server %s not found\n", name);
-    return s;
+    return n;
 }
 
 /* With -M, as whom all users' server runs. */
@@ -50,67 +31,113 @@ static uid_t shared_by(const struct ctl_daemon *d)
 
 /* --- servers ---------------------------------------------------------------------------------- */
 
-/* Of --uid, of the name if it is uid_UID, or the daemon's own. */
-static bool wanted_uid(const struct ctl_request *r, const char *name, uid_t *uid)
+/* Of --uid, of the name if it is uid_UID, or the daemon's own; it has the name uid_UID where there
+ * is none. */
+static bool wanted_server(const struct ctl_request *r, uid_t *uid,
+                          char name[CTL_SERVER_NAME_MAX + 1])
 {
     const char *word = ctl_words_option(&r->words, "uid");
-    uint64_t number = r->daemon->uid;
+    const char *given = ctl_words_plain(&r->words, 0);
+    uint64_t number = shared_by(r->daemon);
     if (word && !gm_parse_u64(word, CTL_UID_MAX, &number))
         return false;
     *uid = (uid_t)number;
-    return word || ctl_name_find(r->daemon, name, uid) || *name;
+    if (!word)
+        ctl_name_is_user(given, uid);
+    if (!*given)
+        ctl_name_of_user(*uid, name);
+    else /* one that is too long is no name */
+        snprintf(name, CTL_SERVER_NAME_MAX + 1, "%s",
+                 strlen(given) > CTL_SERVER_NAME_MAX ? "-" : given);
+    return word || *given;
 }
 
-/* A server that runs keeps the name that it has. */
-static bool runs_by_another(struct ctl_daemon *d, uid_t uid, const char *name)
+static bool is_yes(const char *word)
 {
-    char own[NAME_MAX_BYTES];
-    ctl_name_of(d, uid, own);
-    return strcmp(own, name) != 0 && find_server(d, own);
+    return word && strcmp(word, "false") != 0 && strcmp(word, "0") != 0;
+}
+
+/* One that is there already must be the same. NULL with `*why`. */
+static struct ctl_named *create(struct ctl_request *r, uid_t uid, const char *name,
+                                const char **why)
+{
+    struct ctl_daemon *d = r->daemon;
+    const char *allowed = ctl_words_option(&r->words, "allowed-devices");
+    struct ctl_named *n = ctl_named_find(d, name);
+    if (n) {
+        *why = n->uid != uid                                 ? "another user's has that name"
+               : allowed && strcmp(allowed, n->allowed) != 0 ? "it is there, with other devices"
+                                                             : NULL;
+        return *why ? NULL : n;
+    }
+    n = ctl_named_make(d, name, uid, why);
+    if (!n)
+        return NULL;
+    if (allowed)
+        *why = ctl_named_allow(d, n, allowed);
+    if (!*why)
+        *why = ctl_door_open(d, n);
+    if (!*why)
+        return n;
+    ctl_door_close_server(d, n);
+    ctl_named_free(n);
+    return NULL;
 }
 
 void ctl_v3_server_create(struct ctl_request *r)
 {
     struct ctl_daemon *d = r->daemon;
-    const char *name = ctl_words_plain(&r->words, 0), *problem = NULL;
-    uid_t uid = d->uid;
-    if (ctl_words_option(&r->words, "allowed-devices"))
-        problem = "--allowed-devices: servers have all devices that the daemon's "
-                  "CUDA_VISIBLE_DEVICES leaves";
-    else if (ctl_words_option(&r->words, "locality-domains"))
+    char name[CTL_SERVER_NAME_MAX + 1];
+    const char *problem = NULL;
+    struct ctl_named *n = NULL;
+    uid_t uid;
+    if (is_yes(ctl_words_option(&r->words, "locality-domains")))
         problem = "--locality-domains: devices are not divided";
-    else if (!wanted_uid(r, name, &uid))
+    else if (!wanted_server(r, &uid, name))
         problem = "--uid is no user's number, or neither it nor a name is there";
     else if (d->options.multiuser && uid != shared_by(d))
         problem = "all users share one server";
+    else if (d->uid != 0 && uid != d->uid)
+        problem = "the daemon does not run as root: it can start servers for its own user only";
     else if (d->quitting)
         problem = "the daemon is about to end";
-    else if (*name && ctl_name_is_good(name) && runs_by_another(d, uid, name))
-        problem = "its user's server has another name, and each user has one server";
-    else if (*name)
-        problem = ctl_name_set(d, uid, name);
-    if (!problem)
-        problem = ctl_queue_start(d, uid);
+    else
+        n = create(r, uid, name, &problem);
+    if (n && !problem && !d->restoring)
+        problem = ctl_queue_start(d, uid, n);
     if (problem)
         ctl_reply(r, "server create: %s\n", problem);
     else
         ctl_state_save(d);
 }
 
+static bool is_used(const struct ctl_daemon *d, const struct ctl_named *n)
+{
+    const struct ctl_server *s = ctl_v3_process(d, n);
+    bool used = s && (s->clients_count || !gm_list_empty(&s->pending));
+    gm_list_for_each (c, &d->conns, struct ctl_conn, link)
+        used |= c->space && c->space->server == n && c->phase == CTL_CONN_WAITING;
+    return used;
+}
+
 void ctl_v3_server_delete(struct ctl_request *r)
 {
+    struct ctl_daemon *d = r->daemon;
     bool force = ctl_words_option(&r->words, "force") != NULL;
-    struct ctl_server *s = named_server(r);
-    if (!s)
+    struct ctl_named *n = named_server(r);
+    if (!n)
         return;
-    if (!force && (s->clients_count || !gm_list_empty(&s->pending)))
-        ctl_reply(r, "server delete: %s has clients; --force ends it in any case\n",
-                  ctl_words_plain(&r->words, 0));
-    else {
-        ctl_name_drop(r->daemon, s->uid);
-        ctl_state_save(r->daemon);
-        ctl_server_shutdown(s, force);
+    if (!force && is_used(d, n)) {
+        ctl_reply(r, "server delete: %s has clients; --force ends it in any case\n", n->name);
+        return;
     }
+    struct ctl_server *s = ctl_v3_process(d, n);
+    ctl_queue_forget(d, n);
+    ctl_door_close_server(d, n);
+    ctl_named_free(n);
+    ctl_state_save(d);
+    if (s)
+        ctl_server_shutdown(s, force);
 }
 
 static const char *const server_columns[] = {
@@ -118,122 +145,83 @@ static const char *const server_columns[] = {
 };
 #define SERVER_COLUMNS GM_ARRAY_LEN(server_columns)
 _Static_assert(SERVER_COLUMNS <= CTL_COLUMNS_MAX, "room");
+_Static_assert(CTL_VISIBLE_MAX >= CTL_DEVICES_MAX * sizeof(((struct ctl_device *)0)->uuid), "room");
 
 struct server_cells {
-    char name[NAME_MAX_BYTES], uid[16], pid[16];
-    char devices[CTL_DEVICES_MAX * sizeof(((struct ctl_device *)0)->uuid) + 2];
+    char uid[16], pid[16], directory[512];
+    char devices[CTL_VISIBLE_MAX + 1];
     const char *cells[SERVER_COLUMNS];
 };
 
-static const char *status_of(const struct ctl_server *s)
+static void fill_server(const struct ctl_daemon *d, const struct ctl_named *n,
+                        struct server_cells *out)
 {
-    return s->state == CTL_SERVER_ACTIVE     ? "Ready"
-           : s->state == CTL_SERVER_STOPPING ? "Stopping"
-                                             : "Starting";
-}
-
-static void fill_server(const struct ctl_server *s, struct server_cells *out)
-{
-    const struct ctl_daemon *d = s->daemon;
-    size_t n = 0;
-    server_name(s, out->name);
-    snprintf(out->uid, sizeof(out->uid), "%u", (unsigned)s->uid);
-    snprintf(out->pid, sizeof(out->pid), "%d", (int)s->pid);
-    snprintf(out->devices, sizeof(out->devices), "-");
-    for (unsigned i = 0; i < d->devices_count && s->state == CTL_SERVER_ACTIVE; i++)
-        n += (size_t)snprintf(out->devices + n, sizeof(out->devices) - n, "%s%s", i ? ";" : "",
-                              d->devices[i].uuid);
-    const char *cells[] = { out->name,    out->uid,          s->pid > 0 ? out->pid : "-",
-                            status_of(s), d->pipe_directory, out->devices,
-                            "-" };
+    const struct ctl_server *s = ctl_v3_process(d, n);
+    const bool runs = s && s->pid > 0;
+    size_t size = 0;
+    snprintf(out->uid, sizeof(out->uid), "%u", (unsigned)n->uid);
+    snprintf(out->pid, sizeof(out->pid), "%d", runs ? (int)s->pid : 0);
+    snprintf(out->devices, sizeof(out->devices), "%s", *n->allowed ? n->allowed : "-");
+    for (char *p = out->devices; *p; p++)
+        *p = *p == ',' ? ';' : *p;
+    for (unsigned i = 0; s && i < s->devices_count && s->state == CTL_SERVER_ACTIVE; i++)
+        size += (size_t)snprintf(out->devices + size, sizeof(out->devices) - size, "%s%s",
+                                 i ? ";" : "", s->devices[i].uuid);
+    ctl_door_directory(d, ctl_space_default(n), true, out->directory, sizeof(out->directory));
+    const char *cells[] = {
+        n->name,      out->uid, runs ? out->pid : "-", ctl_v3_status(s), out->directory,
+        out->devices, "-"
+    };
     memcpy(out->cells, cells, sizeof(cells));
 }
 
 static void server_rows(struct ctl_listing *l)
 {
-    gm_list_for_each (s, &l->request->daemon->servers, struct ctl_server, link) {
+    const char *name = ctl_words_plain(&l->request->words, 0);
+    gm_list_for_each (n, &l->request->daemon->names, struct ctl_named, link) {
         struct server_cells cells;
-        fill_server(s, &cells);
+        if (*name && strcmp(name, n->name) != 0)
+            continue;
+        fill_server(l->request->daemon, n, &cells);
         ctl_listing_row(l, cells.cells);
     }
 }
 
 void ctl_v3_server_list(struct ctl_request *r)
 {
-    ctl_listing(r, server_columns, SERVER_COLUMNS, server_rows);
+    if (!*ctl_words_plain(&r->words, 0) || named_server(r))
+        ctl_listing(r, server_columns, SERVER_COLUMNS, server_rows);
 }
 
-static const char *set_memory(struct ctl_limits *l, const char *value)
-{
-    struct ctl_limits read = { .memory_count = 0 };
-    char again[CTL_MEMORY_TEXT_MAX + 1];
-    if (!strchr(value, '='))
-        return ctl_limits_set_memory(l, "*", value) ? NULL : "a number with G, M or K";
-    ctl_limits_set_memory_list(&read, value);
-    ctl_limits_memory_text(&read, again);
-    if (strcmp(again, value) != 0)
-        return "SIZE, or DEVICE=SIZE, or several of these with commas";
-    for (unsigned i = 0; i < read.memory_count; i++)
-        if (!ctl_limits_set_memory(l, read.memory[i].device, read.memory[i].value))
-            return "too many";
-    return NULL;
-}
-
-/* All of it, or nothing and why not. */
 void ctl_v3_server_set(struct ctl_request *r)
 {
-    const char *share = ctl_words_option(&r->words, "active-thread-percentage");
-    const char *memory = ctl_words_option(&r->words, "pinned-memory-limit");
-    const char *priority = ctl_words_option(&r->words, "client-priority");
-    struct ctl_server *s = named_server(r);
-    if (!s)
+    struct ctl_named *n = named_server(r);
+    if (!n)
         return;
-    struct ctl_limits limits = s->limits;
-    const char *why = memory ? set_memory(&limits, memory) : NULL;
-    if (ctl_words_option(&r->words, "locality-domains"))
+    if (is_yes(ctl_words_option(&r->words, "locality-domains")))
         ctl_reply(r, "server set: --locality-domains: devices are not divided\n");
-    else if (!share && !memory && !priority)
-        ctl_reply(r, "Usage: server set NAME FIELD=VALUE...\n");
-    else if (share && !ctl_limits_set_share(&limits, share))
-        ctl_reply(r, "server set: active-thread-percentage is above 0, up to 100\n");
-    else if (priority && !ctl_limits_set_priority(&limits, priority))
-        ctl_reply(r, "server set: client-priority is 0 or 1\n");
-    else if (why)
-        ctl_reply(r, "server set: pinned-memory-limit is %s\n", why);
-    else {
-        s->limits = limits;
-        ctl_server_limits_changed(s);
-    }
-}
-
-/* A limit for every device is shown as it was given. */
-static void reply_memory(struct ctl_request *r, const struct ctl_limits *l)
-{
-    char text[CTL_MEMORY_TEXT_MAX + 1];
-    ctl_limits_memory_text(l, text);
-    bool every = l->memory_count == 1 && strncmp(text, "*=", 2) == 0;
-    ctl_reply(r, "%s\n", !*text ? "-" : every ? text + 2 : text);
+    else if (ctl_words_option(&r->words, "uid"))
+        ctl_reply(r, "server set: --uid: whose a server is is said when it is created\n");
+    else
+        ctl_v3_space_change(r, "server set", ctl_space_default(n));
 }
 
 void ctl_v3_server_get(struct ctl_request *r)
 {
     const char *field = ctl_words_plain(&r->words, 1);
-    const struct ctl_server *s = named_server(r);
+    const struct ctl_named *n = named_server(r);
+    char value[sizeof(((struct ctl_wish *)0)->memory)];
     struct server_cells cells;
-    if (!s)
+    if (!n)
         return;
-    fill_server(s, &cells);
+    fill_server(r->daemon, n, &cells);
     for (unsigned i = 0; i < SERVER_COLUMNS; i++)
         if (strcmp(field, server_columns[i]) == 0) {
             ctl_reply(r, "%s\n", cells.cells[i]);
             return;
         }
-    if (strcmp(field, "active-thread-percentage") == 0)
-        ctl_reply(r, "%g\n", s->limits.share_pct);
-    else if (strcmp(field, "client-priority") == 0)
-        ctl_reply(r, "%d\n", s->limits.priority);
-    else if (strcmp(field, "pinned-memory-limit") == 0)
-        reply_memory(r, &s->limits);
+    if (ctl_space_get(ctl_space_default(n), field, value, sizeof(value)))
+        ctl_reply(r, "%s\n", value);
     else
         ctl_reply(r, "server get: there is no field %s\n", field);
 }
@@ -246,30 +234,28 @@ static const char *const client_fields[] = { "pid", "server", "device",  "maws-n
 #define CLIENT_FIELDS  GM_ARRAY_LEN(client_fields)
 
 struct client_cells {
-    char pid[16], server[NAME_MAX_BYTES], device[16], namespace[24];
+    char pid[16], device[16], namespace[24];
     const char *cells[CLIENT_FIELDS];
 };
 
 static void fill_client(const struct ctl_request *r, const struct ctl_server *s,
                         const struct ctl_client *c, struct client_cells *out)
 {
-    const struct ctl_daemon *d = s->daemon;
     const char *pci = "-";
     snprintf(out->pid, sizeof(out->pid), "%u", c->key);
-    server_name(s, out->server);
     snprintf(out->device, sizeof(out->device), "-");
     if (c->contexts_count) {
         snprintf(out->device, sizeof(out->device), "%u", c->contexts[0].device);
-        if (c->contexts[0].device < d->devices_count)
-            pci = d->devices[c->contexts[0].device].pci;
+        if (c->contexts[0].device < s->devices_count)
+            pci = s->devices[c->contexts[0].device].pci;
     }
     snprintf(out->namespace, sizeof(out->namespace), "-");
     if (c->pid_namespace)
         snprintf(out->namespace, sizeof(out->namespace), "%llu",
                  (unsigned long long)c->pid_namespace);
     const char *command = ctl_request_may(r, c->uid) ? c->command : "-";
-    const char *cells[] = { out->pid, out->server, out->device,   "default",
-                            command,  pci,         out->namespace };
+    const char *cells[] = { out->pid, s->name, out->device,   c->space ? c->space->name : "-",
+                            command,  pci,     out->namespace };
     memcpy(out->cells, cells, sizeof(cells));
 }
 
@@ -282,7 +268,7 @@ static void client_rows(struct ctl_listing *l)
         gm_list_for_each (c, &s->clients, struct ctl_client, link) {
             struct client_cells cells;
             fill_client(r, s, c, &cells);
-            if ((all || c->contexts_count) && (!name || strcmp(name, cells.server) == 0))
+            if ((all || c->contexts_count) && (!name || strcmp(name, s->name) == 0))
                 ctl_listing_row(l, cells.cells);
         }
 }
@@ -290,7 +276,7 @@ static void client_rows(struct ctl_listing *l)
 void ctl_v3_client_list(struct ctl_request *r)
 {
     const char *name = ctl_words_option(&r->words, "server");
-    if (name && !find_server(r->daemon, name))
+    if (name && !ctl_named_find(r->daemon, name))
         ctl_reply(r, "Server %s not found\n", name);
     else
         ctl_listing(r, client_fields, CLIENT_COLUMNS, client_rows);
@@ -343,28 +329,41 @@ void ctl_v3_client_terminate(struct ctl_request *r)
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
+static void device_row(struct ctl_listing *l, const struct ctl_server *s, unsigned i)
+{
+    const struct ctl_daemon *d = s->daemon;
+    const struct ctl_device *device = &s->devices[i];
+    const struct ctl_parts *parts = &device->parts;
+    char ordinal[16], size[16] = "-", chunks[16] = "-";
+    for (unsigned j = 0; j < d->devices_count; j++) /* who has all devices has said it of them */
+        if (strcmp(d->devices[j].uuid, device->uuid) == 0)
+            parts = &d->devices[j].parts;
+    snprintf(ordinal, sizeof(ordinal), "%u", i);
+    if (parts->multiprocessors) {
+        snprintf(size, sizeof(size), "%u", parts->multiprocessors);
+        snprintf(chunks, sizeof(chunks), "%u", parts->groups);
+    }
+    const char *cells[] = { ordinal,      s->name, device->pci, device->uuid,
+                            device->name, size,    chunks,      "N/A" };
+    ctl_listing_row(l, cells);
+}
+
 static void device_rows(struct ctl_listing *l)
 {
-    const struct ctl_daemon *d = l->request->daemon;
-    gm_list_for_each (s, &d->servers, struct ctl_server, link)
-        for (unsigned i = 0; i < d->devices_count && s->state == CTL_SERVER_ACTIVE; i++) {
-            const struct ctl_device *device = &d->devices[i];
-            char ordinal[16], name[NAME_MAX_BYTES], size[16] = "-", chunks[16] = "-";
-            snprintf(ordinal, sizeof(ordinal), "%u", i);
-            if (device->parts.multiprocessors) {
-                snprintf(size, sizeof(size), "%u", device->parts.multiprocessors);
-                snprintf(chunks, sizeof(chunks), "%u", device->parts.groups);
-            }
-            server_name(s, name);
-            const char *cells[] = { ordinal,      name, device->pci, device->uuid,
-                                    device->name, size, chunks,      "N/A" };
-            ctl_listing_row(l, cells);
-        }
+    const char *name = ctl_words_option(&l->request->words, "server");
+    gm_list_for_each (s, &l->request->daemon->servers, struct ctl_server, link)
+        for (unsigned i = 0; i < s->devices_count && s->state == CTL_SERVER_ACTIVE; i++)
+            if (!name || strcmp(name, s->name) == 0)
+                device_row(l, s, i);
 }
 
 void ctl_v3_device_list(struct ctl_request *r)
 {
     static const char *const names[] = { "Ordinal", "Server",    "PCI ID",       "Device UUID",
                                          "Name",    "Total SMs", "Total Chunks", "Attributes" };
-    ctl_listing(r, names, GM_ARRAY_LEN(names), device_rows);
+    const char *name = ctl_words_option(&r->words, "server");
+    if (name && !ctl_named_find(r->daemon, name))
+        ctl_reply(r, "Server %s not found\n", name);
+    else
+        ctl_listing(r, names, GM_ARRAY_LEN(names), device_rows);
 }

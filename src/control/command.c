@@ -48,9 +48,6 @@ const struct ctl_command ctl_commands[] = {
       "Sets what the programs of a group have together: share=, guarantee= or memory=; prints 0 or "
       "why not",
       CTL_OWN | CTL_KEPT, ctl_cmd_limit_group },
-    { "name_server", "USER NAME",
-      "Gives a user's server a name for protocol 3; prints 0 or why not", CTL_CHANGES | CTL_KEPT,
-      ctl_cmd_name_server },
     { "sm_partition", "add DEVICE CHUNKS | rm DEVICE PARTITION",
       "With --static-partitioning: makes a partition of so many chunks of a device and prints its "
       "name for CUDA_MPS_SM_PARTITION, or ends one that no program is in",
@@ -148,6 +145,8 @@ bool ctl_command_again(struct ctl_daemon *d, const char *line)
         return false;
     memcpy(name, line, n);
     name[n] = '\0';
+    if (d->options.modules && ctl_module_is(name))
+        return ctl_command_run(d, NULL, true, line);
     const struct ctl_command *c = ctl_command_find(name);
     return c && (c->flags & CTL_KEPT) && ctl_command_run(d, NULL, true, line);
 }

@@ -52,7 +52,6 @@ void ctl_cmd_limit_client(struct ctl_request *r);
 void ctl_cmd_limit_user(struct ctl_request *r);
 void ctl_cmd_limit_group(struct ctl_request *r);
 void ctl_cmd_groups(struct ctl_request *r);
-void ctl_cmd_name_server(struct ctl_request *r);
 void ctl_cmd_sm_partition(struct ctl_request *r);
 void ctl_cmd_lspart(struct ctl_request *r);
 void ctl_cmd_version(struct ctl_request *r);

@@ -236,8 +236,9 @@ static bool may_connect(const struct ctl_daemon *d, uid_t uid, bool privileged)
            d->conns_count + (uid ? own : 0) < (uid ? open_to_all : d->conns_max);
 }
 
-static void accepted(struct ctl_daemon *d, int fd, bool privileged)
+static void accepted(struct ctl_daemon *d, const struct ctl_listener *l, int fd)
 {
+    const bool privileged = l == &d->listeners[1];
     struct tp_peer peer;
     ctl_log_accept(d);
     if (tp_peer(fd, &peer) < 0) {
@@ -258,6 +259,7 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
     }
     c->daemon = d;
     c->privileged = privileged;
+    c->space = l->space;
     c->peer = peer;
     c->trusted = peer.uid == 0 || peer.uid == d->uid;
     c->deadline_ns = gm_now_ns() + CTL_HELLO_MS * GM_NS_PER_MS;
@@ -277,12 +279,12 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
         ctl_timer_start(d->sweep, SWEEP_MS);
 }
 
-static void accept_all(struct ctl_daemon *d, int listener, bool privileged)
+static void accept_all(struct ctl_daemon *d, const struct ctl_listener *l)
 {
     for (int i = 0; i < ACCEPT_BURST; i++) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            accepted(d, fd, privileged);
+            accepted(d, l, fd);
             continue;
         }
         if (errno == EINTR || errno == ECONNABORTED)
@@ -302,18 +304,25 @@ static void on_listener(uv_poll_t *poll, int status, int events)
     const struct ctl_listener *l = GM_CONTAINER_OF(poll, struct ctl_listener, poll);
     (void)events;
     if (status == 0)
-        accept_all(d, l->fd, l == &d->listeners[1]);
+        accept_all(d, l);
+}
+
+static void watch_listener(uv_poll_t *poll, bool on)
+{
+    if (!on)
+        uv_poll_stop(poll);
+    else if (!uv_is_active((uv_handle_t *)poll))
+        uv_poll_start(poll, UV_READABLE, on_listener);
 }
 
 void ctl_conn_listen(struct ctl_daemon *d, bool on)
 {
-    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners) && !d->finished; i++) {
-        uv_poll_t *poll = &d->listeners[i].poll;
-        if (!on)
-            uv_poll_stop(poll);
-        else if (!uv_is_active((uv_handle_t *)poll))
-            uv_poll_start(poll, UV_READABLE, on_listener);
-    }
+    if (d->finished)
+        return;
+    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
+        watch_listener(&d->listeners[i].poll, on);
+    gm_list_for_each (l, &d->doors, struct ctl_listener, link)
+        watch_listener(&l->poll, on);
 }
 
 /* Its patience with a silent daemon is limited (GMUX_ANSWER_TIMEOUT). */

@@ -5,8 +5,6 @@
  * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it
  * when a daemon dies in whatever way, so that the holder may replace what a dead one left behind.
  */
-#include "control/name.h"
-#include "control/partition.h"
 #include "control/daemon.h"
 
 #include <errno.h>
@@ -25,10 +23,12 @@
 #include "control/caller.h"
 #include "control/command.h"
 #include "control/conn.h"
+#include "control/door.h"
 #include "control/group.h"
 #include "control/link.h"
 #include "control/log.h"
 #include "control/options.h"
+#include "control/partition.h"
 #include "control/place.h"
 #include "control/queue.h"
 #include "control/quit.h"
@@ -58,6 +58,8 @@ static void finish(struct ctl_daemon *d)
         d->listeners[i].fd = gm_close(d->listeners[i].fd);
     }
     close_handle((uv_handle_t *)&d->watch);
+    gm_list_for_each (n, &d->names, struct ctl_named, link)
+        ctl_door_close_server(d, n);
     ctl_log(d, "Exit with status 0");
     ctl_place_leave(d);
 
@@ -103,6 +105,8 @@ static void on_place(uv_fs_event_t *watch, const char *name, int events, int sta
     if (d->finished)
         return;
     int r = ctl_place_restore(d);
+    if (r >= 0 && !d->quitting)
+        ctl_door_restore(d);
     if (r == 0)
         return;
     uv_fs_event_stop(watch);
@@ -131,6 +135,8 @@ static void on_signal(uv_signal_t *handle, int number)
         ctl_server_reap(d);
     } else if (number == SIGHUP) {
         ctl_place_reopen_logs(d);
+        gm_list_for_each (n, &d->names, struct ctl_named, link)
+            ctl_logfile_reopen(&n->log, -1);
     } else {
         ctl_log(d, "Signal %d (%s): quit", number, strsignal(number));
         ctl_quit(d, 0);
@@ -268,6 +274,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .lock_fd = -1,
         .conns_max = raise_descriptor_limit(),
         .backoff_ms = CTL_BACKOFF_MS,
+        .memacct = true,
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
         if (options->inherited.sockets[i] >= 0)
@@ -283,6 +290,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->users);
     gm_list_init(&d->groups);
     gm_list_init(&d->names);
+    gm_list_init(&d->doors);
     gm_list_init(&d->partitions);
     gm_list_init(&d->part_waits);
     gm_list_init(&d->servers);
@@ -303,6 +311,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     say_started(d);
     apply_config(d);
     ctl_state_load(d, ctl_command_again);
+    ctl_door_forget_inherited(d);
     if (background) {
         if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */
             ctl_log(d, "Cannot change to /: %s", strerror(errno));

@@ -8,7 +8,8 @@
  *   link.c     what servers say; return.c: those that outlived an earlier daemon
  *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive
  *              mode
- *   server.c   server processes: start, retry, end; process.c: telling and killing one
+ *   door.c     directories and sockets of protocol 3's servers and namespaces; space.c: what is
+ * kept of them server.c   server processes: start, retry, end; process.c: telling and killing one
  *   request.c  a command that is being answered
  *   conn.c     accepted connections: who is it, what does it want; until it is a UI's or handed to
  *              a server
@@ -107,6 +108,8 @@ struct ctl_device {
 
 struct ctl_conn;
 struct ctl_caller;
+struct ctl_named;
+struct ctl_space;
 struct ctl_request;
 struct ctl_server;
 struct wire_link_return;
@@ -114,8 +117,10 @@ struct wire_link_return;
 struct ctl_listener {
     uv_poll_t poll;
     int fd;
-    bool inherited;   /* and `file` is not known yet */
-    struct stat file; /* the socket that was made in the pipe directory */
+    bool inherited;          /* and `file` is not known yet */
+    struct stat file;        /* the socket that was made in the pipe directory */
+    struct ctl_space *space; /* door.h: whose programs connect here; NULL: not known by that */
+    struct gm_list link;     /* daemon's doors */
 };
 
 struct ctl_daemon {
@@ -152,7 +157,8 @@ struct ctl_daemon {
 
     struct gm_list users;      /* struct ctl_user: those for whom limits were set */
     struct gm_list groups;     /* struct ctl_group */
-    struct gm_list names;      /* struct ctl_server_name */
+    struct gm_list names;      /* struct ctl_named */
+    struct gm_list doors;      /* struct ctl_listener of namespaces */
     struct gm_list partitions; /* struct ctl_partition */
     struct gm_list part_waits; /* struct ctl_request: until it is known how devices are divided */
     struct gm_list servers;    /* struct ctl_server */
@@ -164,6 +170,7 @@ struct ctl_daemon {
     bool turns_logged;
     bool start_wanted; /* exclusive mode: start_server for start_uid */
     uid_t start_uid;
+    struct ctl_named *start_named;
     uint64_t next_serial;     /* of questions to servers */
     uint32_t next_hidden_pid; /* for clients whose process id is not visible here */
 
@@ -172,7 +179,10 @@ struct ctl_daemon {
     bool devices_believed; /* it was one that the daemon's user answers for; no other's word
                               replaces it */
 
-    bool loading; /* state.h */
+    bool memacct;       /* cgroup.h */
+    bool memacct_audit; /* and says so in the log */
+    bool loading;       /* state.h: nothing is kept meanwhile, */
+    bool restoring;     /* and no server is started */
     bool quitting;
     struct gm_list quits;  /* struct ctl_request waiting for the end */
     struct ctl_timer *end; /* the last step */

@@ -12,6 +12,7 @@
 #include "control/partition.h"
 #include "control/process.h"
 #include "control/return.h"
+#include "control/space.h"
 
 static void on_log(struct ctl_server *s, struct tp_packet *p)
 {
@@ -32,11 +33,19 @@ static void format_uuid(char out[41], struct wire_bytes uuid)
              b[14], b[15]);
 }
 
+/* Not all: what it says of devices is not what there is. */
+static bool has_some_devices(const struct ctl_server *s)
+{
+    return s->named && *s->named->visible;
+}
+
 static void keep_devices(struct ctl_server *s, const struct ctl_device *devices, unsigned n)
 {
     struct ctl_daemon *d = s->daemon;
     bool believed = ctl_server_believed(s);
-    if (d->devices_believed && !believed)
+    memcpy(s->devices, devices, n * sizeof(*devices));
+    s->devices_count = n;
+    if ((d->devices_believed && !believed) || has_some_devices(s))
         return;
     for (unsigned i = 0; i < n; i++) {
         const struct ctl_parts parts = d->devices[i].parts;
@@ -99,7 +108,8 @@ static void on_parts(struct ctl_server *s, struct tp_packet *p)
         parts[n++] = (struct ctl_parts) { part.multiprocessors, part.step, part.groups };
     }
     p->body.fatal = !wire_dec_finish(&p->body) || !wire_dec_finish(&list);
-    if (p->body.fatal || n != d->devices_count || (d->devices_believed && !ctl_server_believed(s)))
+    if (p->body.fatal || has_some_devices(s) || n != d->devices_count ||
+        (d->devices_believed && !ctl_server_believed(s)))
         return;
     for (unsigned i = 0; i < n; i++)
         d->devices[i].parts = parts[i];
@@ -182,6 +192,14 @@ static void on_return_partition(struct ctl_server *s, struct tp_packet *p)
     if (c)
         c->partition = ctl_partition_find(s->daemon, m.name);
     else
+        p->body.fatal = true;
+}
+
+static void on_return_space(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_return_space m;
+    wire_get_link_return_space(&p->body, &m);
+    if (wire_dec_finish(&p->body) && !ctl_return_space(s, &m))
         p->body.fatal = true;
 }
 
@@ -332,6 +350,7 @@ static const struct {
     { WIRE_LINK_TRAITS, STARTING, on_traits },
     { WIRE_LINK_RETURN_GROUP, STARTING, on_return_group },
     { WIRE_LINK_RETURN_PARTITION, STARTING, on_return_partition },
+    { WIRE_LINK_RETURN_SPACE, STARTING, on_return_space },
     { WIRE_LINK_PARTS, RUNNING, on_parts },
 };
 

@@ -8,6 +8,9 @@
 
 #include "control/command.h"
 
+struct ctl_named;
+struct ctl_space;
+
 struct ctl_module_command {
     const char *module;
     const char *verb;      /* "": the whole module */
@@ -26,6 +29,14 @@ extern const struct ctl_module_command ctl_module_commands[];
 bool ctl_module_is(const char *word);
 void ctl_module_run(struct ctl_request *r, bool may_change);
 
+/* What commands about servers and namespaces share (cmd_space.c). The process of a server that
+ * takes clients, or that is about to end; NULL. */
+struct ctl_server *ctl_v3_process(const struct ctl_daemon *d, const struct ctl_named *n);
+/* Of such a process, as lists have it. */
+const char *ctl_v3_status(const struct ctl_server *s);
+/* Sets the limits that options say: all of them, or nothing and replies why not. */
+void ctl_v3_space_change(struct ctl_request *r, const char *command, struct ctl_space *s);
+
 /* The rows' functions. */
 void ctl_v3_server_create(struct ctl_request *r);
 void ctl_v3_server_delete(struct ctl_request *r);
@@ -36,6 +47,16 @@ void ctl_v3_client_list(struct ctl_request *r);
 void ctl_v3_client_get(struct ctl_request *r);
 void ctl_v3_client_terminate(struct ctl_request *r);
 void ctl_v3_device_list(struct ctl_request *r);
+void ctl_v3_space_create(struct ctl_request *r);
+void ctl_v3_space_delete(struct ctl_request *r);
+void ctl_v3_space_list(struct ctl_request *r);
+void ctl_v3_space_set(struct ctl_request *r);
+void ctl_v3_space_get(struct ctl_request *r);
+void ctl_v3_feature_enable(struct ctl_request *r);
+void ctl_v3_feature_disable(struct ctl_request *r);
+void ctl_v3_feature_describe(struct ctl_request *r);
+void ctl_v3_memacct_set(struct ctl_request *r);
+void ctl_v3_memacct_describe(struct ctl_request *r);
 void ctl_v3_partition_create(struct ctl_request *r);
 void ctl_v3_partition_delete(struct ctl_request *r);
 void ctl_v3_partition_list(struct ctl_request *r);

@@ -129,7 +129,7 @@ void ctl_partition_tell(struct ctl_server *s, struct ctl_client *c, const char *
     if (!ctl_partitions_hold(d))
         return;
     struct ctl_partition *p = ctl_partition_find(d, word);
-    if (p && (!p->has_uid || p->uid == c->uid))
+    if (p && (!*p->server || strcmp(p->server, s->name) == 0))
         c->partition = p;
     if (c->partition)
         snprintf(name, sizeof(name), "%s/%s", p->uuid, p->id);

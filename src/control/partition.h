@@ -20,10 +20,9 @@ struct ctl_partition {
     char uuid[41];       /* of the device */
     char id[CTL_PARTITION_ID_MAX + 1];
     char name[CTL_PARTITION_NAME_MAX + 1]; /* in protocol 3; "": it has none */
-    bool has_uid;                          /* only for programs of this user: */
-    uid_t uid;
-    struct ctl_parts parts; /* of the device */
-    uint64_t groups;        /* bit for each that it has */
+    char server[65];                       /* only for programs of this server; "": of any */
+    struct ctl_parts parts;                /* of the device */
+    uint64_t groups;                       /* bit for each that it has */
 };
 
 /* Programs need one. */

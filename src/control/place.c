@@ -106,10 +106,10 @@ static int take_lock(struct ctl_daemon *d, char *problem)
 /* Binds by a name relative to the directory that is open, whatever its path leads to by now. The
  * mode comes from the umask: chmod() afterwards would change what somebody may have put there
  * instead. */
-static int listen_in(const struct ctl_daemon *d, const char *name, mode_t mode)
+int ctl_place_listen(int directory, const char *name, mode_t mode)
 {
     GM_AUTO_FD int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (here < 0 || fchdir(d->pipe_fd) < 0)
+    if (here < 0 || fchdir(directory) < 0)
         return -errno;
     mode_t old = umask(0777 & ~mode);
     int fd = tp_listen(name);
@@ -163,7 +163,7 @@ static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char 
     } else if (errno != ENOENT) {
         return complain_of(problem, d, name, strerror(errno));
     }
-    GM_AUTO_FD int fd = listen_in(d, name, mode);
+    GM_AUTO_FD int fd = ctl_place_listen(d->pipe_fd, name, mode);
     if (fd < 0)
         return complain_of(problem, d, name, strerror(-fd));
     if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||

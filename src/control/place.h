@@ -5,6 +5,8 @@
 #ifndef GMUX_CONTROL_PLACE_H
 #define GMUX_CONTROL_PLACE_H
 
+#include <sys/types.h>
+
 #include "base/attr.h"
 
 #define CTL_SOCKET            "control"
@@ -26,6 +28,9 @@ GM_MUST_CHECK int ctl_place_open(struct ctl_daemon *d);
 /* Makes again what was removed from there. 0: it was all there; 1: made again; -1: not possible,
  * which has been logged: another daemon has the place, or it may not be ours any more. */
 GM_MUST_CHECK int ctl_place_restore(struct ctl_daemon *d);
+
+/* A socket in a directory that is open. Descriptor or -errno. */
+GM_MUST_CHECK int ctl_place_listen(int directory, const char *name, mode_t mode);
 
 /* Somebody has moved the logs away, or their directory, which is made again then. */
 void ctl_place_reopen_logs(struct ctl_daemon *d);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "control/log.h"
+#include "control/space.h"
 
 void ctl_server_kill(struct ctl_server *s, const char *reason)
 {
@@ -51,7 +52,8 @@ static const char *tag_of(struct ctl_server *s, const char *line)
 
 void ctl_server_log(struct ctl_server *s, const char *line)
 {
-    struct ctl_logfile *log = &s->daemon->server_log;
+    struct ctl_logfile *log =
+        s->named && s->named->log.fd >= 0 ? &s->named->log : &s->daemon->server_log;
     unsigned left_out;
     bool may = ctl_ration_take(&s->lines, gm_now_ns(), 0, &left_out);
     if (left_out)

@@ -5,8 +5,10 @@
 #include "control/queue.h"
 
 #include "control/conn.h"
+#include "control/door.h"
 #include "control/log.h"
 #include "control/server.h"
+#include "control/users.h"
 
 static uid_t owner_of(const struct ctl_daemon *d, uid_t uid)
 {
@@ -20,20 +22,25 @@ static bool may_serve(const struct ctl_daemon *d, uid_t uid)
     return d->uid == 0 || uid == d->uid;
 }
 
-/* The server that takes new clients of that user. */
-static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid)
+/* The server that takes new clients of that user, in protocol 3 those of that name. */
+static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid, const struct ctl_named *named)
 {
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
-        if (s->uid == uid && s->state != CTL_SERVER_STOPPING)
+        if (s->uid == uid && s->named == named && s->state != CTL_SERVER_STOPPING)
             return s;
     return NULL;
 }
 
+static struct ctl_named *named_of(const struct ctl_conn *c)
+{
+    return c->space ? c->space->server : NULL;
+}
+
 /* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's
  * own. */
-static bool must_wait(struct ctl_daemon *d, uid_t uid)
+static bool must_wait(struct ctl_daemon *d, uid_t uid, const struct ctl_named *named)
 {
-    const struct ctl_server *own = server_of(d, uid);
+    const struct ctl_server *own = server_of(d, uid, named);
     if (!ctl_users_take_turns(d))
         return own && own->exclusive && !gm_list_empty(&d->queue);
     if (!gm_list_empty(&d->queue) || d->start_wanted)
@@ -52,7 +59,7 @@ static void serve(struct ctl_conn *c)
 {
     struct ctl_daemon *d = c->daemon;
     uid_t uid = owner_of(d, c->peer.uid);
-    struct ctl_server *s = server_of(d, uid);
+    struct ctl_server *s = server_of(d, uid, named_of(c));
     if (!s || s->state != CTL_SERVER_ACTIVE)
         log_pending(c, uid);
     if (!s && d->servers_count >= CTL_SERVERS_MAX) {
@@ -60,12 +67,61 @@ static void serve(struct ctl_conn *c)
         return;
     }
     if (!s)
-        s = ctl_server_create(d, uid, d->options.multiuser ? CTL_NO_GROUP : c->peer.gid);
+        s = ctl_server_create(d, uid, d->options.multiuser ? CTL_NO_GROUP : c->peer.gid,
+                              named_of(c));
     if (!s) {
         ctl_conn_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, "out of memory");
         return;
     }
     ctl_server_give(s, c);
+}
+
+/* Users' servers that are as they would be made anew, and that nobody uses. */
+static void drop_unused(struct ctl_daemon *d)
+{
+    gm_list_for_each_safe (n, &d->names, struct ctl_named, link) {
+        uid_t uid;
+        bool used = !ctl_name_is_user(n->name, &uid) || n->spaces.next->next != &n->spaces ||
+                    ctl_space_limits(ctl_space_default(n)) || *n->visible;
+        gm_list_for_each (s, &d->servers, struct ctl_server, link)
+            used |= s->named == n;
+        if (used)
+            continue;
+        ctl_queue_forget(d, n);
+        ctl_door_close_server(d, n);
+        ctl_named_free(n);
+    }
+}
+
+static struct ctl_named *server_of_user(struct ctl_daemon *d, uid_t uid)
+{
+    struct ctl_named *n = ctl_door_user(d, uid);
+    if (n)
+        return n;
+    drop_unused(d);
+    return ctl_door_user(d, uid);
+}
+
+/* In protocol 3 every client is in a namespace: false if it is in none, which it has been told. */
+static bool choose_space(struct ctl_conn *c)
+{
+    struct ctl_daemon *d = c->daemon;
+    uid_t owner = owner_of(d, c->peer.uid);
+    if (!d->options.modules)
+        return true;
+    struct ctl_named *n = c->space ? c->space->server : server_of_user(d, owner);
+    if (!n) {
+        ctl_conn_refuse(c, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "there are too many servers");
+        return false;
+    }
+    if (n->uid != owner) {
+        char text[160];
+        snprintf(text, sizeof(text), "the server %s is user %u's", n->name, (unsigned)n->uid);
+        ctl_conn_refuse(c, GM_CUDA_NOT_PERMITTED, text);
+        return false;
+    }
+    c->space = c->space ? c->space : ctl_space_default(n);
+    return true;
 }
 
 void ctl_queue_admit(struct ctl_conn *c)
@@ -79,7 +135,9 @@ void ctl_queue_admit(struct ctl_conn *c)
         snprintf(text, sizeof(text), "the daemon runs as user %u and serves nobody else",
                  (unsigned)d->uid);
         ctl_conn_refuse(c, GM_CUDA_NOT_PERMITTED, text);
-    } else if (must_wait(d, owner_of(d, uid))) {
+    } else if (!choose_space(c)) {
+        return;
+    } else if (must_wait(d, owner_of(d, uid), named_of(c))) {
         log_pending(c, owner_of(d, uid));
         gm_list_append(&d->queue, &c->waiting);
         ctl_queue_advance(d);
@@ -88,20 +146,23 @@ void ctl_queue_admit(struct ctl_conn *c)
     }
 }
 
-const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid)
+const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid, struct ctl_named *named)
 {
     uid = owner_of(d, uid);
+    if (d->options.modules && !named)
+        named = server_of_user(d, uid);
     if (!may_serve(d, uid))
         return "The daemon does not run as root: it can start servers for its own user only";
-    if (server_of(d, uid))
+    if (server_of(d, uid, named))
         return NULL;
-    if (must_wait(d, uid)) {
+    if (must_wait(d, uid, named)) {
         d->start_wanted = true;
         d->start_uid = uid;
+        d->start_named = named;
         ctl_queue_advance(d);
         return NULL;
     }
-    return ctl_server_create(d, uid, CTL_NO_GROUP) ? NULL : "out of memory";
+    return ctl_server_create(d, uid, CTL_NO_GROUP, named) ? NULL : "out of memory";
 }
 
 /* Serves the first user in the queue and those behind it who are the same. */
@@ -109,13 +170,15 @@ static void next_user(struct ctl_daemon *d)
 {
     if (gm_list_empty(&d->queue)) {
         d->start_wanted = false;
-        ctl_server_create(d, d->start_uid, CTL_NO_GROUP);
+        ctl_server_create(d, d->start_uid, CTL_NO_GROUP, d->start_named);
         return;
     }
-    uid_t uid = gm_list_entry(d->queue.next, struct ctl_conn, waiting)->peer.uid;
+    const struct ctl_conn *first = gm_list_entry(d->queue.next, struct ctl_conn, waiting);
+    const uid_t uid = first->peer.uid;
+    const struct ctl_named *named = named_of(first);
     while (!gm_list_empty(&d->queue)) {
         struct ctl_conn *c = gm_list_entry(d->queue.next, struct ctl_conn, waiting);
-        if (c->peer.uid != uid)
+        if (c->peer.uid != uid || named_of(c) != named)
             break;
         gm_list_remove(&c->waiting);
         serve(c);
@@ -183,6 +246,37 @@ void ctl_queue_advance(struct ctl_daemon *d)
             if (in_the_way(s))
                 try_ending(s);
     }
+}
+
+void ctl_queue_forget_space(struct ctl_daemon *d, struct ctl_space *s)
+{
+    struct ctl_space *left = ctl_space_default(s->server);
+    gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link) {
+        if (c->space != s)
+            continue;
+        c->space = NULL;
+        if (c->phase == CTL_CONN_WAITING)
+            ctl_conn_refuse(c, GM_CUDA_MPS_SERVER_NOT_READY, "its namespace was deleted");
+        else if (c->phase == CTL_CONN_NEW)
+            ctl_conn_drop(c, "its namespace was deleted");
+    }
+    gm_list_for_each (server, &d->servers, struct ctl_server, link)
+        gm_list_for_each (c, &server->clients, struct ctl_client, link)
+            if (c->space == s) {
+                c->space = left == s ? NULL : left;
+                ctl_client_send_limits(server, c);
+            }
+}
+
+void ctl_queue_forget(struct ctl_daemon *d, const struct ctl_named *named)
+{
+    gm_list_for_each (s, &named->spaces, struct ctl_space, link)
+        ctl_queue_forget_space(d, s);
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (s->named == named)
+            s->named = NULL;
+    if (d->start_named == named)
+        d->start_wanted = false;
 }
 
 void ctl_queue_refuse_all(struct ctl_daemon *d, int result, const char *reason)

@@ -14,8 +14,12 @@
 
 /* A client has said hello: hands it to its server, or has it wait for one, or refuses it. */
 void ctl_queue_admit(struct ctl_conn *c);
-/* start_server: NULL, or why not. */
-const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid);
+/* start_server: NULL, or why not. `named` NULL: the server that the user's programs have. */
+const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid, struct ctl_named *named);
+/* A server's name, or one namespace of it, is about to be no more: nobody waits for it, or is in
+ * it. Its process may go on. */
+void ctl_queue_forget(struct ctl_daemon *d, const struct ctl_named *named);
+void ctl_queue_forget_space(struct ctl_daemon *d, struct ctl_space *s);
 /* Something changed in the exclusive mode (a client left, a server is gone): moves on if it can. */
 void ctl_queue_advance(struct ctl_daemon *d);
 /* Refuses all who wait. */

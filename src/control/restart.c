@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/door.h"
 #include "control/server.h"
 
 #define OPTION "--restarted="
@@ -81,8 +82,10 @@ int ctl_restart(struct ctl_daemon *d)
     for (size_t i = 0; i < GM_ARRAY_LEN(fds); i++)
         fcntl(fds[i], F_SETFD, 0);
     ctl_config_forget(&d->options.config);
+    ctl_door_bequeath(d, true);
     execv(d->restart->path, d->restart->argv);
     int r = -errno;
+    ctl_door_bequeath(d, false);
     for (size_t i = 0; i < GM_ARRAY_LEN(fds); i++)
         fcntl(fds[i], F_SETFD, FD_CLOEXEC);
     return r;

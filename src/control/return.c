@@ -5,24 +5,29 @@
 #include "control/return.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "control/conn.h"
 #include "control/group.h"
+#include "control/door.h"
 #include "control/log.h"
 #include "control/text.h"
 #include "control/users.h"
 
 #define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
 
-static unsigned count_user(const struct ctl_daemon *d, uid_t uid)
+/* He may have that, and one more for each that has a name. */
+static bool has_enough(const struct ctl_daemon *d, uid_t uid)
 {
-    unsigned n = 0;
+    unsigned n = 0, most = PER_USER_MAX;
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         n += s->uid == uid;
-    return n;
+    gm_list_for_each (named, &d->names, struct ctl_named, link)
+        most += named->uid == uid;
+    return n >= most;
 }
 
 static const char *why_not(const struct ctl_conn *c, const struct wire_link_return *m)
@@ -39,7 +44,7 @@ static const char *why_not(const struct ctl_conn *c, const struct wire_link_retu
         return "a server of another user is back";
     if (c->peer.pid <= 0 || d->quitting)
         return "a server is back and cannot be taken";
-    if (d->servers_count >= CTL_SERVERS_MAX || count_user(d, c->peer.uid) >= PER_USER_MAX)
+    if (d->servers_count >= CTL_SERVERS_MAX || has_enough(d, c->peer.uid))
         return "a server is back, but there are too many";
     return NULL;
 }
@@ -64,7 +69,7 @@ const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return 
         return why;
     }
     int process = (int)syscall(SYS_pidfd_open, c->peer.pid, 0);
-    struct ctl_server *s = process >= 0 ? ctl_server_new(d, c->peer.uid, c->peer.gid) : NULL;
+    struct ctl_server *s = process >= 0 ? ctl_server_new(d, c->peer.uid, c->peer.gid, NULL) : NULL;
     if (!s) {
         gm_close(process);
         return "a server is back, but there is no memory, or no process";
@@ -102,6 +107,25 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
     return ctl_server_add_client(s, m->pid, m->uid, &wish, command) != NULL;
 }
 
+bool ctl_return_space(struct ctl_server *s, const struct wire_link_return_space *m)
+{
+    struct ctl_daemon *d = s->daemon;
+    struct ctl_client *c = s->process < 0 ? NULL : ctl_server_client(s, m->pid);
+    char name[CTL_SERVER_NAME_MAX + 1];
+    const size_t n = strcspn(m->name, "/");
+    if (!c || n > CTL_SERVER_NAME_MAX || !m->name[n])
+        return false;
+    s->knows_spaces = true;
+    memcpy(name, m->name, n);
+    name[n] = '\0';
+    struct ctl_named *named = d->options.modules ? ctl_named_find(d, name) : NULL;
+    if (!named || named->uid != s->uid)
+        return true; /* it was deleted, or there are none in this daemon's protocol */
+    ctl_server_name(s, named);
+    c->space = ctl_space_find(named, m->name + n + 1);
+    return true;
+}
+
 bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group *m)
 {
     struct ctl_client *c = s->process < 0 ? NULL : ctl_server_client(s, m->pid);
@@ -116,8 +140,12 @@ bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group 
 /* What was set for users and groups, and outlived the daemon before this one. */
 static void limit_clients(struct ctl_server *s)
 {
+    if (s->daemon->options.modules && !s->named)
+        ctl_server_name(s, ctl_door_user(s->daemon, s->uid));
     gm_list_for_each (c, &s->clients, struct ctl_client, link) {
-        if (ctl_user_limits(s->daemon, c->uid))
+        if (s->named && !c->space)
+            c->space = ctl_space_default(s->named);
+        if (c->space || ctl_user_limits(s->daemon, c->uid))
             ctl_client_send_limits(s, c);
         if (*c->wish.group || c->wish.guarantee_pct > 0)
             ctl_client_place(s, c);
@@ -129,7 +157,8 @@ void ctl_return_ready(struct ctl_server *s)
     struct ctl_daemon *d = s->daemon;
     limit_clients(s);
     gm_list_for_each (other, &d->servers, struct ctl_server, link)
-        s->leaving |= other != s && other->uid == s->uid && other->state != CTL_SERVER_STOPPING;
+        s->leaving |= other != s && other->uid == s->uid && other->named == s->named &&
+                      other->state != CTL_SERVER_STOPPING;
     if (s->leaving)
         ctl_server_shutdown(s, false);
     if (d->returning && --d->returning == 0)

@@ -21,5 +21,6 @@ void ctl_return_ready(struct ctl_server *s);
 /* What else there is to say of one that was announced by ctl_return_client(). False: it must not
  * say that. */
 GM_MUST_CHECK bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group *m);
+GM_MUST_CHECK bool ctl_return_space(struct ctl_server *s, const struct wire_link_return_space *m);
 
 #endif

@@ -16,11 +16,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "control/cgroup.h"
 #include "control/conn.h"
 #include "control/group.h"
 #include "control/log.h"
 #include "control/partition.h"
 #include "control/process.h"
+#include "control/space.h"
 #include "control/spawn.h"
 #include "control/users.h"
 
@@ -38,7 +40,17 @@
 static void start(struct ctl_server *s);
 static void on_timer(void *owner);
 
-struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid)
+void ctl_server_name(struct ctl_server *s, struct ctl_named *named)
+{
+    s->named = named;
+    if (named)
+        snprintf(s->name, sizeof(s->name), "%s", named->name);
+    else
+        ctl_name_of_user(s->uid, s->name);
+}
+
+struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid,
+                                  struct ctl_named *named)
 {
     struct ctl_server *s = calloc(1, sizeof(*s));
     if (!s)
@@ -47,6 +59,7 @@ struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid)
     s->uid = uid;
     s->gid = gid;
     s->process = -1;
+    ctl_server_name(s, named);
     gm_list_init(&s->pending);
     gm_list_init(&s->clients);
     gm_list_init(&s->asked);
@@ -62,9 +75,10 @@ struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid)
     return s;
 }
 
-struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
+struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid,
+                                     struct ctl_named *named)
 {
-    struct ctl_server *s = ctl_server_new(d, uid, gid);
+    struct ctl_server *s = ctl_server_new(d, uid, gid, named);
     if (s)
         start(s);
     return s;
@@ -199,6 +213,7 @@ static void start(struct ctl_server *s)
         .change_user = d->uid == 0 && s->uid != d->uid,
         .uid = s->uid,
         .gid = s->gid,
+        .visible_devices = s->named && *s->named->visible ? s->named->visible : NULL,
     };
     int link_fd, output_fd;
     s->state = CTL_SERVER_STARTING;
@@ -207,6 +222,7 @@ static void start(struct ctl_server *s)
     s->result = 0;
     s->killed = false;
     s->initialised = false;
+    s->knows_spaces = true; /* what runs is as new as we are */
     pid_t pid = ctl_spawn_server(&how, &link_fd, &output_fd);
     if (pid < 0) {
         snprintf(s->cause, sizeof(s->cause), "cannot make a process: %s", strerror((int)-pid));
@@ -247,6 +263,7 @@ struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid
         c->key = HIDDEN_PIDS + s->daemon->next_hidden_pid++ % HIDDEN_PIDS;
     c->uid = uid;
     c->wish = *wish;
+    c->memory_most = UINT64_MAX;
     snprintf(c->command, sizeof(c->command), "%s", command);
     gm_list_append(&s->clients, &c->link);
     s->clients_count++;
@@ -299,6 +316,8 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     if (d->options.multiuser) /* NVIDIA's line names the server's user */
         ctl_log_stranger(d, "Client %u is process %d of user %u", c->key, (int)conn->peer.pid,
                          (unsigned)conn->peer.uid);
+    c->space = conn->space;
+    c->memory_most = ctl_cgroup_memory(d, s, conn->peer.pid);
     ctl_partition_tell(s, c, conn->partition);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client(&e, 0,
@@ -311,7 +330,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
                                                        .command = conn->command });
     int r = s->channel ? ctl_conn_hand_over(conn, s->channel, &e) : -EPIPE;
     if (r == 0) {
-        if (ctl_user_limits(d, c->uid))
+        if (c->space || ctl_user_limits(d, c->uid))
             ctl_client_send_limits(s, c);
         if (c->wish.guarantee_pct > 0 && !s->guarantees)
             ctl_log_stranger(d, "Client %u asks for a guarantee, and the device gives none",

@@ -34,6 +34,9 @@ struct ctl_client {
     uid_t uid;
     bool connected; /* the server has said so */
     struct ctl_wish wish;
+    bool ordered;                    /* by a command, not by its environment */
+    struct ctl_space *space;         /* of protocol 3; NULL: none */
+    uint64_t memory_most;            /* cgroup.h; UINT64_MAX: no limit */
     struct ctl_group *group;         /* NULL: in none */
     struct ctl_partition *partition; /* the same */
     uint64_t pid_namespace;
@@ -46,7 +49,9 @@ struct ctl_server {
     struct gm_list link;
     struct ctl_daemon *daemon;
     enum ctl_server_state state;
-    uid_t uid; /* whose clients it serves; the daemon's own in multi-user mode */
+    struct ctl_named *named; /* in protocol 3; NULL: the name has been given up */
+    char name[65];           /* in protocol 3, also then */
+    uid_t uid;               /* whose clients it serves; the daemon's own in multi-user mode */
     gid_t gid;
     pid_t pid;   /* 0 while RETRYING */
     int process; /* taken back from an earlier daemon, so that it is not our child: a pidfd; else -1
@@ -55,6 +60,7 @@ struct ctl_server {
     bool forced;       /* was told not to wait for clients */
     bool killed;       /* SIGKILL is on its way */
     bool knows_groups; /* else it is of a version before them */
+    bool knows_spaces; /* the same */
     bool guarantees;   /* its device gives them */
     bool leaving;      /* it came back and takes no new clients */
     bool exclusive;    /* says that its device admits no server beside it */
@@ -63,6 +69,8 @@ struct ctl_server {
     struct ctl_lines *output;
     struct ctl_timer
         *timer; /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */
+    struct ctl_device devices[CTL_DEVICES_MAX]; /* as it said when it was ready */
+    unsigned devices_count;
     struct ctl_limits limits;
     struct gm_list pending; /* struct ctl_conn.waiting */
     struct gm_list clients; /* struct ctl_client.link */
@@ -76,9 +84,13 @@ struct ctl_server {
 };
 
 /* One that has no process yet. NULL without memory. */
-struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid);
+struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid,
+                                  struct ctl_named *named);
 /* Creates and starts one. NULL without memory. */
-struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid);
+struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid,
+                                     struct ctl_named *named);
+/* In protocol 3: whose process it is. */
+void ctl_server_name(struct ctl_server *s, struct ctl_named *named);
 
 /* A client that the server has, or is about to get; `key` 0, or one that is taken: a number above
  * all process ids. NULL without memory. */

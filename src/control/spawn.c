@@ -67,6 +67,12 @@ static GM_NORETURN void child(const struct ctl_spawn *how, int link_fd, int outp
     } else if (dup2(link_fd, LINK_FD) < 0) {
         child_fail("cannot pass on", "the link");
     }
+    /* The driver reads the one, the software device the other, which programs do not have. */
+    if (how->visible_devices)
+        setenv("CUDA_VISIBLE_DEVICES", how->visible_devices, 1);
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (visible)
+        setenv("GMUX_VISIBLE_DEVICES", visible, 1);
     if (how->change_user)
         become_user(how);
     char number[] = { '0' + LINK_FD, '\0' };

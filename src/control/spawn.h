@@ -12,9 +12,10 @@
 #include "base/attr.h"
 
 struct ctl_spawn {
-    const char *path; /* of the program */
-    const char *name; /* argv[0] */
-    bool change_user; /* become `uid`: the caller is root */
+    const char *path;            /* of the program */
+    const char *name;            /* argv[0] */
+    const char *visible_devices; /* CUDA_VISIBLE_DEVICES for it; NULL: as the daemon's */
+    bool change_user;            /* become `uid`: the caller is root */
     uid_t uid;
     gid_t gid; /* where the user data base does not know the user */
 };

@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 #include "control/group.h"
 #include "control/log.h"
-#include "control/name.h"
 #include "control/partition.h"
 #include "control/request.h"
+#include "control/space.h"
 #include "control/users.h"
 
 #define FILE_NAME      "control_state"
@@ -43,6 +43,30 @@ static bool has_limits(const struct ctl_wish *w)
     return w->share_pct > 0 || w->guarantee_pct > 0 || *w->memory || w->priority >= 0;
 }
 
+static void put_space(struct ctl_text *t, const struct ctl_space *s)
+{
+    static const char *const fields[] = { "active-thread-percentage", "pinned-memory-limit",
+                                          "client-priority" };
+    char value[sizeof(s->limits.memory)];
+    if (s != ctl_space_default(s->server))
+        ctl_text_add(t, "namespace create %s --server=%s\n", s->name, s->server->name);
+    if (!ctl_space_limits(s))
+        return;
+    ctl_text_add(t, "namespace set %s --server=%s", s->name, s->server->name);
+    for (size_t i = 0; i < GM_ARRAY_LEN(fields); i++)
+        if (strcmp(ctl_space_get(s, fields[i], value, sizeof(value)), "-") != 0)
+            ctl_text_add(t, " %s=%s", fields[i], value);
+    ctl_text_add(t, "\n");
+}
+
+static void put_named(struct ctl_text *t, const struct ctl_named *n)
+{
+    ctl_text_add(t, "server create %s --uid=%u", n->name, (unsigned)n->uid);
+    ctl_text_add(t, *n->allowed ? " --allowed-devices=%s\n" : "\n", n->allowed);
+    gm_list_for_each (s, &n->spaces, struct ctl_space, link)
+        put_space(t, s);
+}
+
 static void put_all(struct ctl_text *t, const struct ctl_daemon *d)
 {
     const struct ctl_limits *l = &d->limits;
@@ -51,12 +75,16 @@ static void put_all(struct ctl_text *t, const struct ctl_daemon *d)
     for (unsigned i = 0; i < l->memory_count; i++)
         ctl_text_add(t, "set_default_device_pinned_mem_limit %s %s\n", l->memory[i].device,
                      l->memory[i].value);
-    gm_list_for_each (n, &d->names, struct ctl_server_name, link)
-        ctl_text_add(t, "name_server %u %s\n", (unsigned)n->uid, n->name);
+    if (!d->memacct)
+        ctl_text_add(t, "feature disable memacct\n");
+    if (d->memacct_audit)
+        ctl_text_add(t, "memacct set audit_log=true\n");
+    gm_list_for_each (n, &d->names, struct ctl_named, link)
+        put_named(t, n);
     gm_list_for_each (p, &d->partitions, struct ctl_partition, link) {
         ctl_text_add(t, "sm_partition keep %s %u %u %u %llx", p->uuid, p->parts.multiprocessors,
                      p->parts.step, p->parts.groups, (unsigned long long)p->groups);
-        ctl_text_add(t, *p->name ? " %s %u\n" : "\n", p->name, (unsigned)p->uid);
+        ctl_text_add(t, *p->name ? " %s %s\n" : "\n", p->name, p->server);
     }
     gm_list_for_each (u, &d->users, struct ctl_user, link)
         if (has_limits(&u->limits)) {
@@ -131,7 +159,7 @@ void ctl_state_load(struct ctl_daemon *d, ctl_state_run *run)
     char line[CTL_LINE_MAX + 2];
     if (!in)
         return;
-    d->loading = true;
+    d->loading = d->restoring = true;
     d->limits.memory_count = 0; /* all that there are come */
     while (fgets(line, sizeof(line), in)) {
         line[strcspn(line, "\n")] = '\0';
@@ -140,5 +168,5 @@ void ctl_state_load(struct ctl_daemon *d, ctl_state_run *run)
             ctl_log(d, "That is no line of " FILE_NAME ": it is ignored");
     }
     fclose(in);
-    d->loading = false;
+    d->loading = d->restoring = false;
 }

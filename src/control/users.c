@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "control/group.h"
 #include "control/process.h"
+#include "control/space.h"
 
 bool ctl_user_named(const char *word, uid_t *out)
 {
@@ -58,9 +59,43 @@ void ctl_client_set_wish(struct ctl_server *s, struct ctl_client *c, const struc
     bool placed =
         *c->wish.group || *wish->group || c->wish.guarantee_pct > 0 || wish->guarantee_pct > 0;
     c->wish = *wish;
+    c->ordered = true;
     ctl_client_send_limits(s, c);
     if (placed)
         ctl_client_place(s, c);
+}
+
+/* What holds in a namespace: its percentage in place of the client's, its priority where the client
+ * has none. What a command has set is lowered only. */
+static struct ctl_wish wish_in_space(const struct ctl_client *c)
+{
+    struct ctl_wish w = c->wish;
+    const struct ctl_wish *of = c->space ? &c->space->limits : NULL;
+    if (of && c->ordered)
+        return ctl_wish_lower(&w, of);
+    if (of && of->share_pct > 0)
+        w.share_pct = of->share_pct;
+    if (of && w.priority < 0)
+        w.priority = of->priority;
+    return w;
+}
+
+static void send_space(struct ctl_server *s, const struct ctl_client *c)
+{
+    char name[2 * CTL_SERVER_NAME_MAX + 2];
+    uint8_t buffer[1024];
+    struct wire_enc e;
+    if (!c->space || !s->knows_spaces)
+        return;
+    snprintf(name, sizeof(name), "%s/%s", c->space->server->name, c->space->name);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_client_space(
+        &e, 0,
+        &(struct wire_link_client_space) { .pid = c->key,
+                                           .name = name,
+                                           .memory_limits = c->space->limits.memory,
+                                           .memory_most = c->memory_most });
+    ctl_server_send(s, &e);
 }
 
 void ctl_client_send_limits(struct ctl_server *s, const struct ctl_client *c)
@@ -68,7 +103,10 @@ void ctl_client_send_limits(struct ctl_server *s, const struct ctl_client *c)
     uint8_t buffer[1024];
     struct wire_enc e;
     const struct ctl_wish *user = ctl_user_limits(s->daemon, c->uid);
-    struct ctl_wish w = user ? ctl_wish_lower(&c->wish, user) : c->wish;
+    struct ctl_wish w = wish_in_space(c);
+    if (user)
+        w = ctl_wish_lower(&w, user);
+    send_space(s, c);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client_limits(
         &e, 0,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/uuid.h"
 #include "device/cgroup.h"
 
 #define PRIORITIES 6u /* 0 .. -5, as GPUs have them */
@@ -290,6 +291,43 @@ uint32_t dev_device_count(void)
     const char *text = secure_getenv("GMUX_SOFT_DEVICES");
     uint64_t n;
     return text && gm_parse_u64(text, DEV_DEVICES, &n) && n > 0 ? (uint32_t)n : 1;
+}
+
+/* The device that the first entry of a list names; `count`: none. */
+static uint32_t device_named(const char *entry, const char *name, uint32_t count)
+{
+    char word[64], text[4 + GM_UUID_TEXT] = "GPU-";
+    uint8_t uuid[16];
+    uint64_t number;
+    const size_t n = strcspn(entry, ",");
+    if (n < 1 || n >= sizeof(word))
+        return count;
+    memcpy(word, entry, n);
+    word[n] = '\0';
+    if (gm_parse_u64(word, count - 1, &number))
+        return (uint32_t)number;
+    for (uint32_t i = 0; n >= 5 && i < count; i++) {
+        uuid_make(uuid, name, i);
+        gm_uuid_text(text + 4, uuid);
+        if (strncmp(word, text, n) == 0)
+            return i;
+    }
+    return count;
+}
+
+uint32_t dev_device_numbers(const char *name, uint32_t numbers[DEV_DEVICES])
+{
+    const uint32_t count = dev_device_count();
+    const char *list = secure_getenv("GMUX_VISIBLE_DEVICES");
+    uint32_t n = 0, one;
+    if (!list || !*list)
+        for (; n < count; n++)
+            numbers[n] = n;
+    else
+        for (; *list && n < count && (one = device_named(list, name, count)) < count;
+             list += strcspn(list, ","), list += *list == ',')
+            numbers[n++] = one;
+    return n;
 }
 
 void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors,

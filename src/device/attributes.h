@@ -29,6 +29,9 @@ void dev_info_describe(struct dev_info *info, const char *name, uint32_t multipr
 /* How many devices the null and the soft back end have: GMUX_SOFT_DEVICES, or one. They share the
  * worker threads. */
 uint32_t dev_device_count(void);
+/* Which of them the control daemon leaves to this server (GMUX_VISIBLE_DEVICES, as
+ * CUDA_VISIBLE_DEVICES has them, in its order): how many. */
+uint32_t dev_device_numbers(const char *name, uint32_t numbers[DEV_DEVICES]);
 
 /* Worker threads of the soft device, one multiprocessor each: GMUX_SOFT_WORKERS, or the processors
  * this process may run on. */

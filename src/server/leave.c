@@ -138,6 +138,8 @@ static void session_destroy(struct srv_session *c)
     srv_group_leave(c);
     srv_user_put(c->user);
     free(c->memory_text);
+    free(c->space);
+    free(c->space_memory);
     free(c->command);
     gm_list_remove(&c->link);
     s->sessions_count--;

@@ -89,6 +89,15 @@ static void on_client_group(struct srv_server *s, struct tp_packet *p)
             srv_session_place(c, &m);
 }
 
+static void on_client_space(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_client_space m;
+    wire_get_link_client_space(&p->body, &m);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->pid == m.pid && c->phase != SRV_DRAINING)
+            srv_session_set_space(c, &m);
+}
+
 /* --- what clients use ------------------------------------------------------------------------- */
 
 struct usage_page {
@@ -197,6 +206,9 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
         return NULL;
     case WIRE_LINK_CLIENT_GROUP:
         on_client_group(s, p);
+        return NULL;
+    case WIRE_LINK_CLIENT_SPACE:
+        on_client_space(s, p);
         return NULL;
     case WIRE_LINK_USAGE_ASK:
         on_usage_ask(s, p->header.serial);

@@ -398,8 +398,10 @@ void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool in
 static void answer_info(struct srv_heap *h, uint64_t serial)
 {
     struct srv_session *c = h->session;
+    const uint64_t total = c->server->devices[h->device].memory_total;
     const struct wire_memory_info_is m = { .free = srv_account_left(&c->account, h->quantity),
-                                           .total = c->server->devices[h->device].memory_total,
+                                           .total = c->memory_most ? GM_MIN(total, c->memory_most)
+                                                                   : total,
                                            .ready = srv_ranges_left(&h->small) };
     srv_answer_memory_info_is(c, serial, &m);
 }

@@ -31,6 +31,9 @@ static void set_limits(struct srv_session *c)
         uint64_t limit = GM_MIN(s->limits.memory[d],
                                 srv_limits_memory(c->memory_text, d, s->devices[d].uuid.data));
         limit = GM_MIN(limit, srv_limits_memory(c->memory_ceiling, d, s->devices[d].uuid.data));
+        limit = GM_MIN(limit, srv_limits_memory(c->space_memory, d, s->devices[d].uuid.data));
+        if (c->memory_most)
+            limit = GM_MIN(limit, c->memory_most);
         if (c->group)
             limit = GM_MIN(limit, c->group->account.limit[srv_device_bytes(d)]);
         if (c->window_size)
@@ -257,6 +260,23 @@ void srv_session_wish(struct srv_session *c, double share_pct, int priority,
 {
     srv_session_take_wish(c, share_pct, priority, memory_limits);
     snprintf(c->memory_ceiling, sizeof(c->memory_ceiling), "%s", memory_ceiling);
+    srv_session_limit(c);
+}
+
+static void replace_text(char **old, const char *text)
+{
+    char *copy = *text ? strdup(text) : NULL;
+    if (*text && !copy)
+        return; /* without memory it stays */
+    free(*old);
+    *old = copy;
+}
+
+void srv_session_set_space(struct srv_session *c, const struct wire_link_client_space *m)
+{
+    replace_text(&c->space, m->name);
+    replace_text(&c->space_memory, m->memory_limits);
+    c->memory_most = m->memory_most == UINT64_MAX ? 0 : GM_MAX(m->memory_most, (uint64_t)1);
     srv_session_limit(c);
 }
 

@@ -36,6 +36,12 @@ static void send_client(struct srv_server *s, const struct srv_session *c)
         wire_pack_link_return_partition(&e, 0, &partition);
         srv_peer_send(&s->link, &e, NULL, 0);
     }
+    if (c->space) {
+        const struct wire_link_return_space space = { c->pid, c->space };
+        e = srv_encoder(s);
+        wire_pack_link_return_space(&e, 0, &space);
+        srv_peer_send(&s->link, &e, NULL, 0);
+    }
     if (!c->group && c->guarantee_pct <= 0)
         return;
     const struct wire_link_return_group group = { c->pid, c->guarantee_pct,

@@ -110,6 +110,9 @@ struct srv_session {
     char *memory_text;       /* asked for by the client; NULL: nothing */
     char *command;           /* what `ps` shows; NULL: nothing */
     char memory_ceiling[33]; /* set for its user, in the same form */
+    char *space;             /* of protocol 3, SERVER/NAMESPACE; NULL: none */
+    char *space_memory;      /* limits of that; NULL: none */
+    uint64_t memory_most;    /* bytes of each device, for its control group; 0: no limit */
     double guarantee_pct;    /* of its own; 0: none */
     struct srv_partition partition;
     double granted_pct;
@@ -256,6 +259,8 @@ void srv_session_take_wish(struct srv_session *c, double share_pct, int priority
 /* What it asked for is replaced, by an administrator; values as above. */
 void srv_session_wish(struct srv_session *c, double share_pct, int priority,
                       const char *memory_limits, const char *memory_ceiling);
+/* The namespace that it is in, and what it may have there. */
+void srv_session_set_space(struct srv_session *c, const struct wire_link_client_space *m);
 /* Tells a new executor everything about it that the earlier one knew. */
 void srv_session_replay(struct srv_session *c);
 /* After that: its work goes on. */

@@ -65,6 +65,32 @@ device_of() {
     end_program one
 }
 
+@test "--allowed-devices, and the daemon's own CUDA_VISIBLE_DEVICES: what a server offers, numbered from 0" {
+    start_daemon -p 3
+    "$control" server create all
+    "$control" server create second --allowed-devices=1
+    devices_of() { "$control" device list "--server=$1" --format=csv,noheader; }
+    are_there() { [ "$(devices_of all | wc -l)" = 2 ] && [ "$(devices_of second | wc -l)" = 1 ]; }
+    until_true 200 are_there
+    [[ $(devices_of second) == "0,second,0000:01:00.0,$(uuid 1),gmux soft device,"* ]]
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe/second start_program one "$misbehave" idle
+    program_says one 41
+    [ "$(device_of "$one")" = "$(uuid 1 | cut -c1-22)" ]
+    [ "$("$control" client get "$one" pci-id)" = 0000:01:00.0 ]
+    CUDA_VISIBLE_DEVICES=$(uuid 1) CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe/second run -0 "$misbehave" limit
+    CUDA_VISIBLE_DEVICES=$(uuid 0) CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe/second run -1 "$misbehave" limit
+    [ "$("$control" server get second allowed-devices)" = "$(uuid 1)" ]
+    end_program one
+    first=$(uuid 0)
+    "$control" quit -t 0
+    CUDA_VISIBLE_DEVICES=1 start_daemon
+    start_program one "$misbehave" idle
+    program_says one 41
+    [ "$("$control" device_query --csv | wc -l)" = 3 ]
+    [ "$(uuid 0)" != "$first" ]
+    end_program one
+}
+
 # The first number is what is free, in KiB.
 free_mib() {
     run -0 "$misbehave" limit

@@ -220,6 +220,15 @@ patch() {
     printf "$2" | dd of="$DIR/patched" bs=1 seek="$1" conv=notrunc status=none
 }
 
+@test "doctor names the directory that a user may not enter" {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    stranger=(setpriv --reuid 12345 --regid 12345 --clear-groups)
+    "${stranger[@]}" "$gmux" --version > /dev/null || skip "user 12345 cannot reach the program"
+    mkdir -m 700 "$DIR/locked"
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/locked/pipe run -1 "${stranger[@]}" "$gmux" doctor
+    [[ $output == *"BAD  a daemon in $DIR/locked/pipe cannot be reached: user 12345 may not enter $DIR/locked"* ]]
+}
+
 @test "doctor reads any file" {
     patch 4 '\001'
     run -1 "$gmux" doctor "$DIR/patched"

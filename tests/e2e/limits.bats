@@ -33,6 +33,73 @@ limited_to() {
     CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G limited_to 96
 }
 
+@test "protocol 3: a namespace has limits for each of its programs, which change under one that runs" {
+    start_daemon -p 3
+    "$control" server create training
+    "$control" namespace create batch --server=training
+    "$control" namespace set batch --server=training --pinned-memory-limit=96M --active-thread-percentage=30
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe/training/batch
+    limited_to 96
+    CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=64M limited_to 64 # the lower one
+    CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G limited_to 96
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=80 start_program one "$misbehave" idle
+    program_says one 41
+    row() { "$control" clients "$("$control" server get training pid)" | cut -f 5,8; }
+    [ "$(row)" = "30.0"$'\t'"$((96 << 20))" ] # in place of the program's
+    "$control" namespace set batch --server=training --pinned-memory-limit=128M --active-thread-percentage=20
+    changed() { [ "$(row)" = "20.0"$'\t'"$((128 << 20))" ]; }
+    until_true 100 changed
+    # The daemon's death changes nothing of it.
+    kill -9 "$daemon"
+    unset CUDA_MPS_PIPE_DIRECTORY
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe
+    starts() { "$control" -d -p 3 3>&- 2>/dev/null; }
+    until_true 100 starts
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    is_back() { [ "$("$control" client get "$one" maws-ns)" = batch ]; }
+    until_true 100 is_back
+    [ "$("$control" client get "$one" server)" = training ]
+    until_true 100 changed
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe/training/batch limited_to 128
+    end_program one
+}
+
+# A control group of this test's own, with so many bytes; its files are version 2's or 1's.
+control_group() {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    if grep -qw memory /sys/fs/cgroup/cgroup.subtree_control 2>/dev/null; then
+        group=/sys/fs/cgroup/gmux-e2e-$$
+        file=memory.max
+    else
+        group=/sys/fs/cgroup/memory/gmux-e2e-$$
+        file=memory.limit_in_bytes
+    fi
+    mkdir "$group" 2>/dev/null || skip "no control group can be made here"
+    echo "$1" >"$group/$file"
+}
+
+in_group() {
+    bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "$group" "$@"
+}
+
+@test "protocol 3: a control group limits what its programs may have of the software device" {
+    control_group $((640 << 20))
+    start_daemon -p 3
+    "$control" memacct set audit_log=true
+    run -0 in_group "$misbehave" limit
+    read -r free _ over within _ <<<"$output"
+    group_output=$output
+    "$control" feature disable memacct
+    run -0 in_group "$misbehave" limit
+    read -r free_without _ <<<"$output"
+    rmdir "$group"
+    echo "$group_output / $output"
+    [ $(((free + 1023) / 1024)) = 640 ]
+    [ "$over" = 2 ]
+    [ $((free_without / 1024)) -gt 640 ]
+    wait_log control "memacct: client [0-9]+: its control groups allow $((640 << 20)) bytes"
+}
+
 # Of the processors' time, what the executor has had since the last call.
 executor_part() {
     local now=${EPOCHREALTIME//[!0-9]/} ticks

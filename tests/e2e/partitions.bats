@@ -202,10 +202,15 @@ END
     CUDA_MPS_SM_PARTITION=$partition run -0 "$GMUX_BUILD/examples/vecadd"
     run -0 "$gmux" run --partition "$partition" -- "$GMUX_BUILD/examples/vecadd"
     run -0 "$control" sm-partition list --format=csv
-    [ "${lines[0]}" = "name,server,device,id,chunks,sm-count,clients,status" ]
-    [[ ${lines[1]} == "large,uid_$(id -u),$uuid,${partition#*/},1,"*",0,created" ]]
+    [ "${lines[0]}" = "server,device,name,chunks,sm-count,include-remainder,status,visible-uuid" ]
+    [[ ${lines[1]} == "uid_$(id -u),$uuid,large,1,"*",false,created,${partition#*/}" ]]
+    says "sm-partition list --server=another --format=csv,noheader" ""
+    # What is in none, where there is anything.
+    run -0 "$control" sm-partition list --all --format=csv,noheader
+    [ ${#lines[@]} = 1 ] || [[ ${lines[1]} == "-,$uuid,-,"*",-,unallocated,-" ]]
+    says "sm-partition delete large --server=another" "SM partition 'large' not found"
     says "sm-partition delete small" "SM partition 'small' not found"
-    says "sm-partition delete large" "SM partition 'large' deleted from device $uuid"
+    says "sm-partition delete large --server=uid_$(id -u) --device=${uuid:0:12}" "SM partition 'large' deleted from device $uuid"
     run -0 "$GMUX_BUILD/examples/vecadd"
     says "sm-partition create" "Usage: sm-partition create NAME --server=SERVER --device=DEVICE --chunks=NUMBER"
     says "sm-partition create a" "sm-partition create: --server=, --device= and --chunks= are needed"

@@ -1,9 +1,10 @@
 # Programs in the background, as the tests of the daemon and scripts/gpu-check.sh need them. Nothing here waits for time to pass, only
 # for things to happen, with a bound. DIR: a directory of one's own; CLIENTS: an array, which gets their process ids.
 
-# until_true TENTHS COMMAND...: true as soon as the command is, false after that many tenths of a second.
+# until_true TENTHS COMMAND...: true as soon as the command is, false after that many tenths of a second; GMUX_PATIENCE
+# times as many on a machine that has much else to do.
 until_true() {
-    local end=$((${EPOCHREALTIME//[!0-9]/} + $1 * 100000))
+    local end=$((${EPOCHREALTIME//[!0-9]/} + $1 * 100000 * ${GMUX_PATIENCE:-1}))
     shift
     until "$@"; do
         [ "${EPOCHREALTIME//[!0-9]/}" -lt "$end" ] || return 1

@@ -42,9 +42,15 @@ static int null_open(struct dev **out, const struct dev_events *events)
     if (!d)
         return GM_CUDA_OUT_OF_MEMORY;
     dev_guard_install();
-    d->count = dev_device_count();
+    uint32_t numbers[DEV_DEVICES];
+    d->count = dev_device_numbers("gmux null device", numbers);
+    if (d->count == 0) {
+        free(d);
+        return GM_CUDA_NO_DEVICE;
+    }
     for (uint32_t i = 0; i < d->count; i++) {
-        dev_info_describe(&d->info[i], "gmux null device", dev_worker_count(), i, d->count);
+        dev_info_describe(&d->info[i], "gmux null device", dev_worker_count(), numbers[i],
+                          dev_device_count());
         d->info[i].completes_always = true;
     }
     d->events = *events;

@@ -73,9 +73,15 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     const struct soft_sched_config config = { .workers = dev_worker_count(),
                                               .block_timeout_ns = block_timeout_ns() };
     dev_guard_install();
-    d->count = dev_device_count();
+    uint32_t numbers[DEV_DEVICES];
+    d->count = dev_device_numbers("gmux soft device", numbers);
+    if (d->count == 0) {
+        free(d);
+        return GM_CUDA_NO_DEVICE;
+    }
     for (uint32_t i = 0; i < d->count; i++) {
-        dev_info_describe(&d->info[i], "gmux soft device", config.workers, i, d->count);
+        dev_info_describe(&d->info[i], "gmux soft device", config.workers, numbers[i],
+                          dev_device_count());
         d->info[i].completes_always = true;
         d->info[i].launch_attributes = true;
         d->info[i].attributes[DEV_ATTR_COOPERATIVE_LAUNCH] = 1;

@@ -330,6 +330,32 @@ static uint64_t limit(const char *membership)
     return dev_cgroup_memory(path, root);
 }
 
+static uint64_t device_limit(const char *device)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/membership", root);
+    return dev_cgroup_device_memory(path, root, device);
+}
+
+/* The form of dmem.max is that of the kernel's document (admin-guide/cgroup-v2). */
+static void device_memory(void)
+{
+    put("membership", "3:cpu:/x\n0::/a/b\n");
+    put("a/b/dmem.max", "drm/0000:03:00.0/vram0 1073741824\ndrm/0000:06:00.0/vram0 max\n");
+    cr_assert_eq(device_limit("0000:03:00.0"), 1073741824);
+    cr_assert_eq(device_limit("0000:06:00.0"), UINT64_MAX);
+    cr_assert_eq(device_limit("0000:07:00.0"), UINT64_MAX);
+    put("a/dmem.max", "drm/0000:06:00.0/vram0 4096");
+    cr_assert_eq(device_limit("0000:06:00.0"), 4096);
+    put("unified/a/dmem.max", "drm/0000:06:00.0/vram0 512\nnonsense\n\n");
+    cr_assert_eq(device_limit("0000:06:00.0"), 512);
+    cr_assert_not(dev_cgroup_has_device_memory(root));
+    put("unified/cgroup.controllers", "cpu io memory dmemory\n");
+    cr_assert_not(dev_cgroup_has_device_memory(root));
+    put("unified/cgroup.controllers", "cpu io memory dmem\n");
+    cr_assert(dev_cgroup_has_device_memory(root));
+}
+
 Test(cgroup, the_least_limit_on_the_way_up_holds)
 {
     char command[64];
@@ -352,6 +378,12 @@ Test(cgroup, the_least_limit_on_the_way_up_holds)
     put("memory.max", "nonsense\n");
     cr_assert_eq(limit("0::/\n"), UINT64_MAX);
     cr_assert_eq(dev_cgroup_memory("/nonexistent", root), UINT64_MAX);
+    for (const char *const *bad = (const char *const[]) { "-1\n", "12x\n", "1e9\n", "", NULL };
+         *bad; bad++) {
+        put("memory.max", *bad);
+        cr_assert_eq(limit("0::/\n"), UINT64_MAX, "%s", *bad);
+    }
+    device_memory();
     snprintf(command, sizeof(command), "rm -rf %s", root);
     cr_assert_eq(system(command), 0);
 }

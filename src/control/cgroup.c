@@ -1,0 +1,33 @@
+/*
+ * A process that has left meanwhile has no limit, and no use for one.
+ */
+#include "control/cgroup.h"
+
+#include <stdio.h>
+
+#include "control/log.h"
+#include "device/cgroup.h"
+
+/* Version 1 has no word for "no limit" but a number of pages that no machine has. */
+#define NONE (1ull << 62)
+
+uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s, pid_t pid)
+{
+    char path[64];
+    uint64_t least = UINT64_MAX;
+    if (!d->options.modules || !d->memacct || pid <= 0)
+        return least;
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    if (s->guarantees) /* the software device: its memory is the host's */
+        least = dev_cgroup_memory(path, CTL_CGROUP_ROOT);
+    else
+        for (unsigned i = 0; i < s->devices_count; i++)
+            least =
+                GM_MIN(least, dev_cgroup_device_memory(path, CTL_CGROUP_ROOT, s->devices[i].pci));
+    if (least >= NONE)
+        return UINT64_MAX;
+    if (d->memacct_audit)
+        ctl_log_stranger(d, "memacct: client %d: its control groups allow %llu bytes", (int)pid,
+                         (unsigned long long)least);
+    return least;
+}
