@@ -430,6 +430,7 @@ static void generate(struct jit_gen *g)
     jit_choose_copies(g);
     jit_choose_row(g);
     jit_check_parking(g);
+    jit_check_returns(g);
     emit_fault_scalar(g);
     emit_fault_vector(g);
     for (uint32_t r = 0; r < g->a->region_count; r++) {

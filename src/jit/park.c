@@ -32,6 +32,39 @@ void jit_check_parking(struct jit_gen *g)
     }
 }
 
+/* A function that is called more than once, and stays apart, comes behind a call whose lanes return
+ * to an earlier block. */
+static bool returns_to_earlier(const struct jit_gen *g)
+{
+    for (uint32_t n = 0; n < g->a->order_count; n++) {
+        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
+        if (b->count == 0 || g->fn->instrs[b->first + b->count - 1].op != IR_OP_BRX)
+            continue;
+        for (uint32_t s = 0; s < b->succ_count; s++)
+            if (g->a->blocks[g->fn->succ[b->succ_first + s]].priority <= n)
+                return true;
+    }
+    return false;
+}
+
+/* There, lanes that made no call would meet without those that have not returned: the interpreter
+ * waits for all members. */
+void jit_check_returns(struct jit_gen *g)
+{
+    if (!returns_to_earlier(g))
+        return;
+    for (uint32_t n = 0; n < g->a->order_count; n++) {
+        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
+        if (g->a->blocks[g->a->order[n]].frontier.count == 0)
+            continue;
+        for (uint32_t k = 0; k < b->count; k++) {
+            const struct ir_instr *i = &g->fn->instrs[b->first + k];
+            if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)
+                jit_unsupported(g, "line %u: lanes of a warp meet behind a call", i->line);
+        }
+    }
+}
+
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at)
 {
     for (uint32_t n = 0; n < g->a->order_count && g->a->parking; n++) {

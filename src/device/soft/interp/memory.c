@@ -297,16 +297,22 @@ DEFINE_ATOMIC(32)
 DEFINE_ATOMIC(64)
 
 #if defined(__x86_64__)
-__attribute__((target("cx16"))) static unsigned __int128
-exchange_if(unsigned __int128 *at, unsigned __int128 old, unsigned __int128 new)
+/* In assembly: compilers call a library for it unless all code may use the instruction. */
+static unsigned __int128 exchange_if(unsigned __int128 *at, unsigned __int128 old,
+                                     unsigned __int128 with)
 {
-    return __sync_val_compare_and_swap(at, old, new);
+    uint64_t low = (uint64_t)old, high = (uint64_t)(old >> 64);
+    __asm__ volatile("lock cmpxchg16b %2"
+                     : "+a"(low), "+d"(high), "+m"(*at)
+                     : "b"((uint64_t)with), "c"((uint64_t)(with >> 64))
+                     : "cc", "memory");
+    return (unsigned __int128)high << 64 | low;
 }
 #else
 static unsigned __int128 exchange_if(unsigned __int128 *at, unsigned __int128 old,
-                                     unsigned __int128 new)
+                                     unsigned __int128 with)
 {
-    __atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(at, &old, with, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return old;
 }
 #endif
