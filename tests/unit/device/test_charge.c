@@ -165,9 +165,7 @@ Test(charge, a_little_text_does_not_become_a_lot)
     struct dev_module *m;
     for (unsigned depth = 12; depth <= 60; depth += 4) {
         write_bomb(depth);
-        bool loaded = load(c, &m) == 0;
-        cr_assert(!loaded || depth < 20, "depth %u", depth);
-        if (loaded)
+        if (load(c, &m) == 0) /* its functions are not copied but called */
             rig.ops->module_unload(m);
     }
     const unsigned long peak_kib = peak();
@@ -185,10 +183,10 @@ Test(charge, a_small_device_parses_less)
     struct dev_module *m;
     rig.dev->code_max = 32 * MIB;
     strcpy(text, ".version 7.0\n.target sm_75\n.address_size 64\n.func f(.reg .u64 p)\n{\n");
-    for (unsigned i = 0; i < 2000; i++)
+    for (unsigned i = 0; i < 400; i++) /* so few that it is copied */
         add("st.u64 [p], p;\n");
     add("ret;\n}\n.visible .entry k()\n{\n");
-    for (unsigned i = 0; i < 500; i++)
+    for (unsigned i = 0; i < 2500; i++)
         add("call f, (0);\n");
     add("ret;\n}\n");
     cr_assert_eq(load(c, &m), GM_CUDA_OUT_OF_MEMORY);
