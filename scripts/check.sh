@@ -32,7 +32,7 @@ compile() { # the same
 suite() { # DIR MESON TEST OPTIONS...
     dir=$1
     shift
-    step "$dir" meson test -C "$dir" --print-errorlogs --num-processes 2 "$@"
+    step "$dir" meson test -C "$dir" --print-errorlogs --num-processes 2 --timeout-multiplier 3 "$@"
     results="${results% *} $dir/meson-logs/testlog.junit.xml=$status" # its tests are counted, not the step
 }
 
