@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -211,6 +212,30 @@ static bool send_with(int fd, const void *data, size_t size, const int *fds, uns
     return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
+/* A child sends, and has the last of our copies when it ends: a process that ends does not wait for
+ * one that hangs, as close() would if the server has closed its own by then. */
+static void send_and_close(size_t size, int fd, unsigned count)
+{
+    static int fds[MANY];
+    int gate[2];
+    char none;
+    for (unsigned i = 0; i < count; i++)
+        fds[i] = fd;
+    RAW_CHECK(pipe2(gate, O_CLOEXEC) == 0);
+    pid_t child = fork();
+    RAW_CHECK(child >= 0);
+    if (child == 0) {
+        close(gate[1]);
+        (void)!read(gate[0], &none, 1); /* until the other copy is closed */
+        (void)send_with(sender.fd, buffer, size, fds, count);
+        _exit(0);
+    }
+    close(fd);
+    close(gate[0]);
+    close(gate[1]);
+    RAW_CHECK(waitpid(child, NULL, 0) == child);
+}
+
 static size_t pack(const struct sample *s, enum sample_variant v)
 {
     struct wire_enc e;
@@ -236,15 +261,10 @@ static void open_sender(bool attached)
 static void send_once(const struct sample *s, enum sample_variant v, bool attached,
                       const struct kind *k, unsigned count)
 {
-    static int fds[MANY];
     open_sender(attached);
-    const int fd = count ? k->make() : unsealed(); /* one that lingers would do so here */
+    const int fd = count ? k->make() : unsealed(); /* one that hangs would do so unsent */
     if (fd >= 0) {                                 /* else there is no such thing here */
-        for (unsigned i = 0; i < count; i++)
-            fds[i] = fd;
-        const size_t size = pack(s, v);
-        (void)send_with(sender.fd, buffer, size, fds, count);
-        close(fd);
+        send_and_close(pack(s, v), fd, count);
         (void)shutdown(sender.fd, SHUT_WR);
         while (raw_client_receive(&sender))
             tp_packet_finish(sender.packet);
