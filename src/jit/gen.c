@@ -429,8 +429,7 @@ static void generate(struct jit_gen *g)
     lay_out_save_area(g);
     jit_choose_copies(g);
     jit_choose_row(g);
-    jit_check_parking(g);
-    jit_check_returns(g);
+    jit_check_meetings(g);
     emit_fault_scalar(g);
     emit_fault_vector(g);
     for (uint32_t r = 0; r < g->a->region_count; r++) {

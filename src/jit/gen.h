@@ -192,10 +192,9 @@ unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
 #define JIT_SAVE_HEAD       64u
 
 /* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
-/* Refuses what is not right with parked lanes. */
-void jit_check_parking(struct jit_gen *g);
-/* Refuses kernels whose lanes might meet before all of them have returned from a function. */
-void jit_check_returns(struct jit_gen *g);
+/* Refuses kernels whose lanes would look at each other before all of them are there, as the
+ * interpreter waits for: some are parked, or have not returned from a function. */
+void jit_check_meetings(struct jit_gen *g);
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
 /* The set for lanes that go from the current block to `block`, where they are parked. */

@@ -16,22 +16,6 @@ static bool polls_in_frontier(const struct jit_gen *g, uint32_t block)
     return false;
 }
 
-/* Lanes that are parked would be missing where lanes look at each other. */
-void jit_check_parking(struct jit_gen *g)
-{
-    for (uint32_t n = 0; n < g->a->order_count && g->a->parking; n++) {
-        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
-        if (!polls_in_frontier(g, g->a->order[n]))
-            continue;
-        for (uint32_t k = 0; k < b->count; k++) {
-            const struct ir_instr *i = &g->fn->instrs[b->first + k];
-            if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)
-                jit_unsupported(
-                    g, "line %u: lanes of a warp meet while some wait for other threads", i->line);
-        }
-    }
-}
-
 /* A function that is called more than once, and stays apart, comes behind a call whose lanes return
  * to an earlier block. */
 static bool returns_to_earlier(const struct jit_gen *g)
@@ -47,20 +31,25 @@ static bool returns_to_earlier(const struct jit_gen *g)
     return false;
 }
 
-/* There, lanes that made no call would meet without those that have not returned: the interpreter
- * waits for all members. */
-void jit_check_returns(struct jit_gen *g)
+/* Why lanes that run the block are perhaps not all that should meet there; NULL: they are. */
+static const char *who_is_missing(const struct jit_gen *g, uint32_t block, bool returns)
 {
-    if (!returns_to_earlier(g))
-        return;
+    if (g->a->parking && polls_in_frontier(g, block))
+        return "while some wait for other threads";
+    /* Lanes that made no call come before those that have not returned. */
+    return returns && g->a->blocks[block].frontier.count != 0 ? "behind a call" : NULL;
+}
+
+void jit_check_meetings(struct jit_gen *g)
+{
+    const bool returns = returns_to_earlier(g);
     for (uint32_t n = 0; n < g->a->order_count; n++) {
         const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
-        if (g->a->blocks[g->a->order[n]].frontier.count == 0)
-            continue;
-        for (uint32_t k = 0; k < b->count; k++) {
+        const char *why = who_is_missing(g, g->a->order[n], returns);
+        for (uint32_t k = 0; k < b->count && why; k++) {
             const struct ir_instr *i = &g->fn->instrs[b->first + k];
             if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)
-                jit_unsupported(g, "line %u: lanes of a warp meet behind a call", i->line);
+                jit_unsupported(g, "line %u: lanes of a warp meet %s", i->line, why);
         }
     }
 }
