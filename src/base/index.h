@@ -69,10 +69,16 @@ static inline void gm_index_add(struct gm_index *x, struct gm_index_link *e, uin
     x->used++;
 }
 
+/* The element is in an index, or was zeroed. */
+static inline bool gm_index_has(const struct gm_index_link *e)
+{
+    return e->bucket.next != NULL;
+}
+
 /* Harmless on one that is in none, and was zeroed. */
 static inline void gm_index_remove(struct gm_index *x, struct gm_index_link *e)
 {
-    if (!e->bucket.next)
+    if (!gm_index_has(e))
         return;
     gm_list_remove(&e->bucket);
     *e = (struct gm_index_link) { 0 };

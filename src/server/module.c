@@ -294,13 +294,12 @@ static void on_unloaded(void *arg, int result, struct tp_packet *answer)
 const char *srv_on_module_unload(struct srv_session *c, const struct wire_module_unload *w,
                                  uint64_t serial)
 {
-    gm_index_for_each(m, &c->module_ids, w->module, struct srv_module,
-                      by_id) if (m->ready && m->state != MODULE_UNLOADING)
-    {
-        m->serial = serial;
-        forget(m, on_unloaded);
-        return NULL;
-    }
+    gm_index_for_each (m, &c->module_ids, w->module, struct srv_module, by_id)
+        if (m->ready && m->state != MODULE_UNLOADING) {
+            m->serial = serial;
+            forget(m, on_unloaded);
+            return NULL;
+        }
     srv_session_status(c, serial, GM_CUDA_INVALID_HANDLE);
     return NULL;
 }

@@ -75,13 +75,11 @@ static uint64_t number_of(const uint8_t *token)
 /* After gm_index_room(). */
 static void set_shared(struct srv_object *o)
 {
-    o->shared = true;
     gm_index_add(&o->server->tokens, &o->by_token, number_of(o->token));
 }
 
 static void end_shared(struct srv_object *o)
 {
-    o->shared = false;
     gm_index_remove(&o->server->tokens, &o->by_token);
 }
 
@@ -197,7 +195,8 @@ bool srv_object_keeps(struct srv_allocation *a)
 
 static struct srv_name *find_name(struct srv_session *c, uint32_t number)
 {
-    gm_index_for_each(n, &c->named, number, struct srv_name, by_number) return n;
+    gm_index_for_each (n, &c->named, number, struct srv_name, by_number)
+        return n;
     return NULL;
 }
 
@@ -274,7 +273,7 @@ void srv_objects_end(struct srv_session *c, bool all)
 
 static int make_token(struct srv_server *s, struct srv_object *o)
 {
-    if (o->shared)
+    if (gm_index_has(&o->by_token))
         return GM_CUDA_SUCCESS;
     if (!gm_index_room(&s->tokens))
         return GM_CUDA_OUT_OF_MEMORY;
@@ -302,8 +301,7 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
     *result = GM_CUDA_INVALID_VALUE;
     if (size != SRV_TOKEN_BYTES)
         return NULL;
-    gm_index_for_each(o, &c->server->tokens, number_of(token), struct srv_object, by_token)
-    {
+    gm_index_for_each (o, &c->server->tokens, number_of(token), struct srv_object, by_token) {
         if (o->uid != c->uid || !same_token(o->token, token))
             continue;
         if (o->owner != c)
@@ -318,9 +316,9 @@ struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *t
 {
     if (size != SRV_TOKEN_BYTES)
         return NULL;
-    gm_index_for_each(o, &s->tokens, number_of(token), struct srv_object,
-                      by_token) if (o->door < 0 && o->uid == geteuid() &&
-                                    same_token(o->token, token)) return o;
+    gm_index_for_each (o, &s->tokens, number_of(token), struct srv_object, by_token)
+        if (o->door < 0 && o->uid == geteuid() && same_token(o->token, token))
+            return o;
     return NULL;
 }
 
@@ -477,9 +475,9 @@ static struct srv_object *find_by_fd(struct srv_session *c, int fd)
     struct stat st, own;
     if (!tp_is_memory(fd) || fstat(fd, &st) < 0)
         return NULL;
-    gm_index_for_each(o, &c->server->token_files, st.st_ino, struct srv_object,
-                      by_file) if (o->uid == c->uid && fstat(o->token_fd, &own) == 0 &&
-                                   own.st_dev == st.st_dev) return o;
+    gm_index_for_each (o, &c->server->token_files, st.st_ino, struct srv_object, by_file)
+        if (o->uid == c->uid && fstat(o->token_fd, &own) == 0 && own.st_dev == st.st_dev)
+            return o;
     return NULL;
 }
 

@@ -33,8 +33,9 @@ struct wire_object_fetched;
 struct srv_object {
     struct gm_list link; /* owner->objects */
     struct srv_server *server;
-    struct gm_index_link by_token, by_file;
-    unsigned refs; /* names and mappings, and one of the allocation that it is */
+    struct gm_index_link by_token; /* in server->tokens while the token is good */
+    struct gm_index_link by_file;  /* in server->token_files since it was exported */
+    unsigned refs;                 /* names and mappings, and one of the allocation that it is */
     unsigned mappings;
     uint32_t uid;
     bool host;
@@ -48,7 +49,6 @@ struct srv_object {
     uint64_t handle; /* the keeper's; 0: none */
     uint8_t token[SRV_TOKEN_BYTES];
     uint32_t signals_ended; /* the last session at whose end they were */
-    bool shared;            /* the token is good */
     int door;               /* to the private server that it was fetched from; -1: it is our own */
     int token_fd;           /* -1: never exported */
     struct srv_session *owner; /* who pays; NULL: gone */

@@ -153,7 +153,8 @@ struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t
 struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address)
 {
     if (address % r->granule == 0)
-        gm_index_for_each(b, &r->used, address / r->granule, struct srv_block, used) return b;
+        gm_index_for_each (b, &r->used, address / r->granule, struct srv_block, used)
+            return b;
     return NULL;
 }
 

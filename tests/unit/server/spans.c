@@ -91,8 +91,7 @@ Test(index, any_order)
         const unsigned i = next() % ELEMENTS;
         struct element *e = &elements[i];
         unsigned found = 0, wanted = elements[i].in + elements[i ^ 1].in;
-        gm_index_for_each(o, &x, i / 2, struct element, link)
-        {
+        gm_index_for_each (o, &x, i / 2, struct element, link) {
             cr_assert(o->in && (unsigned)(o - elements) / 2 == i / 2);
             found++;
         }
