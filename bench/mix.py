@@ -53,8 +53,9 @@ def compare(names, first, other):
         told = [f"status {b.status}"] if b.status else []
         if b.seconds > 2 * a.seconds + 1:
             told.append(f"over twice the time + 1 s: {a.seconds:.2f} -> {b.seconds:.2f} s")
-        if shown(a) != shown(b):
-            told.append("another output: " + differing(shown(a), shown(b)))
+        lines = shown(a), shown(b)
+        if lines[0] != lines[1]:
+            told.append("another output: " + differing(*lines))
         if told:
             print(f"{other['name']}: {name}: {', '.join(told)}")
 
