@@ -91,10 +91,16 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
         ctl_conn_refuse(c, GM_CUDA_SYSTEM_DRIVER_MISMATCH, text);
         return;
     }
+    if (*c->wish.group && !ctl_group_is_name(c->wish.group)) {
+        ctl_conn_refuse(c, GM_CUDA_INVALID_VALUE,
+                        "GMUX_GROUP is no name: letters, digits, '.', '_' and '-'");
+        return;
+    }
     ctl_caller_admit(c);
 }
 
-/* What else a client asks for; its hello comes behind it. */
+/* What else a client asks for; its hello comes behind it, and has the answer: a client that is
+ * refused while it still sends sees a broken connection, not the reason. */
 static void join(struct ctl_conn *c, struct tp_packet *p)
 {
     struct wire_join m;
@@ -102,11 +108,6 @@ static void join(struct ctl_conn *c, struct tp_packet *p)
     if (!wire_dec_finish(&p->body) || p->fds_count ||
         !(m.guarantee_pct >= 0 && m.guarantee_pct <= 100)) {
         ctl_conn_drop(c, "malformed join");
-        return;
-    }
-    if (*m.group && !ctl_group_is_name(m.group)) {
-        ctl_conn_refuse(c, GM_CUDA_INVALID_VALUE,
-                        "GMUX_GROUP is no name: letters, digits, '.', '_' and '-'");
         return;
     }
     snprintf(c->wish.group, sizeof(c->wish.group), "%s", m.group);

@@ -166,9 +166,10 @@ uuid = "$uuid"
   include_remainder = false
 END
     start_daemon -p 3 -a "$DIR/apply.toml"
-    there() { "$control" sm-partition list --format=csv,noheader | grep -q "^large,training,$uuid,"; }
+    there() { "$control" sm-partition list --format=csv,noheader | grep -q "^training,$uuid,large,"; }
     until_true 100 there
-    partition=$uuid/$("$control" sm-partition list --format=csv,noheader | cut -d, -f4)
+    partition=$uuid/$("$control" sm-partition list --format=csv,noheader | cut -d, -f8)
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe/training
     run -1 "$GMUX_BUILD/examples/vecadd"
     CUDA_MPS_SM_PARTITION=$partition run -0 "$GMUX_BUILD/examples/vecadd"
 }
