@@ -77,21 +77,3 @@ bool jit_is_again(const struct jit_gen *g, uint32_t reg)
 {
     return can_again(g, reg, DEPTH_MAX);
 }
-
-void jit_emit_again(struct jit_gen *g, uint32_t reg)
-{
-    uint32_t at = g->a->regs[reg].any_def;
-    if (g->w->regs[reg].again)
-        return;
-    g->w->regs[reg].again = true;
-    const struct ir_instr *i = &g->fn->instrs[at];
-    for (unsigned k = 0; k < i->src_count; k++)
-        if (i->src[k].kind == IR_SRC_REG)
-            jit_emit_again(g, i->src[k].index);
-    g->at_instr = at;
-    g->i = i;
-    g->guard = NULL;
-    g->mask = jit_all_lanes(g);
-    g->masked = false;
-    jit_emit_instr(g);
-}

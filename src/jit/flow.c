@@ -11,24 +11,6 @@
 /* A block of a large kernel tests so many candidates itself. */
 #define TESTS_MAX 4u
 
-LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name)
-{
-    return LLVMAppendBasicBlockInContext(g->context, g->function, name);
-}
-
-void jit_position(struct jit_gen *g, LLVMBasicBlockRef at)
-{
-    LLVMPositionBuilderAtEnd(g->b, at);
-}
-
-void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to)
-{
-    LLVMBasicBlockRef next = jit_new_block(g, "");
-    LLVMValueRef br = LLVMBuildCondBr(g->b, bad, to, next);
-    LLVMSetMetadata(br, g->prof_kind, g->unlikely);
-    jit_position(g, next);
-}
-
 static LLVMValueRef zero32(const struct jit_gen *g)
 {
     return LLVMConstInt(g->i32, 0, 0);

@@ -5,7 +5,6 @@
 #include "jit/gen.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,64 +23,6 @@
  * stack without registers than there is. */
 #define OPERANDS_MAX 100000u
 #define LARGE_MAX    17000u
-
-void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
-{
-    va_list ap;
-    if (g->failed)
-        return;
-    g->failed = true;
-    size_t used = 0;
-    if (g->i)
-        used = (size_t)snprintf(g->reason, sizeof(g->reason), "line %u: ", g->i->line);
-    va_start(ap, fmt);
-    vsnprintf(g->reason + used, sizeof(g->reason) - used, fmt, ap);
-    va_end(ap);
-}
-
-LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset)
-{
-    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
-    return LLVMBuildGEP2(b, g->i8, base, &at, 1, "");
-}
-
-void jit_set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(g->context, kind, 0));
-}
-
-static void set_string_attribute(struct jit_gen *g, LLVMValueRef f, const char *name,
-                                 const char *value)
-{
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(g->context, name, (unsigned)strlen(name),
-                                                      value, (unsigned)strlen(value)));
-}
-
-LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external)
-{
-    LLVMValueRef f = LLVMAddFunction(g->module, name, type);
-    jit_set_attribute(g, f, "nounwind");
-    set_string_attribute(g, f, "no-builtins", "true");
-    /* Frames are bounded (compile.c hears of those that are not), and touched page by page from the
-     * top: one that is too large for the stack all the same ends in the guard behind it and not in
-     * somebody else's memory. */
-    char frame_max[16];
-    snprintf(frame_max, sizeof(frame_max), "%u", g->frame_max);
-    set_string_attribute(g, f, "warn-stack-size", frame_max);
-    set_string_attribute(g, f, "probe-stack", "inline-asm");
-    if (g->target->avx512) {
-        set_string_attribute(g, f, "prefer-vector-width", "512");
-        set_string_attribute(g, f, "min-legal-vector-width", "512");
-    }
-    if (g->flushes)
-        set_string_attribute(g, f, "denormal-fp-math", "preserve-sign,preserve-sign");
-    if (!external)
-        LLVMSetLinkage(f, LLVMInternalLinkage);
-    return f;
-}
 
 static void init_types(struct jit_gen *g)
 {
@@ -192,6 +133,25 @@ static LLVMValueRef restore_predicate(struct jit_gen *g, bool vec, LLVMValueRef 
     return jit_lanes(g, LLVMBuildLoad2(g->b, g->i32, p, ""));
 }
 
+/* Computes the register again, once in a region. */
+static void emit_again(struct jit_gen *g, uint32_t reg)
+{
+    uint32_t at = g->a->regs[reg].any_def;
+    if (g->w->regs[reg].again)
+        return;
+    g->w->regs[reg].again = true;
+    const struct ir_instr *i = &g->fn->instrs[at];
+    for (unsigned k = 0; k < i->src_count; k++)
+        if (i->src[k].kind == IR_SRC_REG)
+            emit_again(g, i->src[k].index);
+    g->at_instr = at;
+    g->i = i;
+    g->guard = NULL;
+    g->mask = jit_all_lanes(g);
+    g->masked = false;
+    jit_emit_instr(g);
+}
+
 /* Registers live into the region get their values; nothing else has one. */
 static void restore_registers(struct jit_gen *g, const struct ir_region *region)
 {
@@ -200,7 +160,7 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
     for (uint32_t k = 0; k < region->live_in.count; k++) {
         uint32_t reg = g->a->pool[region->live_in.first + k];
         if (!g->a->regs[reg].is_const && g->save_offset[reg] == IR_NONE) {
-            jit_emit_again(g, reg);
+            emit_again(g, reg);
             continue;
         }
         enum ir_type type = (enum ir_type)g->fn->regs[reg].type;

@@ -10,13 +10,27 @@
  *   to the warp's save area, and the wrapper runs the next region of each warp once all warps came
  *   that far.
  *
- * Files: gen.c (module, regions), block.c (the loop over a block's warps), row.c (blocks side
- * by side), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
- * branches), frame.c (large kernels), barrier.c, agree.c (branches on which lanes agree), again.c,
- * jam.c (several warps at once), value.c (registers, operands, masks), memory.c, pattern.c, runs.c,
- * space.c, affine.c, lanes.c (loads and stores, addresses, lane by lane forms, atomics), integer.c,
- * bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c (arithmetic), cross.c (shuffles, votes),
- * target.c (LLVM set-up, passes, object).
+ * Files, from the top down:
+ *
+ *   main, compile         the process: jobs, limits
+ *   gen                   module, regions
+ *   block                 the function that runs a thread block: the loop over its warps
+ *   row, width, jam       how many blocks side by side, lanes of a warp, warps at once
+ *   flow                  blocks of the kernel, branches; which file emits an instruction
+ *   park                  threads that wait for others
+ *   barrier               barriers
+ *   memory, runs, hull, pattern   loads and stores
+ *   lanes, texture        lane by lane: atomics, host functions, samples
+ *   wrap                  results that may wrap around
+ *   integer, bits, real, convert, approx, fma, called   arithmetic
+ *   cross, agree          shuffles and votes, branches on which lanes agree
+ *   space                 addresses
+ *   value                 registers, operands, masks
+ *   affine, frame         where registers are kept
+ *   subnormal             subnormal numbers
+ *   again                 what is computed again instead of saved
+ *   build                 functions, blocks, types, constants
+ *   target                LLVM set-up, passes, object
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -212,20 +226,11 @@ void jit_emit_block(struct jit_gen *g);
 /* --- gen.c ------------------------------------------------------------------------------------ */
 /* Fills g->module. 0; -ENOTSUP with g->reason; -ENOMEM. */
 GM_MUST_CHECK int jit_generate(struct jit_gen *g);
-LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external);
-void jit_set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name);
-LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset);
-/* Says why the kernel cannot be compiled; the first one counts. */
-void jit_unsupported(struct jit_gen *g, const char *fmt, ...) GM_PRINTF(2, 3);
 
 /* --- flow.c ----------------------------------------------------------------------------------- */
 void jit_emit_blocks(struct jit_gen *g);
 /* Goes to the block with all living lanes. */
 void jit_enter(struct jit_gen *g, uint32_t block);
-LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name);
-void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
-/* Goes on in a new block unless `bad` (i1): then in `to`, which is rarely so. */
-void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
 void jit_emit_instr(struct jit_gen *g);
 
 /* --- frame.c ---------------------------------------------------------------------------------- */
@@ -246,8 +251,16 @@ void jit_emit_barrier(struct jit_gen *g);
 /* Stores a register to its place in the save area. */
 void jit_save_register(struct jit_gen *g, uint32_t reg);
 
-/* --- value.c ---------------------------------------------------------------------------------- */
-enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg);
+/* --- build.c ---------------------------------------------------------------------------------- */
+/* Says why the kernel cannot be compiled; the first one counts. */
+void jit_unsupported(struct jit_gen *g, const char *fmt, ...) GM_PRINTF(2, 3);
+LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset);
+void jit_set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name);
+LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external);
+LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name);
+void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
+/* Goes on in a new block unless `bad` (i1): then in `to`, which is rarely so. */
+void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
 LLVMTypeRef jit_type(const struct jit_gen *g,
                      enum ir_type type); /* element type of values of that PTX type */
 LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes);
@@ -260,31 +273,13 @@ LLVMValueRef jit_ramp(struct jit_gen *g, LLVMTypeRef element, int64_t stride);
 LLVMValueRef jit_const(struct jit_gen *g, LLVMValueRef like,
                        uint64_t bits); /* integer constant of like's type */
 LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value);
-LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what);
-LLVMValueRef jit_field(struct jit_gen *g, size_t offset,
-                       LLVMTypeRef type); /* of struct soft_block, read in prelude */
-LLVMValueRef jit_alloca(struct jit_gen *g, LLVMTypeRef type, const char *name);
-/* Value of a register as it is kept: scalar (of lane 0) or vector. */
-LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg);
-/* Source as `type`; a vector if `vec`, else the scalar of lane 0. */
-LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type type, bool vec);
-LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec);
-/* True if lanes may differ in it. */
-bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s);
 /* Changes size (zero- or sign-extending), and between integer and floating point by bits. */
 LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign);
 LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v);
 LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v);
-/* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and
- * shape are seen to. A signed result is sign-extended into a wider register. */
-void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v);
-LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes); /* a bit for each lane to i32 */
+LLVMValueRef jit_immediate(struct jit_gen *g, uint64_t bits, enum ir_type type);
 LLVMValueRef jit_all_lanes(const struct jit_gen *g); /* i32: a bit for each lane of a warp */
-LLVMValueRef jit_is_full(struct jit_gen *g,
-                         LLVMValueRef bits); /* i1: all lanes of a warp are set in an i32 */
-LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits); /* i32 to a bit for each lane */
-/* Lanes that run the current instruction: block mask and guard. */
-LLVMValueRef jit_active(struct jit_gen *g);
+LLVMValueRef jit_alloca(struct jit_gen *g, LLVMTypeRef type, const char *name);
 /* Calls an intrinsic overloaded on `types`. */
 LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types,
                            unsigned type_count, LLVMValueRef *args, unsigned arg_count);
@@ -298,6 +293,38 @@ LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, cons
                          unsigned count);
 /* One element of a vector, lane number known only at run time. */
 LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane);
+/* Calls an intrinsic, overloaded on `types`, on `chunk` elements for all lanes of the vectors
+ * `args`; `more` is the same for each call. */
+LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
+                        unsigned type_count, unsigned chunk, LLVMValueRef *args, unsigned arg_count,
+                        LLVMValueRef *more, unsigned more_count);
+
+/* --- value.c ---------------------------------------------------------------------------------- */
+static inline enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg)
+{
+    return (enum ir_shape)g->a->regs[reg].shape;
+}
+LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what);
+LLVMValueRef jit_field(struct jit_gen *g, size_t offset,
+                       LLVMTypeRef type); /* of struct soft_block, read in prelude */
+/* A function of struct soft_helpers. */
+LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
+/* Value of a register as it is kept: scalar (of lane 0) or vector. */
+LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg);
+/* Source as `type`; a vector if `vec`, else the scalar of lane 0. */
+LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type type, bool vec);
+LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec);
+/* True if lanes may differ in it. */
+bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s);
+/* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and
+ * shape are seen to. A signed result is sign-extended into a wider register. */
+void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v);
+LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes); /* a bit for each lane to i32 */
+LLVMValueRef jit_is_full(struct jit_gen *g,
+                         LLVMValueRef bits); /* i1: all lanes of a warp are set in an i32 */
+LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits); /* i32 to a bit for each lane */
+/* Lanes that run the current instruction: block mask and guard. */
+LLVMValueRef jit_active(struct jit_gen *g);
 
 /* --- instructions ----------------------------------------------------------------------------- */
 void jit_emit_load(struct jit_gen *g);
@@ -318,11 +345,6 @@ LLVMIntPredicate jit_int_predicate(uint8_t cmp, bool sign);
 void jit_emit_convert(struct jit_gen *g);
 bool jit_emit_cross(struct jit_gen *g);
 LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v);
-/* Calls an intrinsic, overloaded on `types`, on `chunk` elements for all lanes of the vectors
- * `args`; `more` is the same for each call. */
-LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
-                        unsigned type_count, unsigned chunk, LLVMValueRef *args, unsigned arg_count,
-                        LLVMValueRef *more, unsigned more_count);
 LLVMValueRef jit_rounding(struct jit_gen *g);
 /* fma.c: a * b + c, rounded once. */
 LLVMValueRef jit_fma(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
@@ -351,20 +373,18 @@ struct jit_lane_loop {
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits);
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 
-/* A function of struct soft_helpers. */
-LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
-
 /* --- again.c ---------------------------------------------------------------------------------- */
 /* The register is computed again in each region that needs it. */
 bool jit_is_again(const struct jit_gen *g, uint32_t reg);
-/* Does that, once in a region. */
-void jit_emit_again(struct jit_gen *g, uint32_t reg);
 
 /* --- jam.c ------------------------------------------------------------------------------------ */
 /* Decides for each region how many warps a call of its function runs. */
 void jit_choose_copies(struct jit_gen *g);
 /* How many in the current region. */
-unsigned jit_copies(const struct jit_gen *g);
+static inline unsigned jit_copies(const struct jit_gen *g)
+{
+    return g->full[g->region].copies;
+}
 
 /* --- agree.c ---------------------------------------------------------------------------------- */
 /* Notes what scalars tell of the predicate that the current instruction has computed. */
@@ -390,8 +410,12 @@ void jit_emit_called(struct jit_gen *g);
 
 /* --- pattern.c: lanes that differ by constants -------------------------------------------------
  */
-/* The lanes' differences from lane 0. */
-LLVMValueRef jit_pattern_lanes(struct jit_gen *g, LLVMTypeRef element, uint32_t reg);
+/* NULL: the register has none. */
+static inline const struct ir_pattern *jit_pattern_of(const struct jit_gen *g, uint32_t reg)
+{
+    uint32_t n = g->a->regs[reg].pattern;
+    return n ? &g->a->patterns[n - 1] : NULL;
+}
 /* Whether the current instruction, a load or store of one element of `size` bytes, is made as one
  * of vectors that are loaded or stored whole. */
 bool jit_has_pattern(const struct jit_gen *g, bool store, unsigned size);
@@ -401,21 +425,30 @@ void jit_store_pattern(struct jit_gen *g, LLVMValueRef value, unsigned size, LLV
 
 /* --- affine.c --------------------------------------------------------------------------------- */
 /* The register is affine on condition. */
-bool jit_may_wrap(const struct jit_gen *g, uint32_t reg);
+static inline bool jit_may_wrap(const struct jit_gen *g, uint32_t reg)
+{
+    return g->a->regs[reg].shape == IR_AFFINE && g->a->regs[reg].may_wrap;
+}
 /* i1: the condition does not hold now. Constant for all other registers. */
 LLVMValueRef jit_wraps(struct jit_gen *g, uint32_t reg);
-/* Each lane's value of an affine register. */
-LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg);
-/* Emits the current instruction, whose result is affine on condition, by way of `emit`: once for
- * lane 0, once for all lanes in a branch of its own. */
-void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g));
-/* The lanes' values, while that branch is emitted. */
+/* Each lane's value of an affine register, or of one with a pattern: `first` is lane 0's. */
+LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef first);
+/* Where the bit and the lanes of a register are kept. */
+struct jit_wrapped *jit_wrapped(struct jit_gen *g, uint32_t reg);
+void jit_store_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
+void jit_forget_lanes(struct jit_gen *g, uint32_t reg);
+/* The lanes' values, while wrap.c emits an instruction for them. */
 void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
 /* Its bytes in the save area, and its bit over a barrier: lane 0's value is saved as any other, the
  * lanes are there. */
 uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg);
 void jit_save_wrapped(struct jit_gen *g, uint32_t reg);
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
+
+/* --- wrap.c ----------------------------------------------------------------------------------- */
+/* Emits the current instruction, whose result is affine on condition, by way of `emit`: once for
+ * lane 0, once for all lanes in a branch of its own. */
+void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g));
 
 /* --- space.c ---------------------------------------------------------------------------------- */
 /* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */

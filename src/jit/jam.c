@@ -13,11 +13,6 @@
 #define INSTRS_MAX 200 /* of a region */
 #define CHAIN_MIN  8   /* instructions on floating point that make it worth while */
 
-unsigned jit_copies(const struct jit_gen *g)
-{
-    return g->full[g->region].copies;
-}
-
 /* Vector registers that the region's values take at most: those that each warp has of its own, and
  * what warps share. */
 static void count_pressure(const struct jit_gen *g, const struct ir_region *r, unsigned *own,

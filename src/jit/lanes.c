@@ -375,13 +375,6 @@ static LLVMValueRef thread_of(struct jit_gen *g, LLVMValueRef lane)
     return LLVMBuildAdd(g->b, g->w->first, lane, "");
 }
 
-LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset)
-{
-    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
-    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_HELPERS), &at, 1, "");
-    return LLVMBuildLoad2(g->b, g->ptr, p, "");
-}
-
 /* The kernel ends here with that outcome. */
 static void emit_end(struct jit_gen *g, enum soft_outcome outcome)
 {

@@ -18,27 +18,12 @@ struct span {
     int index[JIT_LANES_MAX]; /* of each lane's element */
 };
 
-static const struct ir_pattern *pattern_of(const struct jit_gen *g, uint32_t reg)
-{
-    uint32_t n = g->a->regs[reg].pattern;
-    return n ? &g->a->patterns[n - 1] : NULL;
-}
-
-LLVMValueRef jit_pattern_lanes(struct jit_gen *g, LLVMTypeRef element, uint32_t reg)
-{
-    const int32_t *at = pattern_of(g, reg)->at;
-    LLVMValueRef all[JIT_LANES_MAX];
-    for (unsigned l = 0; l < g->lanes; l++)
-        all[l] = LLVMConstInt(element, (uint64_t)((int64_t)at[l] - at[0]), 1);
-    return LLVMConstVector(all, g->lanes);
-}
-
 /* Where the lanes' accesses are, relative to a multiple of 1 << align that is the same for all. */
 static bool find_lanes(const struct jit_gen *g, int64_t at[JIT_LANES_MAX], unsigned *align)
 {
     const struct ir_address *a = &g->i->address;
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
-    const struct ir_pattern *p = a->base == IR_NONE ? NULL : pattern_of(g, a->base);
+    const struct ir_pattern *p = a->base == IR_NONE ? NULL : jit_pattern_of(g, a->base);
     bool affine = info->address == IR_AFFINE && !info->address_may_wrap;
     int64_t stride = info->address_stride, offset = a->displacement;
     if (info->address != IR_PATTERN && !affine)

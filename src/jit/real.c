@@ -58,33 +58,6 @@ static bool is_neutral(LLVMValueRef v)
     return d == 0 || d == 1 || d == -1;
 }
 
-/* Calls an intrinsic that works on `chunk` elements for all lanes; further arguments are the same
- * for each call. */
-LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
-                        unsigned type_count, unsigned chunk, LLVMValueRef *args, unsigned arg_count,
-                        LLVMValueRef *more, unsigned more_count)
-{
-    LLVMValueRef parts[JIT_LANES_MAX], call[8];
-    int order[JIT_LANES_MAX];
-    unsigned n = g->lanes / chunk;
-    for (unsigned c = 0; c < n; c++) {
-        for (unsigned k = 0; k < chunk; k++)
-            order[k] = (int)(c * chunk + k);
-        for (unsigned a = 0; a < arg_count; a++)
-            call[a] = jit_shuffle(g, args[a], LLVMGetPoison(LLVMTypeOf(args[a])), order, chunk);
-        for (unsigned a = 0; a < more_count; a++)
-            call[arg_count + a] = more[a];
-        parts[c] = jit_intrinsic(g, name, types, type_count, call, arg_count + more_count);
-    }
-    for (; n > 1; n /= 2, chunk *= 2) {
-        for (unsigned k = 0; k < 2 * chunk; k++)
-            order[k] = (int)k;
-        for (unsigned c = 0; c < n / 2; c++)
-            parts[c] = jit_shuffle(g, parts[2 * c], parts[2 * c + 1], order, 2 * chunk);
-    }
-    return parts[0];
-}
-
 /* The instruction's rounding mode as AVX-512 has it, without exceptions. */
 LLVMValueRef jit_rounding(struct jit_gen *g)
 {

@@ -7,111 +7,6 @@
 #include "device/soft/ir/spaces.h"
 #include "jit/gen.h"
 
-enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg)
-{
-    return (enum ir_shape)g->a->regs[reg].shape;
-}
-
-LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes)
-{
-    switch (bytes) {
-    case 1:
-        return g->i8;
-    case 2:
-        return g->i16;
-    case 4:
-        return g->i32;
-    default:
-        return g->i64;
-    }
-}
-
-LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type)
-{
-    switch (type) {
-    case IR_PRED:
-        return g->i1;
-    case IR_F32:
-        return g->f32;
-    case IR_F64:
-        return g->f64;
-    case IR_F16:
-        return g->f16;
-    default:
-        return jit_int(g, (unsigned)ir_types[type].size);
-    }
-}
-
-LLVMTypeRef jit_vec(const struct jit_gen *g, LLVMTypeRef element)
-{
-    return LLVMVectorType(element, g->lanes);
-}
-
-bool jit_is_vec(LLVMValueRef v)
-{
-    return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
-}
-
-static LLVMTypeRef element_of(LLVMValueRef v)
-{
-    LLVMTypeRef t = LLVMTypeOf(v);
-    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t;
-}
-
-LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element)
-{
-    return jit_is_vec(shape) ? LLVMVectorType(element, LLVMGetVectorSize(LLVMTypeOf(shape)))
-                             : element;
-}
-
-LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar)
-{
-    LLVMTypeRef t = jit_vec(g, LLVMTypeOf(scalar));
-    if (LLVMIsConstant(scalar)) {
-        LLVMValueRef all[JIT_LANES_MAX];
-        for (unsigned i = 0; i < g->lanes; i++)
-            all[i] = scalar;
-        return LLVMConstVector(all, g->lanes);
-    }
-    LLVMValueRef v =
-        LLVMBuildInsertElement(g->b, LLVMGetPoison(t), scalar, LLVMConstInt(g->i64, 0, 0), "");
-    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(jit_vec(g, g->i32)), "");
-}
-
-LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v)
-{
-    return jit_is_vec(v) ? v : jit_splat(g, v);
-}
-
-LLVMValueRef jit_ramp(struct jit_gen *g, LLVMTypeRef element, int64_t stride)
-{
-    LLVMValueRef all[JIT_LANES_MAX];
-    for (unsigned i = 0; i < g->lanes; i++)
-        all[i] = LLVMConstInt(element, (uint64_t)stride * (uint64_t)i, 0);
-    return LLVMConstVector(all, g->lanes);
-}
-
-static LLVMValueRef spread(LLVMValueRef like, LLVMValueRef scalar)
-{
-    LLVMValueRef all[64];
-    if (!jit_is_vec(like))
-        return scalar;
-    unsigned n = LLVMGetVectorSize(LLVMTypeOf(like));
-    for (unsigned i = 0; i < n; i++)
-        all[i] = scalar;
-    return LLVMConstVector(all, n);
-}
-
-LLVMValueRef jit_const(struct jit_gen *g, LLVMValueRef like, uint64_t bits)
-{
-    return spread(like, LLVMConstInt(element_of(like), bits, 0));
-}
-
-LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value)
-{
-    return spread(like, LLVMConstReal(element_of(like), value));
-}
-
 LLVMValueRef jit_field(struct jit_gen *g, size_t offset, LLVMTypeRef type)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
@@ -195,18 +90,11 @@ LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
     return *v;
 }
 
-LLVMValueRef jit_alloca(struct jit_gen *g, LLVMTypeRef type, const char *name)
+LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset)
 {
-    LLVMBuilderRef at = LLVMCreateBuilderInContext(g->context);
-    LLVMBasicBlockRef first = LLVMGetEntryBasicBlock(g->function);
-    LLVMValueRef instruction = LLVMGetFirstInstruction(first);
-    if (instruction)
-        LLVMPositionBuilderBefore(at, instruction);
-    else
-        LLVMPositionBuilderAtEnd(at, first);
-    LLVMValueRef v = LLVMBuildAlloca(at, type, name);
-    LLVMDisposeBuilder(at);
-    return v;
+    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
+    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_HELPERS), &at, 1, "");
+    return LLVMBuildLoad2(g->b, g->ptr, p, "");
 }
 
 /* How a register is kept. */
@@ -229,50 +117,6 @@ LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg)
     return LLVMBuildLoad2(g->b, kept_type(g, reg), slot_of(g, reg), "");
 }
 
-static unsigned bits_of(LLVMTypeRef t)
-{
-    switch (LLVMGetTypeKind(t)) {
-    case LLVMIntegerTypeKind:
-        return LLVMGetIntTypeWidth(t);
-    case LLVMHalfTypeKind:
-        return 16;
-    case LLVMFloatTypeKind:
-        return 32;
-    default:
-        return 64;
-    }
-}
-
-static bool is_int(LLVMTypeRef t)
-{
-    return LLVMGetTypeKind(t) == LLVMIntegerTypeKind;
-}
-
-LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v)
-{
-    LLVMTypeRef from = element_of(v);
-    if (is_int(from))
-        return v;
-    return LLVMBuildBitCast(g->b, v, jit_like(v, LLVMIntTypeInContext(g->context, bits_of(from))),
-                            "");
-}
-
-LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign)
-{
-    LLVMTypeRef from = element_of(v);
-    if (from == element)
-        return v;
-    v = jit_as_int(g, v);
-    unsigned have = bits_of(from), want = bits_of(element);
-    LLVMTypeRef as_int =
-        jit_like(v, is_int(element) ? element : LLVMIntTypeInContext(g->context, want));
-    if (have > want)
-        v = LLVMBuildTrunc(g->b, v, as_int, "");
-    else if (have < want)
-        v = sign ? LLVMBuildSExt(g->b, v, as_int, "") : LLVMBuildZExt(g->b, v, as_int, "");
-    return is_int(element) ? v : LLVMBuildBitCast(g->b, v, jit_like(v, element), "");
-}
-
 /* Any lane's value, of a register that was taken to be the same in all of them: the first one that
  * runs. */
 static LLVMValueRef first_lane(struct jit_gen *g, LLVMValueRef v)
@@ -285,8 +129,9 @@ static LLVMValueRef first_lane(struct jit_gen *g, LLVMValueRef v)
 LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec)
 {
     enum ir_shape shape = jit_shape(g, reg);
-    LLVMValueRef v = vec && (shape == IR_AFFINE || shape == IR_PATTERN) ? jit_affine_lanes(g, reg)
-                                                                        : jit_get(g, reg);
+    LLVMValueRef v = vec && (shape == IR_AFFINE || shape == IR_PATTERN)
+                         ? jit_affine_lanes(g, reg, jit_get(g, reg))
+                         : jit_get(g, reg);
     if (!vec && shape == IR_VARYING)
         v = first_lane(g, v);
     v = jit_resize(g, v, jit_type(g, type), false);
@@ -313,14 +158,6 @@ bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s)
     default:
         return false;
     }
-}
-
-static LLVMValueRef immediate(struct jit_gen *g, uint64_t bits, enum ir_type type)
-{
-    LLVMTypeRef t = jit_type(g, type);
-    if (is_int(t))
-        return LLVMConstInt(t, bits, 0);
-    return LLVMConstBitCast(LLVMConstInt(LLVMIntTypeInContext(g->context, bits_of(t)), bits, 0), t);
 }
 
 /* Address of a symbol in its space, i64. */
@@ -455,7 +292,7 @@ LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type typ
         v = jit_resize(g, special(g, s->index, vec), jit_type(g, type), false);
         break;
     default:
-        v = immediate(g, s->bits, type);
+        v = jit_immediate(g, s->bits, type);
         break;
     }
     if (vec)
@@ -463,15 +300,6 @@ LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type typ
     if (s->negated && type == IR_PRED)
         v = LLVMBuildNot(g->b, v, "");
     return v;
-}
-
-LLVMValueRef jit_select(struct jit_gen *g, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no)
-{
-    if (jit_is_vec(cond)) {
-        yes = jit_as_vec(g, yes);
-        no = jit_as_vec(g, no);
-    }
-    return LLVMBuildSelect(g->b, cond, yes, no, "");
 }
 
 void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
@@ -520,11 +348,6 @@ LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
     return LLVMBuildZExt(g->b, bits, g->i32, "");
 }
 
-LLVMValueRef jit_all_lanes(const struct jit_gen *g)
-{
-    return LLVMConstInt(g->i32, (UINT64_C(1) << g->lanes) - 1, 0);
-}
-
 LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits)
 {
     return LLVMBuildICmp(g->b, LLVMIntEQ, bits, jit_all_lanes(g), "");
@@ -543,49 +366,4 @@ LLVMValueRef jit_active(struct jit_gen *g)
     if (jit_is_vec(g->guard))
         return LLVMBuildAnd(g->b, g->mask, jit_bits(g, g->guard), "");
     return LLVMBuildSelect(g->b, g->guard, g->mask, LLVMConstInt(g->i32, 0, 0), "");
-}
-
-LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types,
-                           unsigned type_count, LLVMValueRef *args, unsigned arg_count)
-{
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->module, id, types, type_count);
-    return LLVMBuildCall2(g->b, LLVMIntrinsicGetType(g->context, id, types, type_count), f, args,
-                          arg_count, "");
-}
-
-LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a)
-{
-    LLVMTypeRef t = LLVMTypeOf(a);
-    return jit_intrinsic(g, name, &t, 1, &a, 1);
-}
-
-LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c)
-{
-    LLVMTypeRef t = LLVMTypeOf(a);
-    LLVMValueRef args[] = { a, c };
-    return jit_intrinsic(g, name, &t, 1, args, 2);
-}
-
-LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c,
-                       LLVMValueRef d)
-{
-    LLVMTypeRef t = LLVMTypeOf(a);
-    LLVMValueRef args[] = { a, c, d };
-    return jit_intrinsic(g, name, &t, 1, args, 3);
-}
-
-LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes,
-                         unsigned count)
-{
-    LLVMValueRef index[JIT_LANES_MAX * 8];
-    for (unsigned i = 0; i < count; i++)
-        index[i] =
-            lanes[i] < 0 ? LLVMGetPoison(g->i32) : LLVMConstInt(g->i32, (unsigned)lanes[i], 0);
-    return LLVMBuildShuffleVector(g->b, a, c, LLVMConstVector(index, count), "");
-}
-
-LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane)
-{
-    return LLVMBuildExtractElement(g->b, v, lane, "");
 }

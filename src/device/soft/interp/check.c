@@ -149,15 +149,6 @@ static const struct interp_insn *fence(const struct interp_insn *i, struct inter
     return interp_fence(i, r);
 }
 
-static void barrier_found(struct interp_run *r, const struct interp_insn *i,
-                          enum soft_check_kind kind, uint32_t thread)
-{
-    const struct soft_check_finding f = { .kind = (uint8_t)kind,
-                                          .line = r->program->slows[i->extra].ir.line,
-                                          .thread = thread };
-    soft_check_found(r->block, &f);
-}
-
 static const struct interp_insn *warp_sync(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_insn *after = interp_warp_sync(i, r);
@@ -169,7 +160,7 @@ static const struct interp_insn *warp_sync(const struct interp_insn *i, struct i
         unsigned l = (unsigned)__builtin_ctz(left);
         uint32_t mask = (uint32_t)interp_lane_read(r, x->s[0], x->s_width[0], l);
         if (!(mask >> l & 1))
-            barrier_found(r, i, SOFT_CHECK_BARRIER_MASK, r->first_thread + l);
+            interp_barrier_found(r, i, SOFT_CHECK_BARRIER_MASK, r->first_thread + l);
         /* Groups of lanes may come here together, each with its own mask. */
         if (!(members >> l & 1)) {
             soft_check_warp_sync(r->block, r->warp_index, mask & r->mask);
@@ -197,26 +188,6 @@ static const struct interp_insn *barrier_wait(const struct interp_insn *i, struc
     for (uint32_t k = before; k < r->warp->parked_count; k++)
         soft_check_arrive(r->block, r->warp_index, r->warp->parked[k].id);
     return after;
-}
-
-void interp_barrier_checked(struct interp_run *r, uint32_t id)
-{
-    for (uint32_t w = 0; w < r->block->warps; w++) {
-        const struct interp_warp *warp = (const void *)(r->block->save + w * r->block->save_stride);
-        const struct interp_insn *at = NULL;
-        for (uint32_t k = 0; k < warp->parked_count; k++) {
-            const struct interp_parked *p = &warp->parked[k];
-            if (p->id != id)
-                continue;
-            if (!at)
-                soft_check_leave(r->block, w, id);
-            else if (at != p->insn)
-                barrier_found(r, p->insn, SOFT_CHECK_BARRIER_SPLIT,
-                              w * SOFT_WARP + (uint32_t)__builtin_ctz(p->lanes));
-            at = p->insn;
-        }
-    }
-    soft_check_barrier_done(r->block, id);
 }
 
 interp_fn *interp_checked(interp_fn *run)

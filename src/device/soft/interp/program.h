@@ -271,8 +271,11 @@ uint64_t interp_lane_address(const struct interp_run *r, const struct interp_acc
 /* --- check.c ---------------------------------------------------------------------------------- */
 /* What checks before it does the same; the handler itself where there is nothing to check. */
 interp_fn *interp_checked(interp_fn *run);
-/* The threads that wait at barrier `id` go on. */
+/* check_barrier.c. The threads that wait at barrier `id` go on. */
 void interp_barrier_checked(struct interp_run *r, uint32_t id);
+/* A finding (enum soft_check_kind) at barrier instruction `i`. */
+void interp_barrier_found(struct interp_run *r, const struct interp_insn *i, uint8_t kind,
+                          uint32_t thread);
 
 /* Calls the program from `i` on until a handler returns NULL. */
 static inline void interp_run_insns(const struct interp_insn *i, struct interp_run *r)

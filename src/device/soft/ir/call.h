@@ -1,6 +1,7 @@
 /*
- * Calls, on their way out of a module: what inline.c, which replaces most of them by copies of the
- * callees, and outline.c, which has the rest, share.
+ * Calls, on their way out of a module. From the top down: inline.c replaces most of them by copies
+ * of the callees; outline.c, with keep.c, move.c and frame.c below it, has the rest (outline.h);
+ * call.c makes the copies.
  */
 #ifndef GMUX_SOFT_IR_CALL_H
 #define GMUX_SOFT_IR_CALL_H
@@ -47,7 +48,7 @@ struct ir_site {
     uint32_t *temps; /* callee's temp -> caller's; to be freed */
 };
 
-/* These return false with `why` filled. */
+/* --- call.c: these return false with `why` filled --------------------------------------------- */
 bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error,
                     const char *what);
 bool ir_call_no_memory(struct ir_inliner *in);

@@ -14,20 +14,6 @@
 
 #include <errno.h>
 
-bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst,
-                     struct ir_src a, struct ir_src b)
-{
-    struct ir_instr i;
-    ir_instr_init(&i, op, o->here.line, o->here.column);
-    i.type = (uint8_t)type;
-    i.dst_count = 1;
-    i.dst[0] = dst;
-    i.src_count = b.kind == IR_SRC_NONE ? 1 : 2;
-    i.src[0] = a;
-    i.src[1] = b;
-    return ir_call_emit(o->in, o->to, &i);
-}
-
 static bool emit_branch(struct ir_outliner *o, uint32_t label, uint32_t guard)
 {
     struct ir_instr i;
@@ -66,72 +52,6 @@ static bool new_register(struct ir_outliner *o, enum ir_type type, uint32_t *out
 }
 
 /* --- passing values --------------------------------------------------------------------------- */
-
-static bool move_part(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t offset,
-                      enum ir_type type)
-{
-    struct ir_instr i;
-    if (from.kind == IR_SRC_SYMBOL) {
-        ir_instr_init(&i, IR_OP_LD, o->here.line, o->here.column);
-        i.type = (uint8_t)type;
-        i.space = IR_SPACE_PARAM;
-        i.address.symbol = from.index;
-        i.address.displacement = (int64_t)offset;
-        i.dst_count = 1;
-        if (to.kind == IR_SRC_REG)
-            i.dst[0] = to.index;
-        else if (!new_register(o, type == IR_B8 ? IR_B16 : type, &i.dst[0]))
-            return false;
-        if (!ir_emit_in_frame(o, &i) || to.kind == IR_SRC_REG)
-            return !o->in->why->error;
-        from = ir_src_reg(i.dst[0]);
-    }
-    if (to.kind == IR_SRC_REG)
-        return ir_outline_emit(o, IR_OP_MOV, type, to.index, from, (struct ir_src) { 0 });
-    ir_instr_init(&i, IR_OP_ST, o->here.line, o->here.column);
-    i.type = (uint8_t)type;
-    i.space = IR_SPACE_PARAM;
-    i.address.symbol = to.index;
-    i.address.displacement = (int64_t)offset;
-    i.src_count = 1;
-    i.src[0] = from;
-    return ir_emit_in_frame(o, &i);
-}
-
-static bool suits(const struct ir_raw_fn *to, const struct ir_src *s, uint64_t size)
-{
-    if (s->kind == IR_SRC_SYMBOL)
-        return to->temps[s->index & ~IR_TEMP].size >= size;
-    if (s->kind != IR_SRC_REG)
-        return true;
-    enum ir_type type = to->regs[s->index].type;
-    return type != IR_PRED && ir_types[type].size == size;
-}
-
-/* Of two variables, 8 at most. */
-static uint64_t least_align(const struct ir_outliner *o, uint32_t a, uint32_t b)
-{
-    uint32_t align = GM_MIN(o->to->temps[a & ~IR_TEMP].align, o->to->temps[b & ~IR_TEMP].align);
-    return GM_MIN(align, 8u);
-}
-
-bool ir_outline_move(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t size)
-{
-    bool apart = to.kind == IR_SRC_SYMBOL && from.kind == IR_SRC_SYMBOL;
-    uint64_t part = size;
-    if (apart)
-        part = least_align(o, to.index, from.index);
-    if (!suits(o->to, &to, size) || !suits(o->to, &from, size) || to.kind == IR_SRC_IMM ||
-        (!apart && ir_bits_type(size) == IR_VOID))
-        return ir_call_refuse(o->in, &o->here, -EINVAL, "argument does not suit the parameter");
-    for (uint64_t at = 0; at < size; at += part) {
-        while (part > size - at)
-            part /= 2;
-        if (!ir_call_charge(o->in, &o->here, 2) || !move_part(o, to, from, at, ir_bits_type(part)))
-            return false;
-    }
-    return true;
-}
 
 /* What passes as result or parameter `k` of the class. */
 static struct ir_src mail(const struct ir_class *c, uint32_t k)

@@ -1,5 +1,5 @@
 /*
- * What outline.c and frame.c share.
+ * What outline.c and, from the top down, keep.c, move.c and frame.c share.
  */
 #ifndef GMUX_SOFT_IR_OUTLINE_H
 #define GMUX_SOFT_IR_OUTLINE_H
@@ -44,15 +44,19 @@ struct ir_outliner {
     struct ir_raw_call here; /* for messages: the call or function in question */
 };
 
-/* --- outline.c -------------------------------------------------------------------------------- */
-/* to = from: registers, constants, or variables, `size` bytes. */
-bool ir_outline_move(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t size);
-bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst,
-                     struct ir_src a, struct ir_src b);
 static inline struct ir_src ir_src_imm(uint64_t bits)
 {
     return (struct ir_src) { .kind = IR_SRC_IMM, .bits = bits };
 }
+
+/* --- keep.c ----------------------------------------------------------------------------------- */
+/* Around a call: what the function still needs goes to its frame, or comes back. */
+bool ir_keep(struct ir_outliner *o, struct ir_outlined *b, uint64_t *frame);
+bool ir_take_back(struct ir_outliner *o, struct ir_outlined *b, uint64_t frame);
+
+/* --- move.c ----------------------------------------------------------------------------------- */
+/* to = from: registers, constants, or variables, `size` bytes. */
+bool ir_outline_move(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t size);
 
 /* --- frame.c ---------------------------------------------------------------------------------- */
 /* Which functions may be called again, and what their frames hold. */
@@ -61,8 +65,8 @@ bool ir_find_frames(struct ir_outliner *o);
 bool ir_place_in_frame(struct ir_outliner *o, struct ir_outlined *b);
 /* An instruction of a function that has frames: its variables are where the stack is. */
 bool ir_emit_in_frame(struct ir_outliner *o, const struct ir_instr *i);
-/* Around a call: what the function still needs goes to its frame, or comes back. */
-bool ir_keep(struct ir_outliner *o, struct ir_outlined *b, uint64_t *frame);
-bool ir_take_back(struct ir_outliner *o, struct ir_outlined *b, uint64_t frame);
+/* dst = op(a, b), or op(a) where `b` is nothing. */
+bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst,
+                     struct ir_src a, struct ir_src b);
 
 #endif

@@ -1,21 +1,7 @@
 /*
- * Copies that may go on while the kernel does, done at once; and barriers in shared memory
- * (mbarrier), on which such copies report. A barrier is 64 bits of our own making:
- *     0 .. 19   arrivals still to come in this phase
- *     20 .. 39  arrivals of a phase
- *     40        the phase, modulo 2
- *     43 .. 63  bytes that are announced and have not come yet (signed)
- * All changes are one atomic operation (IR_ATOM_PHASE): add, and when nothing is to come any more,
- * the next phase. The state that an arrival returns is the old word.
+ * Copies that may go on while the kernel does (cp.async), done at once.
  */
 #include "device/soft/ptx/expand.h"
-
-#define COUNT_MAX   0xfffffu
-#define EXPECTED    20
-#define PHASE       40
-#define TRANSACTION 43
-
-/* --- cp.async --------------------------------------------------------------------------------- */
 
 /* [to] = the first `valid` of `bytes` bytes at [from], then zeros. Reads whole words. */
 static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from,
@@ -86,19 +72,14 @@ static bool skip_policy(struct ptx_expand *x, bool given)
     return !given || (ptx_expect(x->p, ',') && ptx_parse_source(x->p, IR_B64, 0, &policy));
 }
 
-static bool take_shared(struct ptx_expand *x)
-{
-    return ptx_x_take(x, "shared") || ptx_x_take(x, "shared::cta") ||
-           ptx_x_take(x, "shared::cluster");
-}
-
 /* cp.async.ca.shared.global [to], [from], bytes{, valid bytes or a predicate: ignore the source}{,
  * policy}; */
 static bool copy(struct ptx_expand *x)
 {
     static const char *const caches[] = { "ca", "cg" };
     static const char *const prefetches[] = { "L2::64B", "L2::128B", "L2::256B" };
-    bool right = ptx_x_take_one(x, caches, 2) >= 0 && take_shared(x) && ptx_x_take(x, "global");
+    bool right =
+        ptx_x_take_one(x, caches, 2) >= 0 && ptx_x_take_shared(x) && ptx_x_take(x, "global");
     ptx_x_take_one(x, prefetches, 3);
     bool policy = ptx_x_take(x, "L2::cache_hint");
     if (!right)
@@ -145,15 +126,12 @@ static bool copy(struct ptx_expand *x)
     return true;
 }
 
-static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by,
-                   uint32_t old);
-
 /* cp.async.mbarrier.arrive{.noinc}: an arrival when the lane's copies are done, and they are.
  * Without .noinc it was announced by the same instruction, so that nothing changes. */
 static bool copy_arrive(struct ptx_expand *x)
 {
     bool counted = ptx_x_take(x, "noinc");
-    take_shared(x);
+    ptx_x_take_shared(x);
     int64_t displacement;
     if (!ptx_x_take(x, "b64"))
         return ptx_x_refuse(x);
@@ -161,7 +139,7 @@ static bool copy_arrive(struct ptx_expand *x)
         return false;
     struct ir_src at = ptx_x_shared_address(x, &displacement);
     if (counted)
-        change(x, at, displacement, ptx_x_imm(UINT64_MAX), IR_NONE);
+        ptx_x_arrived(x, at, displacement);
     return !x->p->why.error;
 }
 
@@ -182,188 +160,4 @@ bool ptx_x_cp(struct ptx_expand *x)
     if (ptx_x_take(x, "mbarrier") && ptx_x_take(x, "arrive"))
         return copy_arrive(x);
     return copy(x);
-}
-
-/* --- mbarrier --------------------------------------------------------------------------------- */
-
-/* Adds `by` to the barrier; `old` gets what it was, unless IR_NONE. */
-static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by,
-                   uint32_t old)
-{
-    struct ir_instr i = ptx_x_instr(x, IR_OP_ATOM, IR_U64);
-    i.mode = IR_ATOM_PHASE;
-    i.space = IR_SPACE_SHARED;
-    i.order = IR_ORDER_RELAXED;
-    i.address.base = at.index;
-    i.address.displacement = displacement;
-    i.src_count = 1;
-    i.src[0] = by;
-    i.dst_count = old != IR_NONE;
-    i.dst[0] = old;
-    ptx_x_append(x, &i);
-}
-
-static struct ir_src wide(struct ptx_expand *x, struct ir_src v)
-{
-    return v.kind == IR_SRC_IMM ? ptx_x_imm((uint32_t)v.bits) : ptx_x_convert(x, IR_U64, IR_U32, v);
-}
-
-void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement,
-                    struct ir_src bytes)
-{
-    struct ir_src by =
-        ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(0 - (1ull << TRANSACTION)), ptx_x_imm(0));
-    change(x, at, displacement, by, IR_NONE);
-}
-
-struct target {
-    struct ir_src at;
-    int64_t displacement;
-};
-
-static struct target parse_target(struct ptx_expand *x)
-{
-    struct target t;
-    t.at = ptx_x_shared_address(x, &t.displacement);
-    return t;
-}
-
-/* ", count" or 1 */
-static bool parse_count(struct ptx_expand *x, struct ir_src *count)
-{
-    *count = ptx_x_imm(1);
-    return !ptx_accept(x->p, ',') || ptx_parse_source(x->p, IR_U32, 0, count);
-}
-
-static bool init(struct ptx_expand *x)
-{
-    struct target t = parse_target(x);
-    struct ir_src count;
-    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &count))
-        return false;
-    struct ir_src both =
-        ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm(1ull << EXPECTED | 1), ptx_x_imm(0));
-    ptx_x_store(x, IR_SPACE_SHARED, IR_B64, both, t.at, t.displacement);
-    return true;
-}
-
-/* arrive{.expect_tx}, arrive_drop: {state,} [barrier]{, count or bytes} */
-static bool arrive(struct ptx_expand *x, bool drop)
-{
-    bool bytes = ptx_x_take(x, "expect_tx");
-    uint32_t state = IR_NONE;
-    struct ir_src count, arrivals = ptx_x_imm(1);
-    ptx_x_take(x, "noComplete");
-    if (!ptx_x_taken_all(x))
-        return false;
-    if (!ptx_token_is(&x->p->token, '[') &&
-        (!ptx_parse_destination(x->p, IR_B64, false, true, &state) || !ptx_expect(x->p, ',')))
-        return false;
-    struct target t = parse_target(x);
-    if (!parse_count(x, &count))
-        return false;
-    struct ir_src by;
-    if (bytes)
-        by = ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm(1ull << TRANSACTION), ptx_x_imm(0));
-    else
-        arrivals = count;
-    struct ir_src one = ptx_x_imm(0 - ((drop ? 1ull << EXPECTED : 0) + 1));
-    by = ptx_x_mad(x, IR_U64, wide(x, arrivals), one, bytes ? by : ptx_x_imm(0));
-    change(x, t.at, t.displacement, by, state);
-    return true;
-}
-
-/* expect_tx, complete_tx: [barrier], bytes */
-static bool transaction(struct ptx_expand *x, uint64_t unit)
-{
-    if (!take_shared(x))
-        return ptx_x_refuse(x);
-    ptx_x_take(x, "b64");
-    ptx_x_take(x, "relaxed");
-    ptx_x_take(x, "cta");
-    if (!ptx_x_taken_all(x))
-        return false;
-    struct target t = parse_target(x);
-    struct ir_src bytes;
-    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &bytes))
-        return false;
-    change(x, t.at, t.displacement,
-           ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(unit), ptx_x_imm(0)), IR_NONE);
-    return true;
-}
-
-/* done, [barrier], state or (.parity) phase{, time} */
-static bool test(struct ptx_expand *x)
-{
-    bool parity = ptx_x_take(x, "parity");
-    uint32_t done;
-    struct ir_src state, ignored;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_PRED, false, &done) ||
-        !ptx_expect(x->p, ','))
-        return false;
-    struct target t = parse_target(x);
-    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, parity ? IR_U32 : IR_B64, 0, &state) ||
-        (ptx_accept(x->p, ',') && !ptx_parse_source(x->p, IR_U32, 0, &ignored)))
-        return false;
-    struct ir_instr load = ptx_x_instr(x, IR_OP_LD, IR_U64);
-    load.order = IR_ORDER_ACQUIRE;
-    load.space = IR_SPACE_SHARED;
-    load.address.base = t.at.index;
-    load.address.displacement = t.displacement;
-    load.dst_count = 1;
-    load.dst[0] = ptx_x_register(x, IR_U64);
-    ptx_x_append(x, &load);
-    struct ir_src was =
-        parity ? ptx_x_mad(x, IR_U64, wide(x, state), ptx_x_imm(1ull << PHASE), ptx_x_imm(0))
-               : state;
-    struct ir_src moved = ptx_x_op2(x, IR_OP_XOR, IR_B64, ir_src_reg(load.dst[0]), was);
-    struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, IR_U64);
-    i.cmp = IR_CMP_NE;
-    i.dst_count = 1;
-    i.dst[0] = done;
-    i.src_count = 2;
-    i.src[0] = ptx_x_op2(x, IR_OP_AND, IR_B64, moved, ptx_x_imm(1ull << PHASE));
-    i.src[1] = ptx_x_imm(0);
-    ptx_x_append(x, &i);
-    return true;
-}
-
-/* count, state */
-static bool pending(struct ptx_expand *x)
-{
-    uint32_t count;
-    struct ir_src state;
-    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_U32, false, &count) ||
-        !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B64, 0, &state))
-        return false;
-    struct ir_src low = ptx_x_op2(x, IR_OP_AND, IR_B64, state, ptx_x_imm(COUNT_MAX));
-    ptx_x_move(x, IR_B32, count, ptx_x_convert(x, IR_U32, IR_U64, low));
-    return true;
-}
-
-bool ptx_x_mbarrier(struct ptx_expand *x)
-{
-    static const char *const orders[] = { "acquire", "release", "relaxed" };
-    static const char *const scopes[] = { "cta", "cluster" };
-    const struct ptx_token *what = ptx_x_take_next(x);
-    if (!what)
-        return ptx_x_refuse(x);
-    if (ptx_text_is(what, "expect_tx"))
-        return transaction(x, 1ull << TRANSACTION);
-    if (ptx_text_is(what, "complete_tx"))
-        return transaction(x, 0 - (1ull << TRANSACTION));
-    ptx_x_take_one(x, orders, 3);
-    ptx_x_take_one(x, scopes, 2);
-    take_shared(x);
-    if (!ptx_x_take(x, "b64"))
-        return ptx_x_refuse(x);
-    if (ptx_text_is(what, "init"))
-        return ptx_x_taken_all(x) && init(x);
-    if (ptx_text_is(what, "inval"))
-        return ptx_x_taken_all(x) && (parse_target(x), !x->p->why.error);
-    if (ptx_text_is(what, "arrive") || ptx_text_is(what, "arrive_drop"))
-        return arrive(x, what->length > 6);
-    if (ptx_text_is(what, "test_wait") || ptx_text_is(what, "try_wait"))
-        return test(x);
-    return ptx_text_is(what, "pending_count") ? pending(x) : ptx_x_refuse(x);
 }

@@ -12,12 +12,6 @@ struct place {
     uint32_t reg;
 };
 
-static bool take_block(struct ptx_expand *x)
-{
-    return ptx_x_take(x, "shared::cluster") || ptx_x_take(x, "shared::cta") ||
-           ptx_x_take(x, "shared");
-}
-
 /* The place of the address operand that comes next, in a register of its own. */
 static struct place parse_place(struct ptx_expand *x, enum ir_space space)
 {
@@ -217,7 +211,7 @@ bool ptx_x_st_async(struct ptx_expand *x)
     unsigned want = 1;
     ptx_x_take(x, "async");
     ptx_x_take(x, "weak");
-    take_block(x);
+    ptx_x_take_shared(x);
     bool good = ptx_x_take(x, "mbarrier::complete_tx::bytes");
     want = ptx_x_take(x, "v2") ? 2 : ptx_x_take(x, "v4") ? 4 : 1;
     i.type = (uint8_t)take_type(x);
@@ -251,7 +245,7 @@ bool ptx_x_red_async(struct ptx_expand *x)
     ptx_x_take(x, "async");
     ptx_x_take(x, "relaxed");
     ptx_x_take(x, "cluster");
-    take_block(x);
+    ptx_x_take_shared(x);
     if (!ptx_x_take(x, "mbarrier::complete_tx::bytes") || !take_sum(x, &i))
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))

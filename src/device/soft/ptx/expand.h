@@ -26,17 +26,20 @@ struct ptx_expand {
     unsigned next;  /* types are taken in order: the first one not looked at */
 };
 
-/* expand.c */
+/* take.c: modifiers */
 /* Whether `.word` is there and not taken yet; it is now. */
 bool ptx_x_take(struct ptx_expand *x, const char *word);
 /* The next of the words that is there; its index, or -1. */
 int ptx_x_take_one(struct ptx_expand *x, const char *const *words, unsigned count);
+/* Shared memory, of the block or of its cluster, which is the block. */
+bool ptx_x_take_shared(struct ptx_expand *x);
 /* The first modifier not taken, in order; NULL: none. */
 const struct ptx_token *ptx_x_take_next(struct ptx_expand *x);
 /* False if modifiers are left that nobody took. */
 bool ptx_x_taken_all(struct ptx_expand *x);
 bool ptx_x_refuse(struct ptx_expand *x);
 
+/* emit.c */
 struct ir_src ptx_x_imm(uint64_t bits);
 uint32_t ptx_x_register(struct ptx_expand *x, enum ir_type type);
 /* An instruction to fill in, and the same appended. */
@@ -67,6 +70,8 @@ void ptx_x_load(struct ptx_expand *x, enum ir_space space, enum ir_type type, ui
                 struct ir_src at, int64_t displacement);
 void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, struct ir_src v,
                  struct ir_src at, int64_t displacement);
+
+/* take.c: operands */
 /* The address operand that comes next: its base as a value of type *type (U32 or U64), its space,
  * its displacement. */
 struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type,
@@ -83,19 +88,21 @@ void ptx_x_destinations(struct ptx_expand *x, enum ir_type type, bool wider, uns
 void ptx_x_sources(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,
                    struct ir_src *out);
 
-/* async.c: so many bytes have come, for the barrier there. */
+/* mbarrier.c: for the barrier there, a thread has arrived; so many bytes have come. */
+void ptx_x_arrived(struct ptx_expand *x, struct ir_src at, int64_t displacement);
 void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement,
                     struct ir_src bytes);
-/* runtime.c: where the block's shared memory that its program does not know of begins, as a U32. */
+/* reserved.c: where the block's shared memory that its program does not know of begins, as a U32.
+ */
 struct ir_src ptx_x_behind_shared(struct ptx_expand *x);
 
 /* Each parses all that follows the opcode, up to the semicolon. */
-bool ptx_x_matrix(struct ptx_expand *x); /* matrix.c: ldmatrix stmatrix movmatrix */
-bool ptx_x_mma(struct ptx_expand *x);    /* mma.c */
-bool ptx_x_wmma(struct ptx_expand *x);   /* wmma.c */
-bool ptx_x_cp(struct ptx_expand *x);     /* async.c */
-bool ptx_x_mbarrier(struct ptx_expand *x);
-bool ptx_x_bulk(struct ptx_expand *x); /* bulk.c: cp.async.bulk */
+bool ptx_x_matrix(struct ptx_expand *x);   /* matrix.c: ldmatrix stmatrix movmatrix */
+bool ptx_x_mma(struct ptx_expand *x);      /* mma.c */
+bool ptx_x_wmma(struct ptx_expand *x);     /* wmma.c */
+bool ptx_x_cp(struct ptx_expand *x);       /* async.c */
+bool ptx_x_mbarrier(struct ptx_expand *x); /* mbarrier.c */
+bool ptx_x_bulk(struct ptx_expand *x);     /* bulk.c: cp.async.bulk */
 bool ptx_x_cp_reduce(struct ptx_expand *x);
 bool ptx_x_st_async(struct ptx_expand *x);
 bool ptx_x_red_async(struct ptx_expand *x);

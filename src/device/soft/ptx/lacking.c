@@ -46,19 +46,6 @@ bool ptx_lacks_directive(const struct ptx_token *t)
 
 /* --- going on --------------------------------------------------------------------------------- */
 
-struct ptx_mark ptx_here(const struct ptx_parser *p)
-{
-    return (struct ptx_mark) { p->lexer, p->token };
-}
-
-void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark)
-{
-    if (p->why.error)
-        return; /* Loops end at the end of the text, where a problem has put the parser. */
-    p->lexer = mark->lexer;
-    p->token = mark->token;
-}
-
 bool ptx_set_aside(struct ptx_parser *p)
 {
     if (p->why.error != -ENOTSUP)

@@ -116,14 +116,7 @@ static void emit_steps(struct ptx_expand *x, const struct product *p, const stru
     }
 }
 
-/* Two f16 of a register as f32, and back. */
-void ptx_mma_widen(struct ptx_expand *x, struct ir_src pair, struct ir_src *out)
-{
-    struct ir_src high = ptx_x_op2(x, IR_OP_SHR, IR_U32, pair, ptx_x_imm(16));
-    out[0] = ptx_x_convert(x, IR_F32, IR_F16, ptx_x_convert(x, IR_U16, IR_U32, pair));
-    out[1] = ptx_x_convert(x, IR_F32, IR_F16, ptx_x_convert(x, IR_U16, IR_U32, high));
-}
-
+/* Two f32 as the f16 of a register. */
 static void narrow(struct ptx_expand *x, const struct ir_src in[2], uint32_t to)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_CVT, IR_F16X2);

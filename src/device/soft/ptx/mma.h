@@ -37,10 +37,10 @@ bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,
 unsigned ptx_mma_fragment(const struct ptx_mma_kind *k, unsigned used);
 /* What follows "wmma.mma". */
 bool ptx_mma_multiply(struct ptx_expand *x);
+/* mma_quads.c */
 /* out[0], out[1]: two f16 of a register as f32. */
 void ptx_mma_widen(struct ptx_expand *x, struct ir_src pair, struct ir_src *out);
-
-/* mma_quads.c: mma.m8n8k4 of f16. Registers as the text has them; C has eight of f32 or, where
+/* mma.m8n8k4 of f16. Registers as the text has them; C has eight of f32 or, where
  * `half_c`, four of pairs of f16. */
 struct ptx_mma_quads {
     struct ir_src a[2], b[2], c[8];

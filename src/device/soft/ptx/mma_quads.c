@@ -10,6 +10,13 @@
  */
 #include "device/soft/ptx/mma.h"
 
+void ptx_mma_widen(struct ptx_expand *x, struct ir_src pair, struct ir_src *out)
+{
+    struct ir_src high = ptx_x_op2(x, IR_OP_SHR, IR_U32, pair, ptx_x_imm(16));
+    out[0] = ptx_x_convert(x, IR_F32, IR_F16, ptx_x_convert(x, IR_U16, IR_U32, pair));
+    out[1] = ptx_x_convert(x, IR_F32, IR_F16, ptx_x_convert(x, IR_U16, IR_U32, high));
+}
+
 struct quads {
     struct ptx_expand *x;
     struct ir_src t;     /* lane % 4 */

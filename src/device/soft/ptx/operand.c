@@ -136,7 +136,7 @@ static bool parse_displacement(struct ptx_parser *p, int64_t *out)
 }
 
 /* Special registers that have one value on this device, which knows no clusters of blocks, no
- * counters of events and nothing behind most of %envreg (runtime.c has the others); or that are
+ * counters of events and nothing behind most of %envreg (reserved.c has the others); or that are
  * another one's by another name. */
 static bool find_constant(const char *text, uint32_t length, enum ir_type *type, struct ir_src *out)
 {

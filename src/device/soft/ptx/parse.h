@@ -1,12 +1,27 @@
 /*
- * The parser's own state and the functions its files call in each other:
- *   parse.c    driver, errors, small helpers       module.c   directives, heads of functions
- *   names.c    scopes                              decl.c     variables, registers, initial values
- *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
- *   registers.c  registers                         lacking.c  what this device does not have
- *   operand.c  operands
- *   runtime.c, heap.c  the device runtime
- *   forms.c    the forms of operand lists             link.c     what several units have in common
+ * The parser's own state and the functions its files call in each other. From the top down:
+ *
+ *   parse               from a text to a module
+ *   runtime, heap       the device runtime, appended to a text that wants it
+ *   module              directives, heads of functions
+ *   link                what several units have in common
+ *   body                statements, labels
+ *   instr               opcode, modifiers, their rules
+ *   expand              opcodes that become several instructions (expand.h), and where each is
+ * made: async, bulk, mbarrier, newer, packed, matrix, wmma, mma, mma_quads, surface, texture, video
+ *   forms               the forms of operand lists
+ *   call                operands of calls
+ *   take                what expansions take from the text
+ *   operand             operands
+ *   reserved            special registers that are memory
+ *   emit                instructions that expansions make
+ *   code                instructions appended, branches noted
+ *   registers, decl     registers, variables, initial values
+ *   debug               what carries no meaning here
+ *   lacking             what this device does not have
+ *   names               scopes
+ *   cursor              the next token, errors
+ *   words, lex          words of PTX, tokens
  *
  * Recursive descent over one token of look-ahead. Every function returns false once something is
  * wrong; the first problem is kept, and from then on the token is PTX_END, so that loops end by
@@ -128,7 +143,7 @@ struct ptx_parser {
     struct ptx_alias *aliases;
     uint32_t alias_count, alias_cap;
     bool has_workspace;
-    uint32_t workspace; /* symbol of the hidden parameter (runtime.c) */
+    uint32_t workspace; /* symbol of the hidden parameter (reserved.c) */
 };
 
 /* A place in the text to return to. */
@@ -137,7 +152,7 @@ struct ptx_mark {
     struct ptx_token token;
 };
 
-/* parse.c */
+/* cursor.c */
 bool ptx_fail(struct ptx_parser *p, int error, const struct ptx_token *at, const char *fmt, ...)
     GM_PRINTF(4, 5);
 bool ptx_out_of_memory(struct ptx_parser *p);
@@ -153,6 +168,8 @@ bool ptx_text_is(const struct ptx_token *t, const char *word);
 /* "%.*s" arguments for a token; long ones are cut. */
 #define PTX_TEXT(t) (int)GM_MIN((t)->length, 60u), (t)->text
 bool ptx_intern(struct ptx_parser *p, const struct ptx_token *name, uint32_t length, uint32_t *out);
+struct ptx_mark ptx_here(const struct ptx_parser *p);
+void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 
 /* names.c */
 bool ptx_names_init(struct ptx_names *n);
@@ -178,8 +195,6 @@ bool ptx_scope_end(struct ptx_parser *p);
 bool ptx_lacks_instruction(const struct ptx_token *t);
 bool ptx_lacks_type(const struct ptx_token *t);
 bool ptx_lacks_directive(const struct ptx_token *t);
-struct ptx_mark ptx_here(const struct ptx_parser *p);
-void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 /* If what went wrong is that this device lacks something: noted for the function, if in one, and
  * true: go on. */
 bool ptx_set_aside(struct ptx_parser *p);
@@ -234,6 +249,8 @@ bool ptx_accept_vector(struct ptx_parser *p, struct ptx_name *out);
 bool ptx_parse_module(struct ptx_parser *p);
 /* What follows the header, to the end of the text. */
 bool ptx_parse_units(struct ptx_parser *p);
+
+/* debug.c */
 /* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there
  * was one. */
 bool ptx_skip_debug(struct ptx_parser *p, bool *was);
@@ -253,10 +270,11 @@ void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
 bool ptx_add_runtime(struct ptx_parser *p);
 extern const char ptx_heap[]; /* heap.c: malloc, free */
 extern const size_t ptx_heap_size;
+
+/* reserved.c */
 /* A half of the workspace's address, 0 the lower one: the value of %envreg2, 1: of %envreg1. */
 bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half,
                          struct ir_src *out);
-
 /* Whether `text` is a register of the memory that is reserved for compilers in each block; it is
  * *out then. */
 bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text,
@@ -268,8 +286,12 @@ bool ptx_parse_body(struct ptx_parser *p);
 /* instr.c: `opcode` is consumed already */
 bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard,
                      bool guard_not);
-bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i);
+
+/* call.c: what follows "call" and its modifiers */
 bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i);
+
+/* code.c */
+bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i);
 bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index,
                    bool in_targets);
 
