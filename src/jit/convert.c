@@ -188,6 +188,18 @@ static LLVMValueRef narrow(struct jit_gen *g, LLVMValueRef v)
     return jit_select(g, tiny, jit_call2(g, "llvm.copysign", jit_real(g, r, 0), r), r);
 }
 
+/* There is one NaN of f32 where something is flushed or rounded to an integer, or comes of f16. */
+static LLVMValueRef canonical(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
+{
+    bool changes = (g->i->flags & IR_F_FTZ) || is_integral(g->i->round);
+    if (!changes && (to != IR_F32 || g->i->type2 != IR_F16))
+        return v;
+    LLVMValueRef bits = jit_as_int(g, v);
+    bits = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, bits, 0x7fffffff),
+                      bits);
+    return LLVMBuildBitCast(g->b, bits, LLVMTypeOf(v), "");
+}
+
 /* f32 or f64 to a floating point type; 16-bit ones come as integers. */
 static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
 {
@@ -199,12 +211,12 @@ static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type
         v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOLE, v, zero, ""), zero, v);
     }
     if (to == IR_F64) {
-        v = wide ? v : LLVMBuildFPExt(g->b, v, jit_like(v, g->f64), "");
+        v = wide ? v : LLVMBuildFPExt(g->b, canonical(g, v, to), jit_like(v, g->f64), "");
     } else if (to == IR_F32) {
         if (wide)
             v = narrow(g, v);
-        else if (g->i->flags & IR_F_FTZ)
-            v = jit_flush(g, v);
+        else
+            v = canonical(g, g->i->flags & IR_F_FTZ ? jit_flush(g, v) : v, to);
     } else if (wide) {
         jit_leave(g);
         return v;

@@ -16,36 +16,21 @@ static bool polls_in_frontier(const struct jit_gen *g, uint32_t block)
     return false;
 }
 
-/* A function that is called more than once, and stays apart, comes behind a call whose lanes return
- * to an earlier block. */
-static bool returns_to_earlier(const struct jit_gen *g)
-{
-    for (uint32_t n = 0; n < g->a->order_count; n++) {
-        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
-        if (b->count == 0 || g->fn->instrs[b->first + b->count - 1].op != IR_OP_BRX)
-            continue;
-        for (uint32_t s = 0; s < b->succ_count; s++)
-            if (g->a->blocks[g->fn->succ[b->succ_first + s]].priority <= n)
-                return true;
-    }
-    return false;
-}
-
 /* Why lanes that run the block are perhaps not all that should meet there; NULL: they are. */
-static const char *who_is_missing(const struct jit_gen *g, uint32_t block, bool returns)
+static const char *who_is_missing(const struct jit_gen *g, uint32_t block)
 {
+    const struct ir_block_info *b = &g->a->blocks[block];
     if (g->a->parking && polls_in_frontier(g, block))
         return "while some wait for other threads";
-    /* Lanes that made no call come before those that have not returned. */
-    return returns && g->a->blocks[block].frontier.count != 0 ? "behind a call" : NULL;
+    /* Those that call it from elsewhere come later. */
+    return b->function != 0 && b->frontier.count != 0 ? "in a function that others call" : NULL;
 }
 
 void jit_check_meetings(struct jit_gen *g)
 {
-    const bool returns = returns_to_earlier(g);
     for (uint32_t n = 0; n < g->a->order_count; n++) {
         const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
-        const char *why = who_is_missing(g, g->a->order[n], returns);
+        const char *why = who_is_missing(g, g->a->order[n]);
         for (uint32_t k = 0; k < b->count && why; k++) {
             const struct ir_instr *i = &g->fn->instrs[b->first + k];
             if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)

@@ -130,7 +130,7 @@ def is_loose(name, x, e):
 def is_arithmetic(name, out):
     """Which NaN an operation on f32 or f64 gives is left to the CPU: telling them apart would cost more than the operation."""
     return out in ("f32", "f64") and not (
-        name.startswith(("min", "max")) and out == "f32" or name.startswith(("slct", "set", "copysign")))
+        name.startswith(("min", "max")) and out == "f32" or name.startswith(("slct", "set", "copysign", "cvt")))
 
 
 def out_type(name, out):

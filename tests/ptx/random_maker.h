@@ -34,6 +34,7 @@ struct maker {
     bool calls;     /* there are functions to call */
     bool deep;      /* the block has more than one layer */
     unsigned loop_regs;
+    unsigned opened[4], open; /* labels of loops around that some lanes may leave by themselves */
 };
 
 static inline uint32_t pick(struct maker *m, uint32_t n)
@@ -60,9 +61,26 @@ void random_permuted_op(struct maker *m);
 /* Any statements: random_ptx.c. */
 void random_statements(struct maker *m, unsigned count);
 
-/* random_more.c. Functions before the entry; a statement of a kind that is not common; two that
- * only all threads together may come to. */
+/* random_ptx.c: a comparison; the predicate that has the result. */
+unsigned random_compare(struct maker *m);
+
+/* random_forms.c. */
+void random_form(struct maker *m);
+
+/* random_ways.c. A branch, loop, switch or tangle; a jump out of a loop; two that only all threads
+ * together may come to. */
+void random_way(struct maker *m);
+void random_jump(struct maker *m);
+void random_tiles_statement(struct maker *m);
+void random_barrier_op(struct maker *m);
+
+/* random_calls.c. Functions before the entry; a call; one that all lanes of a warp come to. */
 void random_functions(struct maker *m);
+void random_call(struct maker *m);
+void random_meeting_call(struct maker *m);
+
+/* random_more.c. A statement of a kind that is not common; two that only all threads together may
+ * come to. */
 void random_more_op(struct maker *m);
 void random_read_shared_atomics(struct maker *m);
 void random_members_statement(struct maker *m);

@@ -1,52 +1,8 @@
 /*
  * Forms that programs contain less often: collectives of a part of the warp, vectors, halves,
- * guarded instructions of all kinds, calls of functions by their address (one of which calls
- * itself), shared atomics.
+ * guarded instructions of all kinds, shared atomics.
  */
 #include "random_maker.h"
-
-void random_functions(struct maker *m)
-{
-    fprintf(
-        m->out,
-        ".func (.param .b32 r) plus(.param .b32 x)\n{\n\t.reg .b32 %%a;\n\tld.param.b32 %%a, [x];\n"
-        "\tmad.lo.s32 %%a, %%a, 3, 1;\n\tst.param.b32 [r], %%a;\n\tret;\n}\n"
-        ".func (.param .b32 r) side(.param .b32 x)\n{\n\t.reg .b32 %%a;\n\t.reg .pred %%p;\n"
-        "\tld.param.b32 %%a, [x];\n\tsetp.lt.s32 %%p, %%a, 100;\n\t@%%p bra low;\n\tshr.u32 %%a, "
-        "%%a, 3;\n"
-        "\tbra end;\nlow:\n\tnot.b32 %%a, %%a;\nend:\n\tst.param.b32 [r], %%a;\n\tret;\n}\n");
-    fprintf(
-        m->out,
-        ".func (.param .b32 r) climb(.param .b32 x)\n{\n\t.local .align 8 .b8 own[8];\n\t.reg .b32 "
-        "%%a, %%b;\n"
-        "\t.reg .pred %%p;\n\t.param .b32 down;\n\t.param .b32 up;\n\tld.param.b32 %%a, [x];\n"
-        "\tand.b32 %%b, %%a, 7;\n\tst.local.b32 [own+4], %%a;\n\tsetp.eq.s32 %%p, %%b, 0;\n\t@%%p "
-        "bra end;\n"
-        "\tsub.s32 %%b, %%a, 1;\n\tst.param.b32 [down], %%b;\n\tcall (up), climb, (down);\n"
-        "\tld.param.b32 %%b, [up];\n\tld.local.b32 %%a, [own+4];\n\tmad.lo.s32 %%a, %%b, 5, %%a;\n"
-        "end:\n\tst.param.b32 [r], %%a;\n\tret;\n}\n"
-        ".global .align 8 .u64 functions[4] = {plus, side, climb, side};\n");
-}
-
-static void call_op(struct maker *m)
-{
-    unsigned label = m->labels++, p = pick(m, PREDS), d = pick(m, INTS);
-    bool guarded = pick(m, 2);
-    fprintf(
-        m->out,
-        "\t{\n\t.param .b32 given;\n\t.param .b32 got;\n\tand.b32 %%t0, %%r%u, 3;\n\tmul.wide.u32 "
-        "%%a0, %%t0, 8;\n"
-        "\tmov.u64 %%a1, functions;\n\tadd.s64 %%a0, %%a1, %%a0;\n\tld.global.u64 %%a1, [%%a0];\n"
-        "\tst.param.b32 [given], %%r%u;\n\tst.param.b32 [got], %%r%u;\n",
-        pick(m, INTS), pick(m, INTS), d);
-    fprintf(m->out, "L%u_proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n", label);
-    if (guarded)
-        fprintf(m->out, "\t@%%p%u ", p);
-    else
-        fprintf(m->out, "\t");
-    fprintf(m->out, "call (got), %%a1, (given), L%u_proto;\n\tld.param.b32 %%r%u, [got];\n\t}\n",
-            label, d);
-}
 
 /* Through memory of the thread's own, in one width and in another. */
 static void vector_op(struct maker *m)
@@ -263,7 +219,7 @@ void random_more_op(struct maker *m)
         shared_atomic_op(m);
         break;
     default:
-        m->calls ? call_op(m) : predicate_op(m);
+        m->calls ? random_call(m) : predicate_op(m);
         break;
     }
 }
@@ -309,7 +265,7 @@ static void member_op(struct maker *m)
 
 void random_members_statement(struct maker *m)
 {
-    unsigned label = m->labels++, p = pick(m, PREDS);
+    unsigned label = m->labels++, p = pick(m, PREDS), open = m->open;
     bool stay = m->stay;
     fprintf(m->out,
             "\t{\n\t.reg .b32 %%members, %%leader;\n\tvote.sync.ballot.b32 %%members, %%p%u, -1;\n"
@@ -317,6 +273,7 @@ void random_members_statement(struct maker *m)
             p, p, label);
     m->together = false;
     m->stay = true;
+    m->open = 0;
     for (unsigned n = 1 + pick(m, 3); n; n--) {
         member_op(m);
         if (pick(m, 2))
@@ -324,5 +281,6 @@ void random_members_statement(struct maker *m)
     }
     m->together = true;
     m->stay = stay;
+    m->open = open;
     fprintf(m->out, "L%u_out:\n\t}\n", label);
 }

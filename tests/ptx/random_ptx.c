@@ -195,7 +195,7 @@ static void short_op(struct maker *m)
             pick(m, SHORTS));
 }
 
-static unsigned compare_op(struct maker *m)
+unsigned random_compare(struct maker *m)
 {
     static const char *const ints[] = { "eq.s32", "ne.s32", "lt.s32", "le.s32",
                                         "gt.u32", "ge.u32", "lt.u32" };
@@ -308,8 +308,15 @@ static void together_op(struct maker *m)
         pick(m, 3) ? random_neighbour_op(m) : random_permuted_op(m);
         return;
     }
-    if (pick(m, 4) == 0) {
-        m->exited || m->left < 4 ? random_read_shared_atomics(m) : random_members_statement(m);
+    if (pick(m, 3) == 0) {
+        if (m->exited || m->left < 4)
+            random_read_shared_atomics(m);
+        else
+            pick(m, 2) ? random_members_statement(m) : random_tiles_statement(m);
+        return;
+    }
+    if (pick(m, 6) == 0) {
+        m->calls && !m->exited && pick(m, 2) ? random_meeting_call(m) : random_barrier_op(m);
         return;
     }
     switch (pick(m, m->exited ? 2 : 5)) {
@@ -342,99 +349,11 @@ static void together_op(struct maker *m)
 
 /* --- statements ------------------------------------------------------------------------------- */
 
-static void if_statement(struct maker *m)
-{
-    unsigned label = m->labels++, p = compare_op(m);
-    bool together = m->together;
-    m->together = false;
-    fprintf(m->out, "\t@%s%%p%u bra L%u_else;\n", pick(m, 2) ? "!" : "", p, label);
-    random_statements(m, 1 + pick(m, 4));
-    if (pick(m, 2)) {
-        fprintf(m->out, "\tbra L%u_end;\nL%u_else:\n", label, label);
-        random_statements(m, 1 + pick(m, 4));
-        fprintf(m->out, "L%u_end:\n", label);
-    } else {
-        fprintf(m->out, "L%u_else:\n", label);
-    }
-    m->together = together;
-}
-
-/* A loop whose trip count is the same for all, or depends on the lane; perhaps with a break. */
-static void loop_statement(struct maker *m)
-{
-    unsigned label = m->labels++, counter = m->loop_regs++;
-    bool together = m->together, uniform = pick(m, 3) == 0;
-    if (uniform)
-        fprintf(m->out, "\tmov.u32 %%n%u, %u;\n", counter, 1 + pick(m, 5));
-    else
-        fprintf(m->out, "\tand.b32 %%n%u, %%r%u, 7;\n\tadd.s32 %%n%u, %%n%u, 1;\n", counter,
-                pick(m, INTS), counter, counter);
-    m->together = together && uniform;
-    m->loops++;
-    fprintf(m->out, "L%u_loop:\n", label);
-    random_statements(m, 1 + pick(m, 4));
-    if (!m->together && pick(m, 2)) {
-        unsigned p = compare_op(m);
-        fprintf(m->out, "\t@%%p%u bra L%u_end;\n", p, label);
-        random_statements(m, 1 + pick(m, 2));
-    }
-    fprintf(m->out,
-            "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.ne.s32 %%q, %%n%u, 0;\n\t@%%q bra "
-            "L%u_loop;\nL%u_end:\n",
-            counter, counter, counter, label, label);
-    m->loops--;
-    m->together = together;
-}
-
-static void switch_statement(struct maker *m)
-{
-    unsigned label = m->labels++, cases = 2 + pick(m, 4);
-    bool together = m->together;
-    m->together = false;
-    fprintf(m->out, "\trem.u32 %%t0, %%r%u, %u;\nL%u_table: .branchtargets ", pick(m, INTS), cases,
-            label);
-    for (unsigned k = 0; k < cases; k++)
-        fprintf(m->out, "%sL%u_case%u", k ? ", " : "", label, k);
-    fprintf(m->out, ";\n\tbrx.idx %%t0, L%u_table;\n", label);
-    for (unsigned k = 0; k < cases; k++) {
-        fprintf(m->out, "L%u_case%u:\n", label, k);
-        random_statements(m, 1 + pick(m, 2));
-        if (pick(m, 3))
-            fprintf(m->out, "\tbra L%u_end;\n", label);
-    }
-    fprintf(m->out, "L%u_end:\n", label);
-    m->together = together;
-}
-
-/* Two blocks that jump into each other from two entries: no structure, but an end. */
-static void tangle_statement(struct maker *m)
-{
-    unsigned label = m->labels++, fuel = m->loop_regs++, p = compare_op(m);
-    bool together = m->together;
-    m->together = false;
-    fprintf(m->out, "\tmov.u32 %%n%u, %u;\n\t@%%p%u bra L%u_b;\nL%u_a:\n", fuel, 2 + pick(m, 6), p,
-            label, label);
-    random_statements(m, 1 + pick(m, 2));
-    p = compare_op(m);
-    fprintf(m->out,
-            "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.le.s32 %%q, %%n%u, 0;\n\t@%%q bra L%u_end;\n", fuel,
-            fuel, fuel, label);
-    fprintf(m->out, "\t@%%p%u bra L%u_a;\nL%u_b:\n", p, label, label);
-    random_statements(m, 1 + pick(m, 2));
-    p = compare_op(m);
-    fprintf(
-        m->out,
-        "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.gt.s32 %%q, %%n%u, 0;\n\tand.pred %%q, %%q, %%p%u;\n",
-        fuel, fuel, fuel, p);
-    fprintf(m->out, "\t@%%q bra L%u_a;\nL%u_end:\n", label, label);
-    m->together = together;
-}
-
 static void store_results(struct maker *m);
 
 static void exit_statement(struct maker *m)
 {
-    unsigned label = m->labels++, p = compare_op(m);
+    unsigned label = m->labels++, p = random_compare(m);
     fprintf(m->out, "\t@!%%p%u bra L%u_stay;\n", p, label);
     store_results(m);
     fprintf(m->out, "\t%s;\nL%u_stay:\n", pick(m, 2) ? "ret" : "exit", label);
@@ -443,7 +362,13 @@ static void exit_statement(struct maker *m)
 
 static void simple_statement(struct maker *m)
 {
-    switch (pick(m, 16)) {
+    switch (pick(m, 20)) {
+    case 16:
+    case 17:
+    case 18:
+    case 19:
+        random_form(m);
+        break;
     case 12:
     case 13:
     case 14:
@@ -472,7 +397,7 @@ static void simple_statement(struct maker *m)
         select_op(m);
         break;
     case 9:
-        compare_op(m);
+        random_compare(m);
         break;
     default:
         memory_op(m);
@@ -487,14 +412,9 @@ static void statement(struct maker *m)
     switch (pick(m, 14)) {
     case 0:
     case 1:
-        nest ? if_statement(m) : simple_statement(m);
-        break;
     case 2:
-        nest && m->loops < 3 ? loop_statement(m) : simple_statement(m);
-        break;
     case 3:
-        nest && m->loops < 3 ? (pick(m, 2) ? tangle_statement(m) : switch_statement(m))
-                             : simple_statement(m);
+        nest ? random_way(m) : simple_statement(m);
         break;
     case 4:
         pick(m, 6) == 0 && !m->stay ? exit_statement(m) : simple_statement(m);
@@ -502,6 +422,9 @@ static void statement(struct maker *m)
     case 5:
     case 6:
         m->together ? together_op(m) : simple_statement(m);
+        break;
+    case 7:
+        random_jump(m);
         break;
     default:
         simple_statement(m);
@@ -542,7 +465,9 @@ static void store_results(struct maker *m)
 
 static void prologue(struct maker *m, const struct random_kernel *k)
 {
-    fprintf(m->out, ".version 7.0\n.target sm_80\n.address_size 64\n");
+    fprintf(m->out, ".version 8.4\n.target sm_90\n.address_size 64\n"
+                    ".const .align 16 .b32 table[16] = {1, -2, 30, 0x80000000, 5, 77, 0x7fffffff, "
+                    "0x01020304,\n\t-9, 10, 0xf0f1f2f3, 12, 0x3f800000, -14, 15, 16};\n");
     if (m->calls)
         random_functions(m);
     fprintf(m->out,

@@ -150,7 +150,7 @@ static uint64_t convert_nan(const struct ir_instr *i, uint8_t type, uint64_t bit
     bool moves = !is_integral_round(i->round) && !(i->flags & IR_F_FTZ) && i->type2 == type;
     if (moves && (type == IR_F32 || type == IR_F64))
         return bits;
-    if (i->type2 == IR_BF16 && type == IR_F32)
+    if (i->type2 == IR_BF16 && type == IR_F32 && !(i->flags & IR_F_FTZ))
         return bits << 16;
     uint64_t canonical = (UINT64_C(1) << (to->bits - 1)) - 1;
     if (i->type2 != IR_F64 && type != IR_F64)

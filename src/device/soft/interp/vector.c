@@ -183,6 +183,12 @@ static inline s32 div_s32(s32 a, s32 b)
     return b ? q : -1;
 }
 
+/* Rounding to an integer makes every NaN of f32 the same one. */
+static inline f32 one_nan(f32 v)
+{
+    return v == v ? v : interp_f32(INTERP_NAN_F32);
+}
+
 /* Towards zero, clamped; NaN becomes `nan`: 0 if it was one of f32, the sign bit alone of f64. */
 static inline s32 s32_of_f64(f64 v, s32 nan)
 {

@@ -113,10 +113,11 @@ struct ir_list {
 
 struct ir_block_info {
     uint32_t priority; /* position in `order`; IR_NONE: unreachable, ignore the block */
-    uint32_t idom;     /* immediate dominator (block), IR_NONE for entry */
+    uint32_t idom;     /* immediate dominator (block) within the function, IR_NONE for its entry */
     uint32_t ipdom;    /* immediate post-dominator, IR_NONE: the exit */
-    uint32_t loop; /* header of the innermost loop (natural or irreducible) it is in, or IR_NONE */
+    uint32_t loop; /* header of the innermost natural loop of its function it is in, or IR_NONE */
     uint32_t loop_depth;
+    uint32_t function; /* first block of the function that it is in, if that stays apart; else 0 */
     struct ir_list preds;    /* blocks; reachable ones only */
     struct ir_list frontier; /* blocks, in priority order; see above */
     /* Its last instruction is a conditional branch (or brx) on which lanes may disagree. */

@@ -202,9 +202,11 @@ enum ir_mode {
     IR_BAR_RED_AND,
     IR_BAR_RED_OR,
     IR_BAR_RED_POPC,
-    /* TRAP; NONE: trap. PC: the call of something that is no function, or none that could be meant.
-     */
+    /* TRAP; NONE: trap. PC: a call of what is no function, or none that could be meant. */
     IR_TRAP_PC,
+    /* BRA, BRX to a function that stays apart (outline.c): a BRA's lanes come back behind it. */
+    IR_BRANCH_CALL,
+    IR_BRANCH_RETURN,
     /* CVTA. FROM: space to generic ("cvta.shared"); TO: generic to space ("cvta.to.shared") */
     IR_CVTA_FROM,
     IR_CVTA_TO,
@@ -275,14 +277,12 @@ enum {
     IR_F_SAT = 2,       /* clamp: floats to [0, 1], integers to the range of the type */
     IR_F_APPROX = 4,    /* also .full (div.full.f32) */
     IR_F_CARRY_OUT = 8, /* .cc: dst_pred is the carry */
-    IR_F_UNI =
-        16, /* the text promises that all lanes agree (a hint: not to be trusted for safety) */
-    IR_F_NAN = 32, /* min.NaN, max.NaN */
+    IR_F_UNI = 16,      /* the text promises that all lanes agree: a hint, not to be trusted */
+    IR_F_NAN = 32,      /* min.NaN, max.NaN */
     IR_F_RELU = 64,
-    IR_F_SHIFTAMT = 128, /* bfind.shiftamt */
-    IR_F_WRAP =
-        256,       /* shf.wrap, bmsk.wrap, szext.wrap: amount taken modulo 32; else clamped to 32 */
-    IR_F_NC = 512, /* ld.global.nc: nobody writes there during the kernel */
+    IR_F_SHIFTAMT = 128,   /* bfind.shiftamt */
+    IR_F_WRAP = 256,       /* shf, bmsk, szext: amount taken modulo 32; else clamped to 32 */
+    IR_F_NC = 512,         /* ld.global.nc: nobody writes there during the kernel */
     IR_F_GUARD_NOT = 1024, /* @!%p */
     IR_F_SYNC = 2048,      /* .sync form: the last source is the member mask */
     IR_F_OWN = 8192,       /* an access of the device's own, that no text has: nobody checks it */

@@ -8,6 +8,10 @@
  * takes, on entering a loop's header, the targets of all the loop's exits before the header's own
  * successors. They and what follows them are then finished, so that the rest of the walk below the
  * header numbers the loop's blocks and nothing else.
+ *
+ * Functions that stay apart (outline.c) come before their callers, behind the first block, so that
+ * lanes that made no call wait until all others have returned. Dominators and loops are those of
+ * each function by itself: a call leads to the block behind it.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -22,6 +26,8 @@ struct ir_orderer {
     uint32_t count;
     uint32_t *stack, *stack_exit, *stack_succ;
     uint8_t *seen;
+    uint32_t *roots; /* the first blocks of the entry and of functions, callers first */
+    uint32_t root_count;
     uint32_t *exit_head; /* by header: first of `exits`, or IR_NONE */
     struct ir_exit *exits;
     uint32_t exit_count, exit_cap;
@@ -44,71 +50,118 @@ static bool push_exit(struct ir_orderer *o, uint32_t header, uint32_t target)
     return true;
 }
 
-/* Depth first from block 0, with the loops' exits where they are known; fills `post`, then order
- * and priorities. */
-static void walk(struct ir_orderer *o)
+/* Where a walk goes from a block as the k-th way; IR_NONE: there is none. Not back from a function,
+ * and `into` one only if that is asked for. */
+static uint32_t way(const struct ir_fn *fn, uint32_t block, uint32_t k, bool into)
 {
-    const struct ir_fn *fn = o->an->fn;
-    struct ir_analysis *a = o->an->a;
+    const struct ir_block *b = &fn->blocks[block];
+    const struct ir_instr *last = ir_last(fn, block);
+    if (last->mode == IR_BRANCH_RETURN)
+        return IR_NONE;
+    if (last->mode == IR_BRANCH_CALL && last->op == IR_OP_BRA && k-- == 0)
+        return block + 1;
+    if (last->mode == IR_BRANCH_CALL && !into)
+        return IR_NONE;
+    return k < b->succ_count ? fn->succ[b->succ_first + k] : IR_NONE;
+}
+
+/* Depth first, with the loops' exits where they are known. */
+static void walk_from(struct ir_orderer *o, uint32_t root, bool into)
+{
     uint32_t depth = 0;
-    memset(o->seen, 0, o->count);
-    o->post_count = 0;
-    o->seen[0] = 1;
-    o->stack[depth] = 0;
-    o->stack_exit[depth] = o->exit_head[0];
-    o->stack_succ[depth++] = 0;
-    while (depth > 0) {
-        uint32_t b = o->stack[depth - 1], next = IR_NONE;
-        uint32_t *exit = &o->stack_exit[depth - 1], *succ = &o->stack_succ[depth - 1];
+    for (uint32_t next = root;;) {
+        if (next != IR_NONE && !o->seen[next]) {
+            o->seen[next] = 1;
+            o->stack[depth] = next;
+            o->stack_exit[depth] = o->exit_head[next];
+            o->stack_succ[depth++] = 0;
+        }
+        if (depth == 0)
+            return;
+        uint32_t b = o->stack[depth - 1], *exit = &o->stack_exit[depth - 1];
         if (*exit != IR_NONE) {
             next = o->exits[*exit].target;
             *exit = o->exits[*exit].next;
-        } else if (*succ < fn->blocks[b].succ_count) {
-            next = fn->succ[fn->blocks[b].succ_first + (*succ)++];
-        } else {
-            o->post[o->post_count++] = b;
-            depth--;
             continue;
         }
-        if (o->seen[next])
-            continue;
-        o->seen[next] = 1;
-        o->stack[depth] = next;
-        o->stack_exit[depth] = o->exit_head[next];
-        o->stack_succ[depth++] = 0;
-    }
-    a->order_count = o->post_count;
-    for (uint32_t b = 0; b < o->count; b++)
-        a->blocks[b].priority = IR_NONE;
-    for (uint32_t n = 0; n < o->post_count; n++) {
-        a->order[n] = o->post[o->post_count - 1 - n];
-        a->blocks[a->order[n]].priority = n;
+        next = way(o->an->fn, b, o->stack_succ[depth - 1]++, into);
+        if (next == IR_NONE) {
+            o->post[o->post_count++] = b;
+            depth--;
+        }
     }
 }
 
-/* Lists of predecessors, reachable ones only, each once per edge. */
-static int find_preds(struct ir_orderer *o)
+/* Fills `post`, then order and priorities. */
+static void walk(struct ir_orderer *o)
+{
+    struct ir_analysis *a = o->an->a;
+    memset(o->seen, 0, o->count);
+    o->post_count = 0;
+    for (uint32_t b = 0; b < o->count; b++)
+        a->blocks[b].priority = IR_NONE;
+    for (uint32_t r = 0; r < o->root_count; r++) {
+        uint32_t first = o->post_count;
+        walk_from(o, o->roots[r], false);
+        for (uint32_t n = first; n < o->post_count; n++)
+            a->blocks[o->post[n]].function = o->roots[r];
+    }
+    a->order_count = 0;
+    a->order[a->order_count++] = 0;
+    for (uint32_t n = o->post_count; n-- > 0;)
+        if (o->post[n] != 0)
+            a->order[a->order_count++] = o->post[n];
+    for (uint32_t n = 0; n < a->order_count; n++)
+        a->blocks[a->order[n]].priority = n;
+}
+
+/* The entry's first block, and what calls lead to. */
+static void find_roots(struct ir_orderer *o)
+{
+    const struct ir_fn *fn = o->an->fn;
+    uint8_t *called = o->seen + o->count;
+    memset(o->seen, 0, 2 * (size_t)o->count);
+    walk_from(o, 0, true);
+    for (uint32_t n = 0; n < o->post_count; n++) {
+        const struct ir_block *b = &fn->blocks[o->post[n]];
+        for (uint32_t s = 0; ir_last(fn, o->post[n])->mode == IR_BRANCH_CALL && s < b->succ_count;
+             s++)
+            called[fn->succ[b->succ_first + s]] = 1;
+    }
+    called[0] = 1;
+    for (uint32_t n = o->post_count; n-- > 0;)
+        if (called[o->post[n]])
+            o->roots[o->root_count++] = o->post[n];
+}
+
+/* Lists of predecessors, reachable ones only, each once per edge; within their functions, or all.
+ */
+static int find_preds(struct ir_orderer *o, bool within)
 {
     const struct ir_fn *fn = o->an->fn;
     struct ir_analysis *a = o->an->a;
-    for (uint32_t n = 0; n < a->order_count; n++) {
-        const struct ir_block *b = &fn->blocks[a->order[n]];
-        for (uint32_t s = 0; s < b->succ_count; s++)
-            a->blocks[fn->succ[b->succ_first + s]].preds.count++;
-    }
-    for (uint32_t n = 0; n < a->order_count; n++) {
-        struct ir_block_info *info = &a->blocks[a->order[n]];
-        info->preds.first = o->an->pool_count;
-        for (uint32_t k = 0; k < info->preds.count; k++)
-            if (!ir_pool_push(o->an, IR_NONE))
-                return -ENOMEM;
-        info->preds.count = 0;
-    }
-    for (uint32_t n = 0; n < a->order_count; n++) {
-        const struct ir_block *b = &fn->blocks[a->order[n]];
-        for (uint32_t s = 0; s < b->succ_count; s++) {
-            struct ir_list *preds = &a->blocks[fn->succ[b->succ_first + s]].preds;
-            a->pool[preds->first + preds->count++] = a->order[n];
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (uint32_t n = 0; n < a->order_count; n++) {
+            struct ir_list *preds = &a->blocks[a->order[n]].preds;
+            preds->first = o->an->pool_count;
+            for (uint32_t k = 0; pass && k < preds->count; k++)
+                if (!ir_pool_push(o->an, IR_NONE))
+                    return -ENOMEM;
+            preds->count = 0;
+        }
+        for (uint32_t n = 0; n < a->order_count; n++) {
+            const struct ir_block *b = &fn->blocks[a->order[n]];
+            for (uint32_t s = 0;; s++) {
+                uint32_t to = within              ? way(fn, a->order[n], s, false)
+                              : s < b->succ_count ? fn->succ[b->succ_first + s]
+                                                  : IR_NONE;
+                if (to == IR_NONE)
+                    break;
+                struct ir_list *preds = &a->blocks[to].preds;
+                if (pass)
+                    a->pool[preds->first + preds->count] = a->order[n];
+                preds->count++;
+            }
         }
     }
     return 0;
@@ -140,17 +193,15 @@ static int find_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *idom,
     memset(done, 0, o->count);
     for (uint32_t n = 0; n < a->order_count; n++)
         rank[a->order[n]] = n;
-    idom[0] = IR_NONE;
-    done[0] = 1;
     for (bool changed = true; changed;) {
         changed = false;
-        for (uint32_t n = 1; n < a->order_count; n++) {
+        for (uint32_t n = 0; n < a->order_count; n++) {
             uint32_t b = a->order[n], best = IR_NONE;
-            bool any = false;
+            bool any = b == a->blocks[b].function; /* the first block has none */
             const struct ir_list *preds = &a->blocks[b].preds;
             for (uint32_t k = 0; k < preds->count; k++) {
                 uint32_t p = a->pool[preds->first + k];
-                if (!done[p])
+                if (!done[p] || b == a->blocks[b].function)
                     continue;
                 if (!any)
                     best = p;
@@ -340,8 +391,7 @@ static int find_exits(struct ir_orderer *o, const uint32_t *parent)
     const struct ir_analysis *a = o->an->a;
     for (uint32_t n = 0; n < a->order_count; n++) {
         uint32_t b = a->order[n];
-        for (uint32_t s = 0; s < fn->blocks[b].succ_count; s++) {
-            uint32_t target = fn->succ[fn->blocks[b].succ_first + s];
+        for (uint32_t s = 0, target; (target = way(fn, b, s, false)) != IR_NONE; s++) {
             for (uint32_t h = a->blocks[b].loop; h != IR_NONE; h = parent[h]) {
                 /* Is target inside loop h? It is if h is among the loops around it. */
                 uint32_t t = a->blocks[target].loop;
@@ -363,10 +413,11 @@ static int order_blocks(struct ir_orderer *o, uint32_t *rank, uint32_t *tree)
 {
     for (uint32_t b = 0; b < o->count; b++)
         o->exit_head[b] = IR_NONE;
+    find_roots(o);
     walk(o);
     if (o->an->a->order_count > IR_ANALYSE_MAX_BLOCKS)
         return -E2BIG;
-    int rc = find_preds(o);
+    int rc = find_preds(o, true);
     if (rc == 0)
         rc = find_dominators(o, rank, tree, o->seen);
     memset(o->seen, 0, o->count);
@@ -378,15 +429,16 @@ static int order_blocks(struct ir_orderer *o, uint32_t *rank, uint32_t *tree)
     if (rc)
         return rc;
     walk(o);
-    return find_post_dominators(o, rank, tree, o->seen);
+    rc = o->root_count > 1 ? find_preds(o, false) : 0;
+    return rc ? rc : find_post_dominators(o, rank, tree, o->seen);
 }
 
 int ir_order_blocks(struct ir_analyser *an)
 {
     struct ir_orderer o = { .an = an, .count = an->fn->block_count };
     uint32_t n = o.count;
-    uint32_t *tables = malloc((size_t)n * 7 * sizeof(*tables));
-    o.seen = malloc(n);
+    uint32_t *tables = malloc((size_t)n * 8 * sizeof(*tables));
+    o.seen = malloc(2 * (size_t)n);
     int rc = -ENOMEM;
     if (tables && o.seen) {
         o.stack = tables;
@@ -394,7 +446,8 @@ int ir_order_blocks(struct ir_analyser *an)
         o.stack_succ = tables + 2 * (size_t)n;
         o.exit_head = tables + 3 * (size_t)n;
         o.post = tables + 4 * (size_t)n;
-        rc = order_blocks(&o, tables + 5 * (size_t)n, tables + 6 * (size_t)n);
+        o.roots = tables + 5 * (size_t)n;
+        rc = order_blocks(&o, tables + 6 * (size_t)n, tables + 7 * (size_t)n);
     }
     free(o.exits);
     free(o.seen);

@@ -4,7 +4,8 @@
  * they may mean, and a call is a jump there. What is passed lies in variables between the two;
  * which call it was is a number, and a return is an indexed branch on it. So neither the
  * interpreter nor the compiler knows anything about calls: lanes that call different functions, or
- * return to different places, part and meet as at any other branch.
+ * return to different places, part and meet as at any other branch. Only the order of blocks takes
+ * calls for what they are (order.c).
  *
  * Registers of a function are there once. One that may be called again while it runs keeps what it
  * needs in a frame of the stack (frame.c), which is a part of the thread's local memory: one that
@@ -14,20 +15,22 @@
 
 #include <errno.h>
 
-static bool emit_branch(struct ir_outliner *o, uint32_t label, uint32_t guard)
+static bool emit_branch(struct ir_outliner *o, uint32_t label, uint32_t guard, enum ir_mode mode)
 {
     struct ir_instr i;
     ir_instr_init(&i, IR_OP_BRA, o->here.line, o->here.column);
     i.target = label;
     i.guard = guard;
+    i.mode = (uint8_t)mode;
     return ir_call_emit(o->in, o->to, &i);
 }
 
-static bool emit_indexed(struct ir_outliner *o, uint32_t index, uint32_t list)
+static bool emit_indexed(struct ir_outliner *o, uint32_t index, uint32_t list, enum ir_mode mode)
 {
     struct ir_instr i;
     ir_instr_init(&i, IR_OP_BRX, o->here.line, o->here.column);
     i.target = list;
+    i.mode = (uint8_t)mode;
     i.src_count = 1;
     i.src[0] = ir_src_reg(index);
     return ir_call_emit(o->in, o->to, &i);
@@ -210,7 +213,7 @@ static bool copy_function(struct ir_outliner *o, struct ir_outlined *b)
     right = right && ir_call_copy(o->in, &s, end);
     for (uint32_t k = 0; right && k < results; k++)
         right = pass(o, c, k, formal_in(&s, k), true);
-    right = right && emit_indexed(o, b->link, c->list);
+    right = right && emit_indexed(o, b->link, c->list, IR_BRANCH_RETURN);
     b->end = o->to->instr_count;
     return right;
 }
@@ -241,7 +244,7 @@ static bool emit_dispatch(struct ir_outliner *o, struct ir_class *c)
     i.src_count = 2;
     i.src[0] = ir_src_reg(at);
     i.src[1] = ir_src_imm(c->ranks);
-    if (!ir_call_emit(o->in, to, &i) || !emit_branch(o, bad, wrong))
+    if (!ir_call_emit(o->in, to, &i) || !emit_branch(o, bad, wrong, IR_MODE_NONE))
         return false;
     ir_instr_init(&i, IR_OP_CVT, o->here.line, o->here.column);
     i.type = IR_U32;
@@ -259,7 +262,7 @@ static bool emit_dispatch(struct ir_outliner *o, struct ir_class *c)
             return ir_call_no_memory(o->in);
         *target = o->bodies[o->body_of[o->in->functions.ranked[c->first_rank + k].fn]].label;
     }
-    if (!ir_call_emit(o->in, to, &i) || !emit_indexed(o, rank, to->list_count - 1))
+    if (!ir_call_emit(o->in, to, &i) || !emit_indexed(o, rank, to->list_count - 1, IR_BRANCH_CALL))
         return false;
     to->labels[bad] = to->instr_count;
     return emit_bare(o, IR_OP_TRAP, IR_TRAP_PC) && emit_bare(o, IR_OP_EXIT, IR_MODE_NONE);
@@ -306,7 +309,7 @@ static bool lower_call(struct ir_outliner *o, const struct ir_raw_call *call,
     if (!ir_call_label(o->in, o->to, back) ||
         !emit_constant(o, IR_B32, c->link, c->return_count - 1) ||
         !emit_branch(o, by_address ? c->dispatch : o->bodies[o->body_of[call->callee]].label,
-                     IR_NONE))
+                     IR_NONE, IR_BRANCH_CALL))
         return false;
     o->to->labels[*back] = o->to->instr_count;
     if (caller && caller->again && !ir_take_back(o, caller, frame))

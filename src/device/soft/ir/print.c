@@ -62,6 +62,8 @@ static const char *const modes[] = {
     [IR_BAR_RED_OR] = ".red.or",
     [IR_BAR_RED_POPC] = ".red.popc",
     [IR_TRAP_PC] = "",
+    [IR_BRANCH_CALL] = ".call",
+    [IR_BRANCH_RETURN] = ".return",
     [IR_CVTA_FROM] = "",
     [IR_CVTA_TO] = ".to",
 };

@@ -8,7 +8,7 @@
  * Lanes that wait with the old value then lose nothing when others compute it again, so that such a
  * definition need not be blended, and a thread index stays affine. The definitions are one
  * instruction on sources that never change while the kernel runs: immediates, thread and block
- * indices, registers that are defined once, outside of loops.
+ * indices, registers that are defined once, outside of loops and of functions that stay apart.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -24,7 +24,8 @@ static bool never_changes(const struct ir_analyser *an, const struct ir_src *s,
     case IR_SRC_REG: {
         uint32_t def = an->a->regs[s->index].single_def;
         return def != IR_NONE && an->fn->instrs[def].guard == IR_NONE &&
-               an->a->blocks[block_of[def]].loop == IR_NONE;
+               an->a->blocks[block_of[def]].loop == IR_NONE &&
+               an->a->blocks[block_of[def]].function == 0;
     }
     default:
         return false;
