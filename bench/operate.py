@@ -167,7 +167,7 @@ def bench_flood(b):
     def of_user(user, *command):
         return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
     with b.daemon(GMUX_DEVICE="null") as e:
-        pathlib.Path(e["CUDA_MPS_PIPE_DIRECTORY"]).parent.chmod(0o755)
+        pathlib.Path(e["CUDA_MPS_PIPE_DIRECTORY"]).chmod(0o755)
         def once():
             crowd = subprocess.Popen(of_user(12346, b.tool("crowd"), "together", "1"), env=e, text=True,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -46,9 +46,9 @@ class Bench:
 
     @contextlib.contextmanager
     def daemon(self, **extra):
-        """A control daemon in private directories; yields the environment of its clients."""
+        """A control daemon in private directories; yields the environment of its clients, which run under it or not at all."""
         with tempfile.TemporaryDirectory(prefix="gmux-bench.") as d:
-            e = self.env(CUDA_MPS_PIPE_DIRECTORY=d, CUDA_MPS_LOG_DIRECTORY=d, **extra)
+            e = self.env(CUDA_MPS_PIPE_DIRECTORY=d, CUDA_MPS_LOG_DIRECTORY=d, GMUX_REQUIRE="1", **extra)
             subprocess.run([self.control, "-d"], env=e, check=True)
             try:
                 yield e
