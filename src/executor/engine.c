@@ -28,41 +28,6 @@ static struct exe_client *find_client(struct exe_engine *e, uint32_t id)
     return NULL;
 }
 
-static int send_done(struct exe_engine *e, uint64_t serial, int result)
-{
-    struct wire_enc enc;
-    const struct wire_engine_done m = { .result = result };
-    wire_enc_init(&enc, packet_out, sizeof(packet_out));
-    wire_pack_engine_done(&enc, serial, &m);
-    return tp_send(e->server, &enc, NULL, 0);
-}
-
-/* --- answers ---------------------------------------------------------------------------------- */
-
-static int answer_load(struct exe_engine *e, struct exe_order *o)
-{
-    struct wire_enc enc;
-    GM_AUTO_FREE char *log = o->info.log;
-    GM_AUTO_FD int info_fd = o->info_fd;
-    if (log && strlen(log) > 16384)
-        log[16384] = '\0';
-    const struct wire_engine_module_loaded answer = { .result = o->result,
-                                                      .globals_size = o->info.globals_size,
-                                                      .globals_align = o->info.globals_align,
-                                                      .log = log };
-    wire_enc_init(&enc, packet_out, sizeof(packet_out));
-    wire_pack_engine_module_loaded(&enc, o->serial, &answer);
-    return tp_send(e->server, &enc, &info_fd, o->result == 0 ? 1 : 0);
-}
-
-int exe_order_answer(struct exe_engine *e, struct exe_order *o)
-{
-    return o->type == WIRE_ENGINE_MODULE_LOAD ? answer_load(e, o)
-                                              : send_done(e, o->serial, o->result);
-}
-
-/* --- the main thread -------------------------------------------------------------------------- */
-
 /* All of them begin with its number. */
 static int on_order(struct exe_engine *e, struct tp_packet *p)
 {
@@ -87,7 +52,7 @@ static int on_client_add(struct exe_engine *e, struct tp_packet *p)
     struct exe_client *c;
     wire_get_engine_client_add(&body, &m);
     int result = find_client(e, m.client) ? GM_CUDA_INVALID_VALUE : exe_client_create(e, &m, &c);
-    return result == 0 ? on_order(e, p) : send_done(e, p->header.serial, result);
+    return result == 0 ? on_order(e, p) : exe_order_done(e, p->header.serial, result);
 }
 
 /* 0 or -errno. */

@@ -172,15 +172,9 @@ bool exe_client_end(struct exe_client *c);
 void exe_client_free(struct exe_client *c);
 /* Both, on a device that lets go at once. Main thread. NULL is fine. */
 void exe_client_destroy(struct exe_client *c);
-/* Any thread: sets the client's sticky error and tells server and main thread. The first call
- * counts. */
-void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
-
 /* A thread with a stack on which a driver can compile. 0 or -errno. */
 GM_MUST_CHECK int exe_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
-/* Any thread: has the main thread look at what waits. */
-void exe_engine_wake(struct exe_engine *e);
 /* The device is one that the client uses from now on. CUresult. */
 int exe_client_device(struct exe_client *c, uint32_t device);
 /* Whether it is. Any thread. */
@@ -191,7 +185,20 @@ static inline bool exe_client_uses(const struct exe_client *c, uint32_t device)
 }
 
 /* Under modules_lock: the module with this number or NULL. */
-struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
+static inline struct exe_module *exe_client_module(struct exe_client *c, uint32_t id)
+{
+    gm_list_for_each (m, &c->modules[id % EXE_MODULE_BUCKETS], struct exe_module, link)
+        if (m->id == id)
+            return m;
+    return NULL;
+}
+
+/* --- answer.c; any thread --------------------------------------------------------------------- */
+
+/* Sets the client's sticky error and tells server and main thread. The first call counts. */
+void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
+/* Has the main thread look at what waits. */
+void exe_engine_wake(struct exe_engine *e);
 
 /* --- record.c: from a record to the device; the client's thread only -------------------------- */
 

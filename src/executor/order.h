@@ -75,9 +75,11 @@ void exe_order_plan(struct exe_order *o);
 /* Carries it out; the answer is in it, but for `again`. Main thread, or a worker. */
 void exe_order_work(struct exe_engine *e, struct exe_order *o);
 
-/* --- engine.c --------------------------------------------------------------------------------- */
+/* --- answer.c; main thread. 0 or -errno ------------------------------------------------------- */
 
-/* Main thread: sends the answer. 0 or -errno. */
+/* Sends the answer. */
 int exe_order_answer(struct exe_engine *e, struct exe_order *o);
+/* Sends a result, the answer to all orders but loads. */
+int exe_order_done(struct exe_engine *e, uint64_t serial, int result);
 
 #endif
