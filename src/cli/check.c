@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -58,17 +57,6 @@ struct settings {
 
 static pid_t child;
 static volatile sig_atomic_t child_lives;
-
-int cli_fail(const char *fmt, ...)
-{
-    va_list ap;
-    fputs("gmux-check: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    return STATUS_OURS;
-}
 
 static void print_help(FILE *out)
 {
@@ -224,6 +212,7 @@ int main(int argc, char **argv)
     struct settings s = { .checks = "memory,race,uninit", .status = STATUS_FOUND };
     struct gm_options walk;
     int id;
+    cli_fail_as("gmux-check", STATUS_OURS);
     if (argc > 1 && strcmp(argv[1], "--dump-options") == 0) {
         gm_options_print_scdoc(options, stdout);
         return 0;

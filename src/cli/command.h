@@ -27,9 +27,11 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a row whose name is NULL */
 
-/* One line on standard error, begun with the command's name. Returns 1, the exit status of a
- * failure. */
+/* One line on standard error, begun with the command's name. Returns the exit status of a failure:
+ * "gmux" and 1, if cli_fail_as() has not said otherwise. */
 int cli_fail(const char *fmt, ...) GM_PRINTF(1, 2);
+/* `name` must last. */
+void cli_fail_as(const char *name, int status);
 
 /* Begins to read a command's options. */
 void cli_options_init(const struct cli_command *c, struct gm_options *walk, int argc, char **argv);
@@ -39,6 +41,8 @@ GM_MUST_CHECK int cli_options_next(struct gm_options *walk);
 
 /* 0, or 1 after a line on standard error if there are words behind the options. */
 GM_MUST_CHECK int cli_options_end(const struct gm_options *walk);
+
+void cli_print_usage(const struct cli_command *c, FILE *out);
 
 /* Prints the completion for a shell: bash, zsh or fish. The exit status. */
 int cli_completion(const char *shell);

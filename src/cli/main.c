@@ -4,50 +4,11 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cli/command.h"
-
-const struct cli_command cli_commands[] = {
-    { "run", "[OPTION]... [--] PROGRAM [ARGUMENT]...", "Run a program on the shared device",
-      CLI_WORDS_PROGRAM, cli_run_options, cli_run },
-    { "ls", "[OPTION]...", "Show the programs that share a device, and those that wait",
-      CLI_WORDS_NONE, cli_list_options, cli_list },
-    { "set", "CLIENT|USER|GROUP LIMIT=VALUE...",
-      "Set share=, guarantee=, memory=, priority= and group= of processes, users and groups, at "
-      "once",
-      CLI_WORDS_LIMITS, NULL, cli_set },
-    { "stop", "[OPTION] [CLIENT]", "Take the device away from a process, or end the daemon",
-      CLI_WORDS_CLIENT, cli_stop_options, cli_stop },
-    { "doctor", "[--] [PROGRAM]", "Say what a program would get here, and what is wrong",
-      CLI_WORDS_PROGRAM, NULL, cli_doctor },
-    { NULL, NULL, NULL, 0, NULL, NULL },
-};
-
-static const char *command_name = "gmux";
-
-int cli_fail(const char *fmt, ...)
-{
-    va_list ap;
-    fprintf(stderr, "%s: ", command_name);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    return 1;
-}
-
-static void print_usage(const struct cli_command *c, FILE *out)
-{
-    fprintf(out, "Usage: gmux %s %s\n%s.\n", c->name, c->arguments, c->help);
-    if (c->options) {
-        fputs("\nOptions:\n", out);
-        gm_options_print_help(c->options, out);
-    }
-}
 
 static void print_help(FILE *out)
 {
@@ -67,39 +28,6 @@ static void print_commands_scdoc(void)
         if (c->options)
             gm_options_print_scdoc(c->options, stdout);
     }
-}
-
-static const struct gm_option no_options[] = { { .name = NULL } };
-static const struct cli_command *current;
-
-void cli_options_init(const struct cli_command *c, struct gm_options *walk, int argc, char **argv)
-{
-    current = c;
-    gm_options_init(walk, c->options ? c->options : no_options, argc, argv);
-}
-
-int cli_options_next(struct gm_options *walk)
-{
-    int id = gm_options_next(walk);
-    if (id >= 0)
-        return id;
-    if (id == GM_OPTIONS_UNKNOWN &&
-        (strcmp(walk->word, "--help") == 0 || strcmp(walk->word, "-h") == 0)) {
-        print_usage(current, stdout);
-        exit(0);
-    }
-    cli_fail("option %s %s", walk->word,
-             id == GM_OPTIONS_UNKNOWN       ? "is unknown"
-             : id == GM_OPTIONS_NO_ARGUMENT ? "needs an argument"
-                                            : "takes no argument");
-    return -1;
-}
-
-int cli_options_end(const struct gm_options *walk)
-{
-    return walk->index < walk->argc
-               ? cli_fail("\"%s\" is one word too many", walk->argv[walk->index])
-               : 0;
 }
 
 static const struct cli_command *find_command(const char *name)
@@ -147,7 +75,7 @@ int main(int argc, char **argv)
     if (is_word(name, "-h", "--help")) {
         c = argc > 2 ? find_command(argv[2]) : NULL;
         if (c) {
-            print_usage(c, stdout);
+            cli_print_usage(c, stdout);
         } else if (argc > 2) {
             return cli_fail("there is no command \"%s\"; `gmux --help` lists them", argv[2]);
         } else {
@@ -159,6 +87,6 @@ int main(int argc, char **argv)
     if (!c)
         return cli_fail("there is no command \"%s\"; `gmux --help` lists them", name);
     snprintf(prefix, sizeof(prefix), "gmux %s", name);
-    command_name = prefix;
+    cli_fail_as(prefix, 1);
     return finish_output(c->run(c, argc - 1, argv + 1));
 }
