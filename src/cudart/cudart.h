@@ -31,6 +31,8 @@ cudaError_t crt_driver(void);
 CUdevice crt_device(void);
 /* Number of devices that the driver has. */
 cudaError_t crt_device_count(int *count);
+/* Gives the device's primary context up. `forget` is called if no other one is in use. */
+cudaError_t crt_reset(int device, void (*forget)(void));
 
 /* The kernel, or variable, that a program means by an address of its own. Errors:
  * cudaErrorInvalidDeviceFunction, cudaErrorInvalidSymbol, or why its image was not loaded. */

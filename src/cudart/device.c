@@ -438,3 +438,22 @@ cudaError_t crt_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **out,
 {
     return entry_point(symbol, out, CUDART_VERSION, per_thread(flags), status);
 }
+
+cudaError_t crt_cudaDeviceReset(void)
+{
+    int device;
+    cudaError_t r = crt_cudaGetDevice(&device);
+    return r ? r : crt_reset(device, crt_forget_images);
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t crt_cudaThreadSynchronize(void)
+{
+    return crt_cudaDeviceSynchronize();
+}
+
+cudaError_t crt_cudaThreadExit(void)
+{
+    return crt_cudaDeviceReset();
+}
+#endif

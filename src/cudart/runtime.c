@@ -193,12 +193,9 @@ cudaError_t crt_cudaDeviceSynchronize(void)
     return crt_of(cuCtxSynchronize());
 }
 
-cudaError_t crt_cudaDeviceReset(void)
+cudaError_t crt_reset(int device, void (*forget)(void))
 {
-    int device;
-    cudaError_t r = crt_cudaGetDevice(&device);
-    if (!r)
-        r = check_device(device);
+    cudaError_t r = check_device(device);
     if (r)
         return r;
     (void)pthread_mutex_lock(&primary.lock);
@@ -207,7 +204,7 @@ cudaError_t crt_cudaDeviceReset(void)
     for (int i = 0; i < DEVICES_MAX; i++)
         others |= i != device && primary.retained[i];
     if (!others)
-        crt_forget_images();
+        forget();
     CUresult cr = cuDevicePrimaryCtxReset(device);
     if (primary.retained[device])
         (void)cuDevicePrimaryCtxRelease(device);
@@ -217,15 +214,3 @@ cudaError_t crt_cudaDeviceReset(void)
     self.last = cudaSuccess;
     return crt_of(cr);
 }
-
-#if CUDART_VERSION < 13000
-cudaError_t crt_cudaThreadSynchronize(void)
-{
-    return crt_cudaDeviceSynchronize();
-}
-
-cudaError_t crt_cudaThreadExit(void)
-{
-    return crt_cudaDeviceReset();
-}
-#endif
