@@ -2,7 +2,7 @@
 """Calls go down, too: what scripts/lint.py checks of includes, this checks of the symbols in object files.
 
     check.py NM ARCHIVE            between the folders of the client library
-    check.py NM ARCHIVE --files    between the files of an archive, whatever their order: none are in a circle
+    check.py NM ARCHIVE... --files    between the files of archives, whatever their order: none are in a circle
 
 Headers of the client that have a list of their folder's files "from the top down" have it right.
 
@@ -24,13 +24,16 @@ ORDER = INSIDE["client"]
 UPWARD = {"rt_hooks", "ctl_hooks", "srv_hooks"}
 
 
-def symbols(nm, archive):
+def symbols(nm, archives):
     """(height of the object file, its name, the symbol, whether it is defined there)"""
-    run = subprocess.run([nm, "-A", archive], check=True, capture_output=True, text=True)
+    run = subprocess.run([nm, "-A", *archives], check=True, capture_output=True, text=True)
     for line in run.stdout.splitlines():
-        name, rest = line.split(".c.o:")
-        name = name.replace(":", "/").split("/")[-1]  # ".../libclient-core.a:stream_event", or a thin archive's path
-        folder = name.removeprefix("meson-generated_.._").split("_")[0]
+        name, found, rest = line.partition(".c.o:")
+        if not found:  # said of an archive, not of a symbol
+            continue
+        where = name.replace(":", "/").split("/")  # ".../libclient-core.a:stream_event", or a thin archive's path
+        folder = where[-1].removeprefix("meson-generated_.._").split("_")[0]
+        name = where[-1] if len(archives) == 1 else "/".join(where[-2:])
         kind, symbol = rest.split()[-2:]
         if kind in "Uvw" or kind.isupper():  # else it is the file's own
             yield ORDER.index(folder) if folder in ORDER else len(ORDER), name, symbol, kind not in "Uvw"
@@ -86,8 +89,9 @@ def against_lists(found):
 
 
 def main():
-    nm, archive, *files = sys.argv[1:]
-    found = list(symbols(nm, archive))
+    nm, *archives = sys.argv[1:]
+    files = "--files" in archives
+    found = list(symbols(nm, [name for name in archives if name != "--files"]))
     wrong = between_files(found) if files else between_folders(found) + against_lists(found)
     print(f"1..1\n{'not ok' if wrong else 'ok'} 1 - calls go down")
     for line in wrong:
