@@ -130,7 +130,6 @@ static void ask_all(struct rt_session *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct rt_session *s = NULL;
     char why[600];
     int fds[2];
     if (!area)
@@ -142,15 +141,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     clear_session();
     say_all(fds[0]);
-    int r = rt_session_open(&s, fds[1], why, sizeof(why));
-    if ((r == 0) != (s != NULL))
+    struct rt_session *s = rt_session_create(fds[1]);
+    if (!s)
         abort();
-    if (s) {
+    if (rt_session_open(s, why, sizeof(why)) == 0) {
         rt_session = s;
         ask_all(s);
         rt_session = NULL;
-        rt_session_close(s);
     }
+    rt_session_close(s);
     close(fds[0]);
     return 0;
 }

@@ -43,6 +43,12 @@ int tp_listen(const char *path)
 
 int tp_connect(const char *path)
 {
+    _Atomic int made;
+    return tp_connect_noted(path, &made);
+}
+
+int tp_connect_noted(const char *path, _Atomic int *made)
+{
     struct sockaddr_un a;
     int r = make_address(path, &a);
     if (r < 0)
@@ -50,12 +56,16 @@ int tp_connect(const char *path)
     GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    *made = fd + 1;
     /* The queue of a listener that is stopped fills up, and connect() would wait for ever. */
     struct timeval limit = { .tv_sec = CONNECT_S }, none = { 0 };
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    while (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
-        if (errno != EINTR)
-            return -errno;
+    while (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0) {
+        if (errno == EINTR)
+            continue;
+        *made = 0;
+        return -errno;
+    }
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
     return gm_take_fd(&fd);
 }

@@ -38,6 +38,9 @@ GM_MUST_CHECK int tp_listen(const char *path);
 /* Connected, blocking. Descriptor, or -errno: -EAGAIN if nobody has accepted in 10 s the
  * connections before this one. */
 GM_MUST_CHECK int tp_connect(const char *path);
+/* As above; *made is the descriptor + 1 from when there is one, even before it is connected. It is
+ * 0 if there is none in the end. */
+GM_MUST_CHECK int tp_connect_noted(const char *path, _Atomic int *made);
 /* As above, without waiting: -EAGAIN if it cannot be at once. The socket does not block. */
 GM_MUST_CHECK int tp_connect_now(const char *path);
 /* A connected pair, both CLOEXEC. 0 or -errno. */

@@ -34,11 +34,10 @@ static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 _Atomic int rt_state = RT_DETACHED;
 static struct rt_api genuine_api; /* attach_lock, until it is activated */
 
-/* What an attach that is under way has so far; attach_lock, but in the child of a fork. One of the
- * two. */
+/* What an attach that is under way has so far; attach_lock, but in the child of a fork. */
 static struct {
-    _Atomic int fd; /* the connection + 1 */
-    struct rt_session *session;
+    _Atomic int fd; /* the connection + 1, at least until the session has it */
+    struct rt_session *_Atomic session;
 } attaching;
 
 int rt_ready(void)
@@ -159,7 +158,7 @@ static void forget_attaching(void)
     int fd = atomic_load(&attaching.fd) - 1;
     if (attaching.session)
         rt_session_abandon(attaching.session);
-    if (fd >= 0)
+    else if (fd >= 0)
         gm_close(fd);
     attaching.session = NULL;
     atomic_store(&attaching.fd, 0);
@@ -202,15 +201,22 @@ static int open_session(int fd, bool is_private)
     struct rt_session *s;
 
     int r = rt_say_hello(fd, !is_private);
+    s = r < 0 ? NULL : rt_session_create(fd);
+    attaching.session = s;
     atomic_store(&attaching.fd, 0); /* the session's from here on */
     if (r < 0) {
         gm_close(fd);
         gm_error(&topic, "%s hung up: %s", is_private ? "private server" : "daemon", strerror(-r));
         return CUDA_ERROR_MPS_CONNECTION_FAILED;
     }
-    r = rt_session_open(&attaching.session, fd, why, sizeof(why));
-    s = attaching.session;
+    if (!s) {
+        gm_close(fd);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    r = rt_session_open(s, why, sizeof(why));
     if (r != CUDA_SUCCESS) {
+        attaching.session = NULL;
+        rt_session_close(s);
         if (!is_private)
             rt_attach_say("no session with the daemon: %s: error %d", why, r);
         else
@@ -298,10 +304,10 @@ static int attach_locked(unsigned flags)
     }
     if (rt_checks)
         return attach_checked(why, sizeof(why));
-    int fd = rt_daemon_connect();
-    atomic_store(&attaching.fd, fd >= 0 ? fd + 1 : 0);
+    int fd = rt_daemon_connect(&attaching.fd);
     if (fd >= 0)
         return open_session(fd, false);
+    atomic_store(&attaching.fd, 0);
     gm_debug(&topic, "no daemon");
     if (fd == -EAGAIN || rt_sharing_required())
         return CUDA_ERROR_MPS_CONNECTION_FAILED;

@@ -84,21 +84,21 @@ static uint64_t patience_ns(void)
 
 /* Looks again as long as the program's patience lasts: a directory that may itself not be there
  * cannot be watched. */
-static int connect_in_time(const char *path)
+static int connect_in_time(const char *path, _Atomic int *made)
 {
     const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * GM_NS_PER_MS };
     const uint64_t patience = patience_ns();
     const uint64_t begin = gm_now_ns();
-    int fd = tp_connect(path);
+    int fd = tp_connect_noted(path, made);
     while ((fd == -ENOENT || fd == -ENOTDIR || fd == -ECONNREFUSED) &&
            gm_now_ns() - begin < patience) {
         (void)nanosleep(&pause, NULL);
-        fd = tp_connect(path);
+        fd = tp_connect_noted(path, made);
     }
     return fd;
 }
 
-int rt_daemon_connect(void)
+int rt_daemon_connect(_Atomic int *made)
 {
     char path[512];
     struct tp_peer peer;
@@ -107,7 +107,8 @@ int rt_daemon_connect(void)
     const char *without =
         rt_sharing_required() ? "refused, since GMUX_REQUIRE is set" : "running without a daemon";
     int n = snprintf(path, sizeof(path), "%s/control", directory);
-    GM_AUTO_FD int fd = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : connect_in_time(path);
+    GM_AUTO_FD int fd =
+        n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : connect_in_time(path, made);
     if (fd < 0) {
         /* Nothing at the place that nobody named is how most machines are. */
         if (directory == named || rt_sharing_required() || (fd != -ENOENT && fd != -ENOTDIR))

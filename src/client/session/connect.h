@@ -9,8 +9,9 @@
 
 /* Connects to the daemon, if it runs as root, as this program's user, or as the one that
  * GMUX_DAEMON_USER names. Descriptor, or -errno after a line on standard error where somebody
- * expects one: -EAGAIN if a daemon is there and does not answer, others: nobody to be served by. */
-GM_MUST_CHECK int rt_daemon_connect(void);
+ * expects one: -EAGAIN if a daemon is there and does not answer, others: nobody to be served by.
+ * *made is the descriptor + 1 from when there is one. */
+GM_MUST_CHECK int rt_daemon_connect(_Atomic int *made);
 
 /* GMUX_REQUIRE=1: a program that cannot be served by a daemon is refused. */
 bool rt_sharing_required(void);

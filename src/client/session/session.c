@@ -259,16 +259,19 @@ bool rt_session_leave(struct rt_session *s)
     return unused;
 }
 
-int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
+struct rt_session *rt_session_create(int fd)
 {
     struct rt_session *s = calloc(1, sizeof(*s));
-    if (!s) {
-        gm_close(fd);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!s)
+        return NULL;
     s->fd = fd;
     s->device_fd = s->host_fd = -1;
-    *out = s;
+    return s;
+}
+
+int rt_session_open(struct rt_session *s, char *why, size_t why_size)
+{
+    const int fd = s->fd;
     s->packet = calloc(1, sizeof(*s->packet));
     s->request = malloc(WIRE_PACKET_MAX);
     pthread_mutex_init(&s->request_lock, NULL);
@@ -297,10 +300,6 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
             (void)snprintf(why, why_size, "the server could not attach it to the device");
     }
     rt_answers_within(fd, false);
-    if (result != CUDA_SUCCESS) {
-        *out = NULL;
-        rt_session_close(s);
-    }
     return result;
 }
 

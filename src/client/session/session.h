@@ -102,10 +102,11 @@ void rt_write_out(int fd, const char *text, size_t size);
 /* The session of this process, NULL before cuInit found one and in pass-through. */
 extern struct rt_session *rt_session;
 
-/* Takes over the connected socket `fd` whose hello has been sent: waits for session_open (or a
- * refusal), maps everything, says session_ready. *out is there meanwhile, for a fork. CUresult; on
- * failure *out is NULL, the socket is closed and `why` has one line. */
-int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size);
+/* One that takes over the connected socket `fd`. NULL: out of memory. */
+struct rt_session *rt_session_create(int fd);
+/* The hello has been sent: waits for session_open (or a refusal), maps everything, says
+ * session_ready. CUresult; on failure `why` has one line. */
+int rt_session_open(struct rt_session *s, char *why, size_t why_size);
 /* Undoes a session that nobody uses yet. NULL is allowed. */
 void rt_session_close(struct rt_session *s);
 /* Hangs up, if the server has been asked for nothing yet; whether it did. Calls of other threads
