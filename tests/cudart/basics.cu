@@ -4,15 +4,7 @@
 #include <stdio.h>
 #include <vector>
 
-static int failures;
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                                     \
-            failures++;                                                                                                \
-        }                                                                                                              \
-    } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "check.h"
 
 __constant__ float scale;
 __device__ unsigned int counter;

@@ -7,14 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int failures;
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                                     \
-            failures++;                                                                                                \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 /* Not in our headers: programs that other compilers built call them. */
 extern "C" cudaError_t cudaGraphicsUnregisterResource(void *resource);

@@ -12,22 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
+
 namespace cg = cooperative_groups;
 
 /* Thrust and CUB ask by these names. */
 static_assert(cudaDevAttrIpcEventSupport == 125 && cudaDevAttrHostNumaMultinodeIpcSupported == 143 &&
                   cudaDevAttrOnlyPartialHostNativeAtomicSupported == 147,
               "as CUDA's documentation numbers them");
-
-static int failures;
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                                     \
-            failures++;                                                                                                \
-        }                                                                                                              \
-    } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
 
 __global__ void small(unsigned short *h, unsigned short *b, float *product)
 {

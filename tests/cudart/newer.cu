@@ -4,14 +4,7 @@
 
 #include <cuda.h>
 
-static int failures;
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                                     \
-            failures++;                                                                                                \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 extern "C" CUresult CUDAAPI cuDriverGetVersion(int *version)
 {

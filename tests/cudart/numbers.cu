@@ -11,21 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
+
 /* Programs look for the guards of the toolkit's headers (helper_cuda.h of the CUDA samples). */
 #if !defined(__DRIVER_TYPES_H__) || !defined(__CUDA_RUNTIME_H__) || !defined(__CUDA_RUNTIME_API_H__) ||                \
     !defined(__VECTOR_TYPES_H__) || !defined(__VECTOR_FUNCTIONS_H__) || !defined(__CUDA_FP16_H__) ||                   \
     !defined(__CUDA_BF16_H__) || !defined(__CUDA_FP8_H__)
 #error "a guard is not there"
 #endif
-
-static int failures;
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                                     \
-            failures++;                                                                                                \
-        }                                                                                                              \
-    } while (0)
 
 /* The value of a number with `exponent` bits of exponent and `fraction` ones of fraction. */
 static double value(unsigned bits, int exponent, int fraction, bool has_infinity)

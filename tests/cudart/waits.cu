@@ -6,15 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "check.h"
 
 enum { THREADS = 128, ROUNDS = 5, MANY = 1500 };
 

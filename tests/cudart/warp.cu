@@ -4,15 +4,7 @@
  */
 #include <cstdio>
 
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "check.h"
 
 enum { ADD, MIN, MAX, UMIN, UMAX, AND, OR, XOR, ANY, ALL, BALLOT, MATCH, SHFL, UP, DOWN, SWAP, COUNT };
 

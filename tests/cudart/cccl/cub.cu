@@ -11,15 +11,7 @@
 #include <numeric>
 #include <vector>
 
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "../check.h"
 
 /* A block of 128: what each algorithm makes of the threads' numbers. */
 __global__ void block(int *out, float *sorted)

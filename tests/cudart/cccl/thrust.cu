@@ -29,14 +29,7 @@
 #include <numeric>
 #include <vector>
 
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
+#include "../check.h"
 
 struct square {
     __host__ __device__ double operator()(int x) const

@@ -5,15 +5,7 @@
 #include "shared.cuh"
 #include <cstdio>
 
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "../check.h"
 
 __device__ int total = 3;
 __constant__ int factor[2];
