@@ -17,8 +17,7 @@
 
 static struct raw_server server;
 static struct raw_client c, witness;
-static char directory[] = "/tmp/gmux-impostor-XXXXXX", executor_path[64], go_path[64],
-            second_path[64];
+static char directory[] = "/tmp/gmux-impostor-XXXXXX", go_path[64], second_path[64];
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
@@ -116,16 +115,11 @@ static int impostor(void)
 
 static void prepare(void)
 {
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    RAW_CHECK(n > 0 && mkdtemp(directory) != NULL);
-    self[n] = '\0';
-    snprintf(executor_path, sizeof(executor_path), "%s/gmux-executor", directory);
+    raw_stand_in_begin(directory);
     snprintf(go_path, sizeof(go_path), "%s/go", directory);
     snprintf(second_path, sizeof(second_path), "%s/second", directory);
-    RAW_CHECK(symlink(self, executor_path) == 0 && mkfifo(go_path, 0600) == 0);
-    RAW_CHECK(setenv("GMUX_LIBEXECDIR", directory, 1) == 0 &&
-              setenv("GMUX_IMPOSTOR_GO", go_path, 1) == 0);
+    RAW_CHECK(mkfifo(go_path, 0600) == 0);
+    RAW_CHECK(setenv("GMUX_IMPOSTOR_GO", go_path, 1) == 0);
     RAW_CHECK(setenv("GMUX_IMPOSTOR_SECOND", second_path, 1) == 0);
 }
 
@@ -161,10 +155,9 @@ int main(int argc, char **argv)
     raw_server_start(&server, "null");
     answers_about_one_that_is_gone();
     raw_server_stop(&server);
-    unlink(executor_path);
     unlink(go_path);
     unlink(second_path);
-    rmdir(directory);
+    raw_stand_in_end(directory);
     puts("ok");
     return 0;
 }

@@ -601,3 +601,21 @@ uint32_t raw_random(uint32_t *state)
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
 }
+
+void raw_stand_in_begin(char *directory)
+{
+    char self[4096], path[64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    RAW_CHECK(n > 0 && mkdtemp(directory) != NULL);
+    self[n] = '\0';
+    snprintf(path, sizeof(path), "%s/gmux-executor", directory);
+    RAW_CHECK(symlink(self, path) == 0 && setenv("GMUX_LIBEXECDIR", directory, 1) == 0);
+}
+
+void raw_stand_in_end(const char *directory)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s/gmux-executor", directory);
+    unlink(path);
+    rmdir(directory);
+}

@@ -16,12 +16,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RAW_SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RAW_SANITIZED true
-#endif
-#endif
-#ifndef RAW_SANITIZED
+#else
 #define RAW_SANITIZED false
 #endif
 
@@ -148,6 +143,12 @@ void raw_neighbour_check(void);
 /* Random numbers of 24 bits, the same in each run. */
 uint32_t raw_random(uint32_t *state);
 int raw_error(const struct raw_client *c);
+
+/* Has servers that start from now on find this program as their executor, in a directory that is
+ * made: a template for mkdtemp(). */
+void raw_stand_in_begin(char *directory);
+/* Removes the directory, which has nothing else in it. */
+void raw_stand_in_end(const char *directory);
 
 /* A connection whose last close() waits for ten minutes: nobody receives what was sent over it. */
 int raw_lingering(void);

@@ -13,8 +13,7 @@
 
 static struct raw_server server;
 static struct raw_client c;
-static char directory[] = "/tmp/gmux-trim-XXXXXX", executor_path[64], full_path[64],
-            stubborn_path[64];
+static char directory[] = "/tmp/gmux-trim-XXXXXX", full_path[64], stubborn_path[64];
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
@@ -61,14 +60,9 @@ static int executor(int fd)
 
 static void prepare(void)
 {
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    RAW_CHECK(n > 0 && mkdtemp(directory) != NULL);
-    self[n] = '\0';
-    snprintf(executor_path, sizeof(executor_path), "%s/gmux-executor", directory);
+    raw_stand_in_begin(directory);
     snprintf(full_path, sizeof(full_path), "%s/full", directory);
     snprintf(stubborn_path, sizeof(stubborn_path), "%s/stubborn", directory);
-    RAW_CHECK(symlink(self, executor_path) == 0 && setenv("GMUX_LIBEXECDIR", directory, 1) == 0);
     RAW_CHECK(setenv("GMUX_TEST_FULL", full_path, 1) == 0 &&
               setenv("GMUX_TEST_STUBBORN", stubborn_path, 1) == 0);
 }
@@ -117,9 +111,8 @@ int main(int argc, char **argv)
     gives_way();
     raw_client_close(&c);
     raw_server_finish(&server);
-    unlink(executor_path);
     unlink(stubborn_path);
-    rmdir(directory);
+    raw_stand_in_end(directory);
     puts("ok");
     return 0;
 }
