@@ -39,12 +39,7 @@ static void restore_and_raise(int sig, const siginfo_t *info)
  * back. */
 #if defined(__SANITIZE_THREAD__)
 #define SAVE_MASK 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SAVE_MASK 1
-#endif
-#endif
-#ifndef SAVE_MASK
+#else
 #define SAVE_MASK 0
 #endif
 
