@@ -88,7 +88,7 @@ def write(name, about, buffers, body, target, version, block=32):
     text += [".version %s" % version, ".target %s" % target, ".address_size 64",
              ".visible .entry k(%s)" % ", ".join(".param .u64 p" + b[0] for b in buffers), "{",
              "    .reg .pred %p<8>;", "    .reg .b16 %h<16>;", "    .reg .b32 %lane, %r<64>;", "    .reg .f32 %f<32>;",
-             "    .reg .f64 %g<8>;", "    .reg .b64 %x, %l<8>, " + ", ".join("%" + b[0] for b in buffers) + ";",
+             "    .reg .f64 %g<20>;", "    .reg .b64 %x, %l<8>, " + ", ".join("%" + b[0] for b in buffers) + ";",
              "    mov.u32 %lane, %tid.x;"]
     text += ["    ld.param.u64 %%%s, [p%s];" % (b[0], b[0]) for b in buffers]
     text += ["    " + line for line in body.strip().split("\n")] + ["    ret;", "}"]
@@ -187,6 +187,8 @@ def all_mma():
     for k in (4, 8):
         mma(16, k, "f32", "tf32", "tf32", "f32", "sm_80", "7.0")
     mma(8, 4, "f64", "f64", "f64", "f64", "sm_80", "7.0")
+    for k in (4, 8, 16):
+        mma(16, k, "f64", "f64", "f64", "f64", "sm_90", "7.8")
     for k in (16, 32):
         for a in ("s8", "u8"):
             for b in ("s8", "u8"):

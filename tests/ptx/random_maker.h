@@ -67,12 +67,13 @@ unsigned random_compare(struct maker *m);
 /* random_forms.c. */
 void random_form(struct maker *m);
 
-/* random_ways.c. A branch, loop, switch or tangle; a jump out of a loop; two that only all threads
- * together may come to. */
+/* random_ways.c. A branch, loop, switch or tangle; a jump out of a loop; three that only all
+ * threads together may come to. */
 void random_way(struct maker *m);
 void random_jump(struct maker *m);
 void random_tiles_statement(struct maker *m);
 void random_barrier_op(struct maker *m);
+void random_parted_sync(struct maker *m);
 
 /* random_calls.c. Functions before the entry; a call; one that all lanes of a warp come to. */
 void random_functions(struct maker *m);

@@ -312,7 +312,9 @@ static void together_op(struct maker *m)
         if (m->exited || m->left < 4)
             random_read_shared_atomics(m);
         else
-            pick(m, 2) ? random_members_statement(m) : random_tiles_statement(m);
+            pick(m, 3) == 0   ? random_members_statement(m)
+            : pick(m, 2) == 0 ? random_parted_sync(m)
+                              : random_tiles_statement(m);
         return;
     }
     if (pick(m, 6) == 0) {

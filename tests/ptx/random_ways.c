@@ -191,6 +191,44 @@ void random_tiles_statement(struct maker *m)
     m->open = open;
 }
 
+/* One side of a branch; each side waits for the warp by itself. */
+static void sync_side(struct maker *m)
+{
+    unsigned r = pick(m, INTS), d = pick(m, INTS);
+    if (pick(m, 2))
+        random_statements(m, 1 + pick(m, 2));
+    fprintf(m->out,
+            "\tst.shared.b32 [%%mine], %%r%u;\n\tbar.warp.sync -1;\n"
+            "\tld.shared.b32 %%r%u, [%%other];\n\tbar.warp.sync -1;\n",
+            r, d);
+}
+
+/* Lanes of a warp exchange values though they have parted. Only where all threads of the block
+ * come. */
+void random_parted_sync(struct maker *m)
+{
+    unsigned label = m->labels++, open = m->open, sides = 1 + pick(m, 2);
+    bool stay = m->stay;
+    fprintf(m->out,
+            "\t{\n\t.reg .b32 %%other;\n\tbar.sync 0;\n\txor.b32 %%t0, %%me, %u;\n\tsetp.lt.u32 "
+            "%%q, %%t0, %%all;\n\tselp.b32 %%t0, %%t0, %%me, %%q;\n\tshl.b32 %%t0, %%t0, 2;\n"
+            "\tmov.u32 %%t1, sm;\n\tadd.s32 %%other, %%t0, %%t1;\n",
+            1 + pick(m, 31));
+    m->together = false;
+    m->stay = true;
+    m->open = 0;
+    for (unsigned k = 0; k < sides; k++) {
+        fprintf(m->out, "\t@%%p%u bra L%u_side%u;\n", random_compare(m), label, k);
+        sync_side(m);
+        fprintf(m->out, "\tbra L%u_end;\nL%u_side%u:\n", label, label, k);
+    }
+    sync_side(m);
+    fprintf(m->out, "L%u_end:\n\tbar.sync 0;\n\t}\n", label);
+    m->together = true;
+    m->stay = stay;
+    m->open = open;
+}
+
 /* Barriers that are more than a wait, or stand on both sides of a branch. Only where all threads of
  * the block come. */
 void random_barrier_op(struct maker *m)

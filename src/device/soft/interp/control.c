@@ -250,25 +250,71 @@ const struct interp_insn *interp_fence(const struct interp_insn *i, struct inter
     return i + 1;
 }
 
-bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
-                     const struct interp_insn **next)
+/* Members that are neither here, nor wait, nor are at a barrier, from which they will not come. */
+static uint32_t missing(const struct interp_warp *w, uint32_t members, uint32_t here)
+{
+    uint32_t lanes = members & w->alive & ~here;
+    for (uint32_t k = 0; k < w->parked_count; k++)
+        lanes &= ~w->parked[k].lanes;
+    return lanes;
+}
+
+/* The running lanes wait at the instruction, others run; false: they have done so often enough. */
+static bool hold(const struct interp_insn *i, struct interp_run *r, const struct interp_insn **next)
 {
     struct interp_warp *w = r->warp;
-    if (GM_LIKELY(w->low == INTERP_NO_BLOCK) || i->block == INTERP_NO_BLOCK)
-        return true;
-    if (interp_waiting(r->program, r->base[0])[i->block])
-        interp_mask_set(r, r->mask | waiting_take(r, i->block));
-    uint32_t missing = members & w->alive & ~r->mask;
-    for (uint32_t k = 0; k < w->parked_count; k++) /* those at barriers will not come */
-        missing &= ~w->parked[k].lanes;
-    if (!missing || w->low == INTERP_NO_BLOCK || w->holds >= HOLDS_MAX) {
+    if (w->low == INTERP_NO_BLOCK || w->holds >= HOLDS_MAX) {
         w->holds = 0;
-        return true;
+        return false;
     }
     w->holds++;
     w->sticky = 0;
     uint32_t block = waiting_from(r, i->block + 1), lanes = waiting_take(r, block);
     interp_wait_at(r, i->block, r->mask);
     *next = run_at(r, block, lanes);
-    return false;
+    return true;
+}
+
+static void take_those_here(const struct interp_insn *i, struct interp_run *r)
+{
+    if (interp_waiting(r->program, r->base[0])[i->block])
+        interp_mask_set(r, r->mask | waiting_take(r, i->block));
+}
+
+bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+                     const struct interp_insn **next)
+{
+    struct interp_warp *w = r->warp;
+    if (GM_LIKELY(w->low == INTERP_NO_BLOCK) || i->block == INTERP_NO_BLOCK)
+        return true;
+    take_those_here(i, r);
+    if (missing(w, members, r->mask) && hold(i, r, next))
+        return false;
+    w->holds = 0;
+    return true;
+}
+
+bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+                 const struct interp_insn **next)
+{
+    struct interp_warp *w = r->warp;
+    if (GM_LIKELY(w->low == INTERP_NO_BLOCK) || i->block == INTERP_NO_BLOCK) {
+        w->arrived = w->passing = 0;
+        return true;
+    }
+    take_those_here(i, r);
+    uint32_t pass = w->passing & r->mask;
+    if (pass) { /* those who have come since wait */
+        w->passing &= ~pass;
+        interp_wait_at(r, i->block, r->mask & ~pass);
+        interp_mask_set(r, pass);
+        return true;
+    }
+    w->arrived |= r->mask;
+    if (missing(w, members, w->arrived) && hold(i, r, next))
+        return false;
+    w->holds = 0;
+    w->passing |= w->arrived & members & ~r->mask;
+    w->arrived &= ~(members | r->mask);
+    return true;
 }

@@ -21,6 +21,8 @@ static bool gather(const struct interp_insn *i, struct interp_run *r, const stru
     uint32_t members = 0;
     for (uint32_t left = r->mask; left; left &= left - 1)
         members |= (uint32_t)source(r, x, mask_source, (unsigned)__builtin_ctz(left));
+    if (x->ir.op == IR_OP_BARWARP)
+        return interp_meet(i, r, members, next);
     return interp_together(i, r, members, next);
 }
 

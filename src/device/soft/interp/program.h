@@ -133,7 +133,9 @@ struct interp_warp {
     uint32_t sticky;   /* branches for which lanes running out of order go on */
     uint32_t rotor;    /* block of the last ones that did */
     uint32_t holds;    /* times in a row that lanes waited for others of their warp in vain */
-    uint32_t reserved[7];
+    uint32_t arrived;  /* lanes that wait at a bar.warp.sync */
+    uint32_t passing;  /* lanes that wait there though all have come */
+    uint32_t reserved[5];
     struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
 };
 #define INTERP_NO_BLOCK UINT32_MAX
@@ -236,6 +238,9 @@ const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome o
  * execute together: true if they are here; else *next is what to run first. */
 bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                      const struct interp_insn **next);
+/* The same for bar.warp.sync, which the members may come to in different places. */
+bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+                 const struct interp_insn **next);
 interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard,
     interp_unguard, interp_trap, interp_fence;
 

@@ -198,9 +198,19 @@ static bool drop_registers(struct ir_finisher *f)
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-static bool ends_block(const struct ir_instr *i)
+/* Where there are several bar.warp.sync, each ends its block: see order.c. */
+static bool ends_block(const struct ir_instr *i, bool syncs)
 {
-    return (ir_ops[i->op].properties & IR_P_TERMINATOR) || ir_is_barrier(i);
+    return (ir_ops[i->op].properties & IR_P_TERMINATOR) || ir_is_barrier(i) ||
+           (syncs && i->op == IR_OP_BARWARP);
+}
+
+static bool has_syncs(const struct ir_raw_fn *raw)
+{
+    unsigned count = 0;
+    for (uint32_t n = 0; n < raw->instr_count && count < 2; n++)
+        count += raw->instrs[n].op == IR_OP_BARWARP;
+    return count == 2;
 }
 
 static bool add_return(struct ir_finisher *f)
@@ -217,10 +227,11 @@ static bool add_return(struct ir_finisher *f)
 /* leader[n]: instruction n begins a block; 2 if something jumps to it. */
 static void mark_leaders(const struct ir_raw_fn *raw, uint8_t *leader)
 {
+    const bool syncs = has_syncs(raw);
     leader[0] = 1;
     for (uint32_t n = 0; n < raw->instr_count; n++) {
         const struct ir_instr *i = &raw->instrs[n];
-        if (ends_block(i))
+        if (ends_block(i, syncs))
             leader[n + 1] |= 1;
         if (i->op == IR_OP_BRA)
             leader[raw->labels[i->target]] |= 2;

@@ -409,6 +409,43 @@ static int find_exits(struct ir_orderer *o, const uint32_t *parent)
     return 0;
 }
 
+static bool syncs(const struct ir_fn *fn, uint32_t block)
+{
+    return ir_last(fn, block)->op == IR_OP_BARWARP && fn->blocks[block].succ_count == 1;
+}
+
+/* Lanes that have parted may wait for the warp at bar.warp.sync of their own each. What is behind
+ * one comes behind the blocks of all others that are as many such waits away from the beginning. */
+static int hold_syncs(struct ir_orderer *o, uint32_t *waits)
+{
+    const struct ir_fn *fn = o->an->fn;
+    const struct ir_analysis *a = o->an->a;
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        uint32_t b = a->order[n];
+        const struct ir_list *preds = &a->blocks[b].preds;
+        waits[b] = 0;
+        for (uint32_t k = 0; k < preds->count; k++) {
+            uint32_t p = a->pool[preds->first + k];
+            if (a->blocks[p].priority < n)
+                waits[b] = GM_MAX(waits[b], waits[p] + syncs(fn, p));
+        }
+        if (syncs(fn, b))
+            o->stack[count++] = b;
+    }
+    for (uint32_t x = 0; x < count; x++)
+        for (uint32_t y = 0; y < count; y++) {
+            uint32_t from = o->stack[x], to = o->stack[y];
+            if (!ir_spend(o->an, 1))
+                return -E2BIG;
+            if (x != y && waits[from] == waits[to] && a->blocks[from].loop == a->blocks[to].loop &&
+                a->blocks[from].function == a->blocks[to].function &&
+                !push_exit(o, from, fn->succ[fn->blocks[to].succ_first]))
+                return -ENOMEM;
+        }
+    return 0;
+}
+
 static int order_blocks(struct ir_orderer *o, uint32_t *rank, uint32_t *tree)
 {
     for (uint32_t b = 0; b < o->count; b++)
@@ -426,6 +463,8 @@ static int order_blocks(struct ir_orderer *o, uint32_t *rank, uint32_t *tree)
         rc = find_loops(o, parent, o->stack);
     if (rc == 0)
         rc = find_exits(o, parent);
+    if (rc == 0)
+        rc = hold_syncs(o, rank);
     if (rc)
         return rc;
     walk(o);

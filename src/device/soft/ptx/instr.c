@@ -214,7 +214,9 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
     switch (i->op) {
     case IR_OP_FMA:
     case IR_OP_MAD:
-        if (!rounds)
+        if (!rounds && i->op == IR_OP_MAD && type == IR_F32) /* says nothing: ptxas takes .rn */
+            i->round = IR_ROUND_N;
+        else if (!rounds)
             return wrong(p, mods, i, "needs a rounding (.rn ..)");
         /* Which NaN .oob takes for 0 is not documented; only copies that this device does not have
          * write it. */
@@ -266,6 +268,11 @@ static bool check_byte_floats(struct ptx_parser *p, struct ir_instr *i,
                     ir_types[i->type].text, ir_types[i->type2].text);
 }
 
+static bool is_half(enum ir_type t)
+{
+    return t == IR_F16 || t == IR_BF16 || t == IR_F16X2 || t == IR_BF16X2;
+}
+
 static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
 {
     if (mods->types != 2)
@@ -281,7 +288,10 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
     if (mods->tf32)
         return (i->type2 == IR_F32 && rounds && !integral && !has(mods, PTX_K(FTZ))) ||
                wrong(p, mods, i, "of tf32 is from f32, with a rounding");
-    if (has(mods, PTX_K(SATFINITE)) || i->round == IR_ROUND_NA || i->type2 == IR_F16X2 ||
+    bool finite = has(mods, PTX_K(SATFINITE));
+    bool clamps = i->type2 == IR_F32 && is_half(i->type) && !has(mods, PTX_K(SAT) | PTX_K(FTZ));
+    set_flag(i, finite ? IR_F_NAN : 0);
+    if ((finite && !clamps) || i->round == IR_ROUND_NA || i->type2 == IR_F16X2 ||
         i->type2 == IR_BF16X2 || (pair && i->type2 != IR_F32))
         return ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported",
                         ir_types[i->type].text, ir_types[i->type2].text);
@@ -293,10 +303,14 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
         return wrong(p, mods, i, "between integers does not round");
     if (!to && from && !integral)
         return wrong(p, mods, i, "to an integer needs .rni, .rzi, .rmi or .rpi");
-    if (to && (!from || narrows || pair || halves) && !rounds)
+    if (halves && !narrows && !rounds) /* between f16 and bf16 ptxas takes .rn for it */
+        i->round = IR_ROUND_N;
+    else if (to && (!from || narrows || pair || halves) && !rounds)
         return wrong(p, mods, i, "needs a rounding (.rn ..)");
-    if (to && from && !narrows && !pair && !halves && rounds)
+    bool exact = to && from && !narrows && !pair && !halves;
+    if (exact && rounds && i->type2 != IR_BF16)
         return wrong(p, mods, i, "does not round");
+    i->round = exact && rounds ? IR_ROUND_NONE : i->round;
     if (to && from && i->type != i->type2 && integral)
         return wrong(p, mods, i, "cannot round to an integral value");
     if (has(mods, PTX_K(FTZ)) && i->type != IR_F32 && i->type2 != IR_F32)
@@ -481,7 +495,8 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
         if (!has(mods, PTX_K(SPACE)))
             return wrong(p, mods, i, "needs a space");
         i->mode = i->mode == IR_CVTA_TO ? IR_CVTA_TO : IR_CVTA_FROM;
-        return i->type == IR_U64 || wrong(p, mods, i, "is not supported: addresses have 64 bits");
+        return i->type == IR_U64 ||
+               ptx_fail(p, -ENOTSUP, mods->opcode, "'cvta.u32' is not supported");
     case PTX_FORM_ISSPACEP:
         return has(mods, PTX_K(SPACE)) || wrong(p, mods, i, "needs a space");
     case PTX_FORM_SLCT:

@@ -108,11 +108,11 @@ static bool arrive(struct ptx_expand *x, bool drop)
 /* expect_tx, complete_tx: [barrier], bytes */
 static bool transaction(struct ptx_expand *x, uint64_t unit)
 {
-    if (!ptx_x_take_shared(x))
-        return ptx_x_refuse(x);
+    static const char *const scopes[] = { "cta", "cluster" };
+    ptx_x_take_shared(x);
     ptx_x_take(x, "b64");
     ptx_x_take(x, "relaxed");
-    ptx_x_take(x, "cta");
+    ptx_x_take_one(x, scopes, 2);
     if (!ptx_x_taken_all(x))
         return false;
     struct target t = parse_target(x);

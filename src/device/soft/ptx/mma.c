@@ -200,29 +200,37 @@ static struct ir_src shuffle64(struct ptx_expand *x, struct ir_src v, struct ir_
     return ir_src_reg(pack.dst[0]);
 }
 
-/* m8n8k4 of f64: lane 4 g + t has A[g][t], B[t][g], C[g][2 t] and C[g][2 t + 1]. */
+/* Of f64, lane 4 g + t has A[g + 8 h][t + 4 s] for steps s of rows h, B[t + 4 s][g],
+ * C[g + 8 h][2 t] and C[g + 8 h][2 t + 1]. */
 static void emit_f64(struct ptx_expand *x, const struct operands *o, enum ir_round round)
 {
-    struct ir_src lane = ptx_x_sreg(x, IR_SREG_LANEID), acc[2] = { o->c[0], o->c[1] };
+    struct ir_src lane = ptx_x_sreg(x, IR_SREG_LANEID), acc[4], a[2];
     struct ir_src row = ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(28));
     struct ir_src pair = ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(3));
-    for (unsigned k = 0; k < 4; k++) {
-        struct ir_src a = shuffle64(x, o->a[0], ptx_x_op2(x, IR_OP_OR, IR_B32, row, ptx_x_imm(k)));
+    unsigned rows = o->count_c / 2;
+    memcpy(acc, o->c, sizeof(acc));
+    for (unsigned k = 0; k < 4 * o->count_b; k++) {
+        struct ir_src from = ptx_x_op2(x, IR_OP_OR, IR_B32, row, ptx_x_imm(k % 4));
+        for (unsigned h = 0; h < rows; h++)
+            a[h] = shuffle64(x, o->a[k / 4 * rows + h], from);
         for (unsigned q = 0; q < 2; q++) {
-            struct ir_src from = ptx_x_mad(x, IR_U32, pair, ptx_x_imm(8), ptx_x_imm(4 * q + k));
-            struct ir_instr i = ptx_x_instr(x, IR_OP_FMA, IR_F64);
-            i.round = (uint8_t)round;
-            i.src_count = 3;
-            i.src[0] = a;
-            i.src[1] = shuffle64(x, o->b[0], from);
-            i.src[2] = acc[q];
-            i.dst_count = 1;
-            i.dst[0] = ptx_x_register(x, IR_F64);
-            ptx_x_append(x, &i);
-            acc[q] = ir_src_reg(i.dst[0]);
+            from = ptx_x_mad(x, IR_U32, pair, ptx_x_imm(8), ptx_x_imm(4 * q + k % 4));
+            struct ir_src b = shuffle64(x, o->b[k / 4], from);
+            for (unsigned h = 0; h < rows; h++) {
+                struct ir_instr i = ptx_x_instr(x, IR_OP_FMA, IR_F64);
+                i.round = (uint8_t)round;
+                i.src_count = 3;
+                i.src[0] = a[h];
+                i.src[1] = b;
+                i.src[2] = acc[2 * h + q];
+                i.dst_count = 1;
+                i.dst[0] = ptx_x_register(x, IR_F64);
+                ptx_x_append(x, &i);
+                acc[2 * h + q] = ir_src_reg(i.dst[0]);
+            }
         }
     }
-    for (unsigned q = 0; q < 2; q++)
+    for (unsigned q = 0; q < o->count_d; q++)
         ptx_x_move(x, IR_F64, o->d[q], acc[q]);
 }
 
@@ -280,11 +288,14 @@ static uint8_t take_rounding(struct ptx_expand *x)
 static bool finish_f64(struct ptx_expand *x, const unsigned shape[3], const struct types *t)
 {
     struct operands o;
-    if (shape[0] != 8 || shape[1] != 8 || shape[2] != 4)
+    unsigned rows = shape[0] / 8, steps = shape[2] / 4;
+    bool tall = shape[0] == 16 && (shape[2] == 4 || shape[2] == 8 || shape[2] == 16);
+    if (shape[1] != 8 || (!tall && (shape[0] != 8 || shape[2] != 4)))
         return ptx_x_refuse(x);
     if (!parse_operands(x, IR_F64, IR_F64, IR_F64, &o))
         return false;
-    if (o.count_d != 2 || o.count_a != 1 || o.count_b != 1 || o.count_c != 2)
+    if (o.count_d != 2 * rows || o.count_a != rows * steps || o.count_b != steps ||
+        o.count_c != 2 * rows)
         return ptx_mma_wrong_count(x);
     emit_f64(x, &o, (enum ir_round)t->round);
     return true;

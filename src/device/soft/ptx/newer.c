@@ -51,6 +51,14 @@ bool ptx_x_hint(struct ptx_expand *x)
            ptx_expect_uint(x->p, 128, &bytes, "number of bytes");
 }
 
+/* prefetch.tensormap [at] */
+static bool prefetch_map(struct ptx_expand *x)
+{
+    while (ptx_x_take_next(x))
+        continue;
+    return skip_address(x);
+}
+
 /* --- clusters --------------------------------------------------------------------------------- */
 
 /* The address in another block of the cluster: there is one. */
@@ -518,6 +526,8 @@ ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
         { IR_OP_MUL, "f32x2", mul_pair },
         { IR_OP_FMA, "f32x2", fma_pair },
         { IR_OP_FENCE, "proxy", fence },
+        { IR_OP_MEMBAR, "proxy", fence },
+        { IR_OP_PREFETCH, "tensormap", prefetch_map },
         { IR_OP_FENCE, "proxy::alias", fence },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++)

@@ -39,6 +39,8 @@ bool ptx_is_in_pieces(const struct ir_instr *i)
     case IR_OP_EX2:
     case IR_OP_TANH:
         return is_half(i->type);
+    case IR_OP_CVT: /* .satfinite */
+        return i->flags & IR_F_NAN;
     case IR_OP_LOP3:
         return i->boolop != IR_BOOL_NONE;
     case IR_OP_BAR:
@@ -210,6 +212,32 @@ static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
     ptx_x_append(x, &test);
 }
 
+/* cvt.satfinite of f32 to halves: what would be infinite is the largest number. */
+static void clamp(struct ptx_expand *x, const struct ir_instr *whole)
+{
+    bool small = whole->type == IR_F16 || whole->type == IR_F16X2;
+    uint32_t most = small ? 0x477fe000u : 0x7f7f0000u;
+    struct ir_instr i = *whole;
+    i.flags &= (uint16_t)~IR_F_NAN;
+    for (unsigned k = 0; k < i.src_count; k++) {
+        struct ir_instr part = ptx_x_instr(x, IR_OP_MIN, IR_F32);
+        part.flags |= IR_F_NAN;
+        part.src_count = 2;
+        part.src[0] = whole->src[k];
+        part.src[1] = ptx_x_imm(most);
+        part.dst_count = 1;
+        part.dst[0] = ptx_x_register(x, IR_F32);
+        ptx_x_append(x, &part);
+        part.op = IR_OP_MAX;
+        part.src[0] = ir_src_reg(part.dst[0]);
+        part.src[1] = ptx_x_imm(most | 0x80000000u);
+        part.dst[0] = ptx_x_register(x, IR_F32);
+        ptx_x_append(x, &part);
+        i.src[k] = ir_src_reg(part.dst[0]);
+    }
+    ptx_x_append(x, &i);
+}
+
 bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode,
                        const struct ir_instr *i)
 {
@@ -218,6 +246,8 @@ bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode,
     };
     if (i->op == IR_OP_LOP3)
         logic(&x, i);
+    else if (i->op == IR_OP_CVT)
+        clamp(&x, i);
     else if (i->op == IR_OP_BAR || i->op == IR_OP_BARRIER)
         reduce(&x, i);
     else if (is_integers(i->type))

@@ -141,7 +141,7 @@ static const struct ptx_word vocabulary[] = {
     M("acq_rel", ORDER, IR_ORDER_ACQ_REL),
     M("sc", ORDER, IR_ORDER_SC),
     M("volatile", ORDER, IR_ORDER_VOLATILE),
-    M("mmio", ORDER, IR_ORDER_VOLATILE),
+    M("mmio", CACHE, 0), /* .relaxed follows: done once, as any access that has an order */
     M("cta", SCOPE, IR_SCOPE_CTA),
     M("cluster", SCOPE, IR_SCOPE_CLUSTER),
     M("gpu", SCOPE, IR_SCOPE_GPU),
