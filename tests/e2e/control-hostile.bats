@@ -81,7 +81,7 @@ still_serves() {
 
 @test "commands cannot forge log lines" {
     "$control" "$(printf 'ps\n[2026-01-01 00:00:00.000 Control     1] forged')"
-    ! grep -q '^\[2026-01-01' "$DIR/log/control.log"
+    not grep -q '^\[2026-01-01' "$DIR/log/control.log"
 }
 
 @test "two hundred clients that leave at any point leave nothing behind" {

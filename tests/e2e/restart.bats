@@ -148,7 +148,7 @@ kill_daemon() {
         GMUX_WAIT=$bad GMUX_REQUIRE=1 run "$GMUX_BUILD/examples/vecadd"
         [ "$status" != 0 ]
     done
-    ! gone "$early"
+    not gone "$early"
     start_daemon
     until_true 200 grep -q "all correct" "$DIR/early.out"
     [ -n "$(the_server)" ]
@@ -159,7 +159,7 @@ kill_daemon() {
     busy one
     server=$(the_server)
     kill_daemon
-    ! gone "$server"
+    not gone "$server"
     kill -9 "$one"
     until_true 100 gone "$server"
 }
@@ -197,7 +197,7 @@ kill_daemon() {
     wait_log control "a server is back, but with or without -M it is not what this daemon has"
     run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
     [ "$(the_server)" != "$server" ]
-    ! gone "$one"
+    not gone "$one"
     kill -9 "$one"
     until_true 100 gone "$server"
 }
@@ -219,5 +219,5 @@ kill_daemon() {
     wait_log control "a server is back, but there are too many"
     run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
     [ "$("$control" get_server_status "$good")" = ACTIVE ]
-    ! gone "$daemon"
+    not gone "$daemon"
 }
