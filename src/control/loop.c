@@ -165,6 +165,11 @@ int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd)
     return 0;
 }
 
+int ctl_channel_process(const struct ctl_channel *c)
+{
+    return tp_peer_process(c->fd);
+}
+
 size_t ctl_channel_unread(const struct ctl_channel *c)
 {
     return c->waiting_bytes;

@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "control/conn.h"
@@ -68,7 +66,7 @@ const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return 
         send_away(c);
         return why;
     }
-    int process = (int)syscall(SYS_pidfd_open, c->peer.pid, 0);
+    int process = ctl_channel_process(c->channel);
     struct ctl_server *s = process >= 0 ? ctl_server_new(d, c->peer.uid, c->peer.gid, NULL) : NULL;
     if (!s) {
         gm_close(process);
