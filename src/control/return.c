@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "control/conn.h"
 #include "control/group.h"
 #include "control/door.h"
 #include "control/log.h"
-#include "control/text.h"
 #include "control/users.h"
 
 #define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
@@ -101,7 +101,7 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
         return false;
     snprintf(wish.memory, sizeof(wish.memory), "%s", m->memory_limits);
     snprintf(command, sizeof(command), "%s", m->command);
-    ctl_text_clean(command);
+    gm_text_clean(command);
     return ctl_server_add_client(s, m->pid, m->uid, &wish, command) != NULL;
 }
 
