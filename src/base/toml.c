@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define SEEN_MAX   4096 /* keys of a file */
 #define ARRAYS_MAX 256  /* arrays of tables in it */
 
@@ -113,23 +115,6 @@ static bool put_escape(struct reader *r, struct text *t)
     return fail(r, "the escape is unknown");
 }
 
-/* How many bytes the character at `at` has; 0: it is no UTF-8. */
-static size_t character(const struct reader *r)
-{
-    unsigned char c = (unsigned char)*r->at;
-    size_t n = c < 0x80                ? 1
-               : c >= 0xc2 && c < 0xe0 ? 2
-               : (c & 0xf0) == 0xe0    ? 3
-               : c >= 0xf0 && c < 0xf5 ? 4
-                                       : 0;
-    if ((size_t)(r->end - r->at) < n)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if (((unsigned char)r->at[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
 /* Behind its first quote. */
 static bool read_string(struct reader *r, struct text *t, char quote)
 {
@@ -149,7 +134,7 @@ static bool read_string(struct reader *r, struct text *t, char quote)
                 return false;
             continue;
         }
-        size_t n = character(r);
+        size_t n = gm_utf8_size(r->at, (size_t)(r->end - r->at));
         if (n == 0)
             return fail(r, "the text is no UTF-8");
         if (!put(r, t, r->at, n))
@@ -309,7 +294,7 @@ static bool read_end(struct reader *r)
     skip_blanks(r);
     if (take(r, '#'))
         while (peek(r) >= 0 && peek(r) != '\n') {
-            size_t n = character(r);
+            size_t n = gm_utf8_size(r->at, (size_t)(r->end - r->at));
             if (n == 0 || ((unsigned char)*r->at < 0x20 && *r->at != '\t' && *r->at != '\r') ||
                 *r->at == 0x7f)
                 return fail(r, "a comment is UTF-8 without control characters");

@@ -1,20 +1,25 @@
 /*
- * A process that has left meanwhile has no limit, and no use for one.
+ * A process that has left meanwhile gets nothing: somebody else may have its connection, with the
+ * limits of another group.
  */
 #include "control/cgroup.h"
 
 #include <stdio.h>
 
+#include "base/cleanup.h"
+#include "control/conn.h"
 #include "control/log.h"
 #include "device/cgroup.h"
 
 /* Version 1 has no word for "no limit" but a number of pages that no machine has. */
 #define NONE (1ull << 62)
 
-uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s, pid_t pid)
+uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s,
+                           const struct ctl_conn *conn)
 {
     char path[64];
     uint64_t least = UINT64_MAX;
+    const pid_t pid = conn->peer.pid;
     if (!d->options.modules || !d->memacct || pid <= 0)
         return least;
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
@@ -24,6 +29,9 @@ uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s, pid
         for (unsigned i = 0; i < s->devices_count; i++)
             least =
                 GM_MIN(least, dev_cgroup_device_memory(path, CTL_CGROUP_ROOT, s->devices[i].pci));
+    GM_AUTO_FD int process = ctl_channel_process(conn->channel); /* it was there to be asked */
+    if (process < 0)
+        least = 0;
     if (least >= NONE)
         return UINT64_MAX;
     if (d->memacct_audit)

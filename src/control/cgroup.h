@@ -12,8 +12,11 @@
 
 #define CTL_CGROUP_ROOT "/sys/fs/cgroup"
 
-/* Bytes of each device that the control groups of a process allow; UINT64_MAX: no limit, or it is
- * not known. */
-uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s, pid_t pid);
+struct ctl_conn;
+
+/* Bytes of each device that the control groups of the process that has connected allow; UINT64_MAX:
+ * no limit, or it is not known. */
+uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s,
+                           const struct ctl_conn *conn);
 
 #endif

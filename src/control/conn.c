@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "control/caller.h"
 #include "control/conn.h"
 #include "control/log.h"
-#include "control/text.h"
 #include "transport/foreign.h"
 
 #define SWEEP_MS     1000
@@ -82,7 +82,7 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
     c->wish.priority = m.priority;
     snprintf(c->wish.memory, sizeof(c->wish.memory), "%s", m.memory_limits);
     snprintf(c->command, sizeof(c->command), "%s", m.command);
-    ctl_text_clean(c->command);
+    gm_text_clean(c->command);
     if (m.protocol_min > WIRE_VERSION || m.version < WIRE_VERSION) {
         char text[128];
         snprintf(text, sizeof(text),

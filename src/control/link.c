@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "control/log.h"
 #include "control/partition.h"
 #include "control/process.h"
@@ -73,8 +74,8 @@ static void on_ready(struct ctl_server *s, struct tp_packet *p)
         *device = (struct ctl_device) { .exclusive = info.exclusive != 0 };
         snprintf(device->name, sizeof(device->name), "%s", info.name);
         snprintf(device->pci, sizeof(device->pci), "%s", info.pci_bus_id);
-        ctl_text_clean(device->name);
-        ctl_text_clean(device->pci);
+        gm_text_clean(device->name);
+        gm_text_clean(device->pci);
         format_uuid(device->uuid, info.uuid);
     }
     if (!wire_dec_finish(&p->body) || !wire_dec_finish(&list) || m.devices != n) {
@@ -124,7 +125,7 @@ static void on_failed(struct ctl_server *s, struct tp_packet *p)
         return;
     s->result = m.result;
     snprintf(s->cause, sizeof(s->cause), "%s", m.reason);
-    ctl_text_clean(s->cause);
+    gm_text_clean(s->cause);
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */

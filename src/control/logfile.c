@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "control/text.h"
+#include "base/text.h"
 
 void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second)
 {
@@ -135,7 +135,7 @@ void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const
         used += (size_t)n;
     char *text = line + used;
     n = vsnprintf(text, sizeof(line) - used - 1, fmt, ap);
-    ctl_text_clean(text);
+    gm_text_clean(text);
     if (n > 0)
         used = GM_MIN(used + (size_t)n, sizeof(line) - 2);
     line[used++] = '\n';

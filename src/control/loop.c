@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "control/text.h"
+#include "base/text.h"
 #include "transport/foreign.h"
 
 /* A peer that lets this much pile up does not read. */
@@ -165,6 +165,11 @@ int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd)
     return 0;
 }
 
+int ctl_channel_process(const struct ctl_channel *c)
+{
+    return tp_peer_process(c->fd);
+}
+
 size_t ctl_channel_unread(const struct ctl_channel *c)
 {
     return c->waiting_bytes;
@@ -240,7 +245,7 @@ static void finish_line(struct ctl_lines *l)
 {
     if (!l->cutting && l->used) {
         l->text[l->used] = '\0';
-        ctl_text_clean(l->text);
+        gm_text_clean(l->text);
         l->line(l->owner, l->text);
     }
     l->used = 0;

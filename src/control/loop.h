@@ -42,6 +42,8 @@ GM_MUST_CHECK int ctl_channel_hand_over(struct ctl_channel *c, const struct wire
                                         struct ctl_channel *given);
 /* Somebody else's from here on: his functions are called. */
 void ctl_channel_give(struct ctl_channel *c, const struct ctl_channel_ops *ops, void *owner);
+/* The process at the other end, as tp_peer_process() has it. */
+GM_MUST_CHECK int ctl_channel_process(const struct ctl_channel *c);
 /* What waits for the peer to read, in bytes, and since when it has read nothing. */
 size_t ctl_channel_unread(const struct ctl_channel *c);
 uint64_t ctl_channel_unread_ms(const struct ctl_channel *c);

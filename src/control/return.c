@@ -6,15 +6,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "control/conn.h"
 #include "control/group.h"
 #include "control/door.h"
 #include "control/log.h"
-#include "control/text.h"
 #include "control/users.h"
 
 #define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
@@ -68,7 +66,7 @@ const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return 
         send_away(c);
         return why;
     }
-    int process = (int)syscall(SYS_pidfd_open, c->peer.pid, 0);
+    int process = ctl_channel_process(c->channel);
     struct ctl_server *s = process >= 0 ? ctl_server_new(d, c->peer.uid, c->peer.gid, NULL) : NULL;
     if (!s) {
         gm_close(process);
@@ -103,7 +101,7 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
         return false;
     snprintf(wish.memory, sizeof(wish.memory), "%s", m->memory_limits);
     snprintf(command, sizeof(command), "%s", m->command);
-    ctl_text_clean(command);
+    gm_text_clean(command);
     return ctl_server_add_client(s, m->pid, m->uid, &wish, command) != NULL;
 }
 

@@ -317,7 +317,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
         ctl_log_stranger(d, "Client %u is process %d of user %u", c->key, (int)conn->peer.pid,
                          (unsigned)conn->peer.uid);
     c->space = conn->space;
-    c->memory_most = ctl_cgroup_memory(d, s, conn->peer.pid);
+    c->memory_most = ctl_cgroup_memory(d, s, conn);
     ctl_partition_tell(s, c, conn->partition);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client(&e, 0,

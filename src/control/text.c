@@ -49,10 +49,3 @@ void ctl_text_finish(struct ctl_text *t)
     free(t->data);
     *t = (struct ctl_text) { 0 };
 }
-
-void ctl_text_clean(char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 0x7f)
-            *s = '?';
-}

@@ -24,7 +24,4 @@ void ctl_text_add(struct ctl_text *t, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_text_cut(struct ctl_text *t, size_t size);
 void ctl_text_finish(struct ctl_text *t);
 
-/* Replaces control characters, in place, by question marks. */
-void ctl_text_clean(char *s);
-
 #endif

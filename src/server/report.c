@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "server/server.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
@@ -27,9 +28,7 @@ void srv_say(struct srv_server *s, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    for (char *p = line; *p; p++) /* what others say is quoted in it */
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
+    gm_text_clean(line); /* what others say is quoted in it */
     gm_info(&topic, "%s", line);
     if (!s->has_link)
         return;

@@ -6,10 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "transport/foreign.h"
@@ -101,6 +105,33 @@ int tp_peer(int fd, struct tp_peer *out)
         return -errno;
     *out = (struct tp_peer) { cred.pid, cred.uid, cred.gid };
     return 0;
+}
+
+/* Whatever a process may become, those who may kill it are told apart by its user ids. */
+static bool runs_as(pid_t pid, uid_t uid)
+{
+    char path[32], line[256];
+    unsigned real, effective, saved;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    GM_AUTO_FILE FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "Uid: %u %u %u", &real, &effective, &saved) == 3)
+            return real == uid && effective == uid && saved == uid;
+    return false;
+}
+
+int tp_peer_process(int fd)
+{
+    struct tp_peer peer = { 0 };
+    int r = tp_peer(fd, &peer);
+    if (r < 0 || peer.pid <= 0)
+        return r < 0 ? r : -ESRCH;
+    GM_AUTO_FD int process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    if (process < 0)
+        return -errno;
+    /* It had the number all the time if it still runs when that has been looked at. */
+    struct pollfd ended = { .fd = process, .events = POLLIN };
+    return runs_as(peer.pid, peer.uid) && poll(&ended, 1, 0) == 0 ? gm_take_fd(&process) : -ESRCH;
 }
 
 int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count)

@@ -51,6 +51,10 @@ GM_MUST_CHECK int tp_make_nonblocking(int fd);
 
 /* Who connected, from SO_PEERCRED. 0 or -errno. */
 GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
+/* The process that connected, or another one of that user's which has got its number since: a
+ * pidfd. -ESRCH if there is none (who connected may have left the socket to somebody), other
+ * -errno. */
+GM_MUST_CHECK int tp_peer_process(int fd);
 
 /* Sends what was encoded, with up to TP_FDS_MAX descriptors (which stay the caller's). Blocks if
  * the socket does; never raises SIGPIPE. 0, -EPIPE/-ECONNRESET when the peer is gone, -EMSGSIZE if

@@ -245,7 +245,7 @@ refuses_directory() {
     until_true 100 test -s "$DIR/pipe/nvidia-cuda-mps-control.pid"
     daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
     grep -q 'bind(.*sun_path="control"' "$DIR/trace"
-    ! grep -q chmod "$DIR/trace"
+    not grep -q chmod "$DIR/trace"
 }
 
 reaches() {
@@ -296,7 +296,7 @@ import ctypes, sys
 sys.exit(-ctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2))
 END
     [ ! -e "$DIR/pipe/control" ]
-    ! grep -q lost "$DIR/one.out"
+    not grep -q lost "$DIR/one.out"
     stop_client one
     until_true 100 gone "$old"
     [ ! -e "$DIR/pipe/control" ]

@@ -233,6 +233,21 @@ context-share,disabled (default),context-share,-"
     fi
 }
 
+@test "protocol 3: who connects and leaves that to another program has no memory, whatever its control group" {
+    start_daemon -p 3
+    "$client" left >"$DIR/out" 2>&1 3>&- &
+    left=$!
+    wait "$left"
+    until_true 100 has_output "$DIR/out"
+    read -r word child <"$DIR/out"
+    [ "$word" = served ]
+    CLIENTS+=("$child")
+    wait_log "$me/server" "client space $left $me/default memory none most 0"
+    start_client two
+    [[ $(answered two) == served* ]]
+    wait_log "$me/server" "client space $two $me/default memory none most none"
+}
+
 # A daemon after one that was killed.
 restart_daemon() {
     starts() { "$control" -d -p 3 3>&- 2>/dev/null; }

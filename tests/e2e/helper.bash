@@ -61,6 +61,11 @@ expect_descriptors() {
     }
 }
 
+# not COMMAND...: what "! COMMAND" says, but a test that says so fails by it; bash lets that pass.
+not() {
+    ! "$@"
+}
+
 has_line() {
     grep -qE -- "$2" "$DIR/log/$1.log" 2>/dev/null
 }

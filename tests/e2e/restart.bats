@@ -148,7 +148,7 @@ kill_daemon() {
         GMUX_WAIT=$bad GMUX_REQUIRE=1 run "$GMUX_BUILD/examples/vecadd"
         [ "$status" != 0 ]
     done
-    ! gone "$early"
+    not gone "$early"
     start_daemon
     until_true 200 grep -q "all correct" "$DIR/early.out"
     [ -n "$(the_server)" ]
@@ -159,7 +159,7 @@ kill_daemon() {
     busy one
     server=$(the_server)
     kill_daemon
-    ! gone "$server"
+    not gone "$server"
     kill -9 "$one"
     until_true 100 gone "$server"
 }
@@ -197,7 +197,7 @@ kill_daemon() {
     wait_log control "a server is back, but with or without -M it is not what this daemon has"
     run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
     [ "$(the_server)" != "$server" ]
-    ! gone "$one"
+    not gone "$one"
     kill -9 "$one"
     until_true 100 gone "$server"
 }
@@ -219,5 +219,32 @@ kill_daemon() {
     wait_log control "a server is back, but there are too many"
     run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
     [ "$("$control" get_server_status "$good")" = ACTIVE ]
-    ! gone "$daemon"
+    not gone "$daemon"
+}
+
+# A program has connected and is gone, another one has its number, and a third one its connection.
+number_is_taken() {
+    local number
+    start_program late "${a[@]}" "$BATS_TEST_DIRNAME/returned-server" "$DIR/pipe/control" late
+    until_true 100 has_output "$DIR/late.out"
+    read -r number sender <"$DIR/late.out"
+    CLIENTS+=("$sender")
+    wait "$late"
+    echo $((number - 1)) >/proc/sys/kernel/ns_last_pid
+    sleep 1000 3>&- &
+    other=$!
+    CLIENTS+=("$other")
+    [ "$other" = "$number" ] # unless somebody else was quicker
+}
+
+@test "a process that got the number of one that said it is a server is not taken for it" {
+    two_users "$GMUX_BUILD/examples/vecadd"
+    : >/proc/sys/kernel/ns_last_pid || skip "no choice of process numbers"
+    start_daemon
+    until_true 200 number_is_taken
+    kill -USR1 "$sender"
+    until_true 100 grep -q closed "$DIR/late.out"
+    # It would have been killed before the connection was closed.
+    not gone "$other"
+    not gone "$daemon"
 }

@@ -52,7 +52,7 @@ has_caller() {
     [ "$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")" = "$daemon" ]
     # Started anew in the same process it keeps them, and tells its servers nothing of them.
     server=$(the_server)
-    ! tr '\0' '\n' <"/proc/$server/environ" | grep -q ^LISTEN_
+    [ "$(tr '\0' '\n' <"/proc/$server/environ" | grep -c ^LISTEN_)" = 0 ]
     "$control" restart
     run -0 "$GMUX_BUILD/examples/vecadd"
     "$control" quit
@@ -70,7 +70,7 @@ has_caller() {
 refused() {
     start_behind "$1"
     echo >&9
-    ! wait "$daemon"
+    not wait "$daemon"
     [[ $(cat "$DIR/manager.out") == *"$2"* ]] || { cat "$DIR/manager.out"; return 1; }
 }
 

@@ -31,7 +31,7 @@ teardown() {
     start_daemon
     start_program other "$GMUX_BUILD/examples/nbody" -benchmark -numbodies=1024 -iterations=1000000
     run ! mpirun --oversubscribe -np 2 "$DIR/sum" /nonexistent.ptx
-    ! gone "$other"
+    not gone "$other"
     run -0 mpirun --oversubscribe -np 2 "$DIR/sum" "$GMUX_SOURCE/examples/reduction/kernel.ptx"
     [ "${lines[-1]}" = "2 ranks: sum 3145728, correct" ]
 }

@@ -76,7 +76,7 @@ ask() {
 }
 
 has_gone() {
-    ! ask version >/dev/null 2>&1
+    not ask version >/dev/null 2>&1
 }
 
 @test "a job that asks for a third gets a third; the daemon lives as long as the last job" {
@@ -88,7 +88,7 @@ has_gone() {
     until_true 300 shared
     run -0 srun --gres=mps:50 "$GMUX_BUILD/examples/vecadd"
     [[ $output == *"all correct"* ]]
-    ! has_gone # the second job has ended, the first has not
+    not has_gone # the second job has ended, the first has not
     scancel --user root
     until_true 300 gone "$long"
     until_true 200 has_gone

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "control/command.h"
 
 TestSuite(words, .timeout = 30);
@@ -110,7 +111,20 @@ Test(words, text_grows_and_is_cut)
 
 Test(words, clean)
 {
-    char s[] = "a\n\033[2J\177 \t\303\244";
-    ctl_text_clean(s);
-    cr_assert_str_eq(s, "a??[2J? ?\303\244");
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        { "", "" },
+        { "a\n\033[2J\177 \t\303\244", "a??[2J? ?\303\244" },
+        { "\302\2332J\302\205\302\240", "??2J??\302\240" }, /* CSI, next line, no-break space */
+        { "\2332J\200\237", "?2J??" },                      /* the same in one byte: no UTF-8 */
+        { "\303", "?" },                                    /* cut */
+        { "\360\237\230\200\342\202", "\360\237\230\200??" },
+    };
+    for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
+        char s[64];
+        snprintf(s, sizeof(s), "%s", cases[i].in);
+        gm_text_clean(s);
+        cr_assert_str_eq(s, cases[i].out, "case %zu: %s", i, s);
+    }
 }
