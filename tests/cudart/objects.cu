@@ -198,8 +198,27 @@ static void libraries()
     cudaGetLastError();
 }
 
+/* What was freed is nobody's, and not the program's own memory. */
+static void freed()
+{
+    char *device, *host, own[16] = "unchanged";
+    OK(cudaMalloc(&device, 4096));
+    OK(cudaMallocHost(&host, 4096));
+    OK(cudaMemset(device, 1, 4096));
+    OK(cudaFree(device));
+    OK(cudaFreeHost(host));
+    CHECK(cudaMemcpy(own, device, 16, cudaMemcpyDefault) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpy(device, own, 16, cudaMemcpyDefault) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpy(own, host, 16, cudaMemcpyDefault) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpy(device, host, 16, cudaMemcpyHostToHost) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpyAsync(own, device, 16, cudaMemcpyDefault, nullptr) == cudaErrorInvalidValue);
+    CHECK(!strcmp(own, "unchanged"));
+    cudaGetLastError();
+}
+
 int main()
 {
+    freed();
     rows();
     textures();
     libraries();
