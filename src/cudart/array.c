@@ -263,3 +263,109 @@ cudaError_t crt_cudaDestroySurfaceObject(cudaSurfaceObject_t surface)
 {
     return crt_of(cuSurfObjectDestroy(surface));
 }
+
+/* --- read back -------------------------------------------------------------------------------- */
+
+static void resource_back(const CUDA_RESOURCE_DESC *in, struct cudaResourceDesc *out)
+{
+    memset(out, 0, sizeof(*out));
+    switch (in->resType) {
+    case CU_RESOURCE_TYPE_ARRAY:
+        out->resType = cudaResourceTypeArray;
+        out->res.array.array = (cudaArray_t)in->res.array.hArray;
+        break;
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+        out->resType = cudaResourceTypeMipmappedArray;
+        out->res.mipmap.mipmap = (cudaMipmappedArray_t)in->res.mipmap.hMipmappedArray;
+        break;
+    case CU_RESOURCE_TYPE_LINEAR:
+        out->resType = cudaResourceTypeLinear;
+        out->res.linear.devPtr = (void *)(uintptr_t)in->res.linear.devPtr;
+        out->res.linear.sizeInBytes = in->res.linear.sizeInBytes;
+        crt_channels(in->res.linear.format, in->res.linear.numChannels, &out->res.linear.desc);
+        break;
+    default:
+        out->resType = cudaResourceTypePitch2D;
+        out->res.pitch2D.devPtr = (void *)(uintptr_t)in->res.pitch2D.devPtr;
+        out->res.pitch2D.width = in->res.pitch2D.width;
+        out->res.pitch2D.height = in->res.pitch2D.height;
+        out->res.pitch2D.pitchInBytes = in->res.pitch2D.pitchInBytes;
+        crt_channels(in->res.pitch2D.format, in->res.pitch2D.numChannels, &out->res.pitch2D.desc);
+    }
+}
+
+cudaError_t crt_cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *out,
+                                                 cudaTextureObject_t texture)
+{
+    CUDA_RESOURCE_DESC d;
+    cudaError_t r = out ? crt_of(cuTexObjectGetResourceDesc(&d, texture)) : cudaErrorInvalidValue;
+    if (!r)
+        resource_back(&d, out);
+    return r;
+}
+
+cudaError_t crt_cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *out,
+                                                 cudaSurfaceObject_t surface)
+{
+    CUDA_RESOURCE_DESC d;
+    cudaError_t r = out ? crt_of(cuSurfObjectGetResourceDesc(&d, surface)) : cudaErrorInvalidValue;
+    if (!r)
+        resource_back(&d, out);
+    return r;
+}
+
+cudaError_t crt_cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *out,
+                                                cudaTextureObject_t texture)
+{
+    CUDA_RESOURCE_DESC d;
+    CUDA_TEXTURE_DESC t;
+    CUarray_format format;
+    CUresult r = out ? cuTexObjectGetTextureDesc(&t, texture) : CUDA_ERROR_INVALID_VALUE;
+    if (!r)
+        r = cuTexObjectGetResourceDesc(&d, texture);
+    if (!r)
+        r = resource_format(&d, &format);
+    if (r)
+        return crt_of(r);
+    /* The driver reads integers of 8 and 16 bits as numbers from 0 to 1 unless it is told not to.
+     */
+    bool small = crt_format_size(format) < 4 && format != CU_AD_FORMAT_HALF;
+    *out = (struct cudaTextureDesc) {
+        .filterMode = (enum cudaTextureFilterMode)t.filterMode,
+        .readMode = small && !(t.flags & CU_TRSF_READ_AS_INTEGER) ? cudaReadModeNormalizedFloat
+                                                                  : cudaReadModeElementType,
+        .sRGB = (t.flags & CU_TRSF_SRGB) != 0,
+        .normalizedCoords = (t.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0,
+        .maxAnisotropy = t.maxAnisotropy,
+        .mipmapFilterMode = (enum cudaTextureFilterMode)t.mipmapFilterMode,
+        .mipmapLevelBias = t.mipmapLevelBias,
+        .minMipmapLevelClamp = t.minMipmapLevelClamp,
+        .maxMipmapLevelClamp = t.maxMipmapLevelClamp,
+        .disableTrilinearOptimization = (t.flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) != 0,
+        .seamlessCubemap = (t.flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0,
+    };
+    for (int i = 0; i < 3; i++)
+        out->addressMode[i] = (enum cudaTextureAddressMode)t.addressMode[i];
+    memcpy(out->borderColor, t.borderColor, sizeof(out->borderColor));
+    return cudaSuccess;
+}
+
+cudaError_t crt_cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *out,
+                                                     cudaTextureObject_t texture)
+{
+    CUDA_RESOURCE_VIEW_DESC v;
+    cudaError_t r =
+        out ? crt_of(cuTexObjectGetResourceViewDesc(&v, texture)) : cudaErrorInvalidValue;
+    if (!r)
+        *out = (struct cudaResourceViewDesc) {
+            .format = (enum cudaResourceViewFormat)v.format,
+            .width = v.width,
+            .height = v.height,
+            .depth = v.depth,
+            .firstMipmapLevel = v.firstMipmapLevel,
+            .lastMipmapLevel = v.lastMipmapLevel,
+            .firstLayer = v.firstLayer,
+            .lastLayer = v.lastLayer,
+        };
+    return r;
+}

@@ -4,20 +4,8 @@
  * queued there, and waited for.
  */
 #include <stdint.h>
-#include <string.h>
 
-#include "cudart/cudart.h"
-
-static CUdeviceptr address(const void *p)
-{
-    return (CUdeviceptr)(uintptr_t)p;
-}
-
-/* The end of a call that was queued in `own`, if it was. */
-static cudaError_t finish(CUresult r, cudaStream_t own)
-{
-    return crt_of(r || !own ? r : cuStreamSynchronize(own));
-}
+#include "cudart/copy.h"
 
 static CUresult copy_async(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind,
                            cudaStream_t stream)
@@ -90,29 +78,6 @@ cudaError_t crt_cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, 
     return crt_of(r ? r : cuMemcpyPeerAsync(address(dst), a, address(src), b, count, stream));
 }
 
-static CUmemorytype source_type(enum cudaMemcpyKind kind)
-{
-    if (kind == cudaMemcpyDefault)
-        return CU_MEMORYTYPE_UNIFIED;
-    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
-                                                                          : CU_MEMORYTYPE_DEVICE;
-}
-
-static CUmemorytype destination_type(enum cudaMemcpyKind kind)
-{
-    if (kind == cudaMemcpyDefault)
-        return CU_MEMORYTYPE_UNIFIED;
-    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
-                                                                          : CU_MEMORYTYPE_DEVICE;
-}
-
-static cudaError_t copy2d(const CUDA_MEMCPY2D *c, cudaStream_t own)
-{
-    if (c->WidthInBytes == 0 || c->Height == 0)
-        return cudaSuccess;
-    return own ? finish(cuMemcpy2DAsync(c, own), own) : crt_of(cuMemcpy2DUnaligned(c));
-}
-
 static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src,
                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -150,125 +115,6 @@ cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
     if (r || width == 0 || height == 0)
         return r;
     return crt_of(cuMemcpy2DAsync(&c, stream));
-}
-
-/* --- arrays in two dimensions ----------------------------------------------------------------- */
-
-static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src,
-                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
-{
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    *c = (CUDA_MEMCPY2D) { .srcMemoryType = source_type(kind),
-                           .srcHost = src,
-                           .srcDevice = address(src),
-                           .srcPitch = spitch,
-                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .dstArray = (CUarray)dst,
-                           .dstXInBytes = x,
-                           .dstY = y,
-                           .WidthInBytes = width,
-                           .Height = height };
-    return cudaSuccess;
-}
-
-static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaArray_const_t src,
-                              size_t x, size_t y, size_t width, size_t height,
-                              enum cudaMemcpyKind kind)
-{
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    *c = (CUDA_MEMCPY2D) { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .srcArray = (CUarray)(uintptr_t)src,
-                           .srcXInBytes = x,
-                           .srcY = y,
-                           .dstMemoryType = destination_type(kind),
-                           .dstHost = dst,
-                           .dstDevice = address(dst),
-                           .dstPitch = dpitch,
-                           .WidthInBytes = width,
-                           .Height = height };
-    return cudaSuccess;
-}
-
-cudaError_t crt_cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src,
-                                    size_t spitch, size_t width, size_t height,
-                                    enum cudaMemcpyKind kind, cudaStream_t own)
-{
-    CUDA_MEMCPY2D c;
-    cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
-    return r ? r : copy2d(&c, own);
-}
-
-cudaError_t crt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
-                                      size_t y, size_t width, size_t height,
-                                      enum cudaMemcpyKind kind, cudaStream_t own)
-{
-    CUDA_MEMCPY2D c;
-    cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
-    return r ? r : copy2d(&c, own);
-}
-
-cudaError_t crt_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t x, size_t y, const void *src,
-                                         size_t spitch, size_t width, size_t height,
-                                         enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    CUDA_MEMCPY2D c;
-    cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
-    return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
-}
-
-cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
-                                           size_t x, size_t y, size_t width, size_t height,
-                                           enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    CUDA_MEMCPY2D c;
-    cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
-    return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
-}
-
-/* How many bytes a row of the array has. */
-static CUresult row_size(cudaArray_const_t array, size_t *size)
-{
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    CUresult r = cuArray3DGetDescriptor(&d, (CUarray)(uintptr_t)array);
-    if (!r)
-        *size = d.Width * d.NumChannels * crt_format_size(d.Format);
-    return r ? r : *size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* `count` bytes that fill rows from (x, y) on: what is left of a first row, whole rows, a part of a
- * last one. */
-static cudaError_t rows(cudaArray_t array, size_t x, size_t y, char *flat, size_t count,
-                        enum cudaMemcpyKind kind, bool to, cudaStream_t own)
-{
-    size_t row;
-    cudaError_t r = crt_of(row_size(array, &row));
-    if (r || x >= row)
-        return r ? r : cudaErrorInvalidValue;
-    while (!r && count) {
-        size_t width = count < row - x ? count : row - x;
-        size_t height = x == 0 && count >= row ? count / row : 1;
-        r = to ? crt_cudaMemcpy2DToArray(array, x, y, flat, width, width, height, kind, own)
-               : crt_cudaMemcpy2DFromArray(flat, width, array, x, y, width, height, kind, own);
-        flat += width * height;
-        count -= width * height;
-        y += height;
-        x = 0;
-    }
-    return r;
-}
-
-cudaError_t crt_cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src,
-                                  size_t count, enum cudaMemcpyKind kind, cudaStream_t own)
-{
-    return rows(dst, x, y, (char *)(uintptr_t)src, count, kind, true, own);
-}
-
-cudaError_t crt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t x, size_t y,
-                                    size_t count, enum cudaMemcpyKind kind, cudaStream_t own)
-{
-    return rows((cudaArray_t)(uintptr_t)src, x, y, dst, count, kind, false, own);
 }
 
 /* --- three dimensions ------------------------------------------------------------------------- */
@@ -329,6 +175,61 @@ cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_
     CUDA_MEMCPY3D c;
     cudaError_t r = crt_copy3d(p, &c);
     return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
+}
+
+/* Peers' contexts are what the driver asks for; all else is a copy by addresses. */
+static cudaError_t peer3d(const struct cudaMemcpy3DPeerParms *p, CUDA_MEMCPY3D_PEER *out)
+{
+    CUDA_MEMCPY3D c;
+    CUcontext to, from;
+    if (!p)
+        return cudaErrorInvalidValue;
+    const struct cudaMemcpy3DParms plain = { p->srcArray, p->srcPos, p->srcPtr, p->dstArray,
+                                             p->dstPos,   p->dstPtr, p->extent, cudaMemcpyDefault };
+    cudaError_t r = crt_copy3d(&plain, &c);
+    if (!r)
+        r = crt_of(two_contexts(p->dstDevice, p->srcDevice, &to, &from));
+    if (!r)
+        *out = (CUDA_MEMCPY3D_PEER) { .srcXInBytes = c.srcXInBytes,
+                                      .srcY = c.srcY,
+                                      .srcZ = c.srcZ,
+                                      .srcMemoryType = c.srcMemoryType,
+                                      .srcHost = c.srcHost,
+                                      .srcDevice = c.srcDevice,
+                                      .srcArray = c.srcArray,
+                                      .srcContext = from,
+                                      .srcPitch = c.srcPitch,
+                                      .srcHeight = c.srcHeight,
+                                      .dstXInBytes = c.dstXInBytes,
+                                      .dstY = c.dstY,
+                                      .dstZ = c.dstZ,
+                                      .dstMemoryType = c.dstMemoryType,
+                                      .dstHost = c.dstHost,
+                                      .dstDevice = c.dstDevice,
+                                      .dstArray = c.dstArray,
+                                      .dstContext = to,
+                                      .dstPitch = c.dstPitch,
+                                      .dstHeight = c.dstHeight,
+                                      .WidthInBytes = c.WidthInBytes,
+                                      .Height = c.Height,
+                                      .Depth = c.Depth };
+    return r;
+}
+
+cudaError_t crt_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t own)
+{
+    CUDA_MEMCPY3D_PEER c;
+    cudaError_t r = peer3d(p, &c);
+    if (r)
+        return r;
+    return own ? finish(cuMemcpy3DPeerAsync(&c, own), own) : crt_of(cuMemcpy3DPeer(&c));
+}
+
+cudaError_t crt_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+    CUDA_MEMCPY3D_PEER c;
+    cudaError_t r = peer3d(p, &c);
+    return r ? r : crt_of(cuMemcpy3DPeerAsync(&c, stream));
 }
 
 /* --- variables -------------------------------------------------------------------------------- */

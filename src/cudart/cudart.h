@@ -38,6 +38,10 @@ cudaError_t crt_reset(int device, void (*forget)(void));
  * cudaErrorInvalidDeviceFunction, cudaErrorInvalidSymbol, or why its image was not loaded. */
 cudaError_t crt_kernel(const void *host, CUkernel *out);
 cudaError_t crt_function(const void *host, CUfunction *out);
+/* A kernel of a library that the program has loaded can stand for one of its own from here on,
+ * until it is forgotten: with its library, or with all (NULL). */
+cudaError_t crt_note_kernel(CUkernel kernel, CUlibrary library);
+void crt_forget_kernels(CUlibrary library);
 /* The address by which the program means a kernel that it launched before; NULL if there is none.
  */
 void *crt_host(CUfunction function, CUkernel kernel);

@@ -228,6 +228,26 @@ cudaError_t crt_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemC
 }
 #endif
 
+cudaError_t crt_cudaFuncGetParamInfo(const void *func, size_t index, size_t *offset, size_t *size)
+{
+    CUkernel k;
+    cudaError_t r = crt_kernel(func, &k);
+    return r ? r : crt_of(cuKernelGetParamInfo(k, index, offset, size));
+}
+
+#if CUDART_VERSION < 13000
+/* Of the time when some devices had no double; they leave it as it is. */
+cudaError_t crt_cudaSetDoubleForDevice(double *d)
+{
+    return d ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t crt_cudaSetDoubleForHost(double *d)
+{
+    return d ? cudaSuccess : cudaErrorInvalidValue;
+}
+#endif
+
 cudaError_t crt_cudaFuncGetName(const char **name, const void *func)
 {
     CUkernel k;

@@ -224,6 +224,14 @@ cudaError_t crt_cudaMemRangeGetAttribute(void *data, size_t size,
         cuMemRangeGetAttribute(data, size, (CUmem_range_attribute)attribute, address(p), count));
 }
 
+cudaError_t crt_cudaMemRangeGetAttributes(void **data, size_t *sizes,
+                                          enum cudaMemRangeAttribute *attributes, size_t count,
+                                          const void *p, size_t size)
+{
+    return crt_of(cuMemRangeGetAttributes(data, sizes, (CUmem_range_attribute *)attributes, count,
+                                          address(p), size));
+}
+
 cudaError_t crt_cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)
 {
     return crt_of(cuIpcGetMemHandle((CUipcMemHandle *)handle, address(p)));

@@ -291,6 +291,69 @@ static cudaError_t look_up(const void *host, CUkernel *out)
     return r;
 }
 
+/* Kernels of libraries that the program has loaded: each can stand where its own kernels can. */
+static struct {
+    pthread_mutex_t lock;
+    size_t count, capacity;
+    struct {
+        CUkernel kernel;
+        CUlibrary library;
+    } * kernels;
+} given = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* With its lock held. */
+static bool is_given(const void *kernel)
+{
+    for (size_t i = 0; i < given.count; i++)
+        if (given.kernels[i].kernel == kernel)
+            return true;
+    return false;
+}
+
+cudaError_t crt_note_kernel(CUkernel kernel, CUlibrary library)
+{
+    cudaError_t r = cudaSuccess;
+    (void)pthread_mutex_lock(&given.lock);
+    bool known = is_given(kernel);
+    if (!known && given.count == given.capacity) {
+        size_t n = given.capacity ? given.capacity * 2 : 16;
+        void *grown = reallocarray(given.kernels, n, sizeof(*given.kernels));
+        if (grown) {
+            given.kernels = grown;
+            given.capacity = n;
+        } else {
+            r = cudaErrorMemoryAllocation;
+        }
+    }
+    if (!known && !r) {
+        given.kernels[given.count].kernel = kernel;
+        given.kernels[given.count++].library = library;
+    }
+    (void)pthread_mutex_unlock(&given.lock);
+    return r;
+}
+
+void crt_forget_kernels(CUlibrary library)
+{
+    size_t kept = 0;
+    (void)pthread_mutex_lock(&given.lock);
+    for (size_t i = 0; i < given.count; i++)
+        if (library && given.kernels[i].library != library)
+            given.kernels[kept++] = given.kernels[i];
+    given.count = kept;
+    (void)pthread_mutex_unlock(&given.lock);
+}
+
+static cudaError_t look_up_given(const void *kernel, CUkernel *out)
+{
+    (void)pthread_mutex_lock(&given.lock);
+    bool found = kernel && is_given(kernel);
+    (void)pthread_mutex_unlock(&given.lock);
+    if (found)
+        *out = (CUkernel)(uintptr_t)kernel;
+    return found ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+}
+
 cudaError_t crt_kernel(const void *host, CUkernel *out)
 {
     unsigned generation = atomic_load_explicit(&table.generation, memory_order_acquire);
@@ -304,6 +367,8 @@ cudaError_t crt_kernel(const void *host, CUkernel *out)
         return cudaSuccess;
     }
     cudaError_t r = look_up(host, out);
+    if (r == cudaErrorInvalidDeviceFunction)
+        return look_up_given(host, out); /* not kept: nobody says when it ends */
     if (!r) {
         cache.slots[slot].host = host;
         cache.slots[slot].kernel = *out;
@@ -366,6 +431,7 @@ void *crt_host(CUfunction function, CUkernel kernel)
 
 void crt_forget_images(void)
 {
+    crt_forget_kernels(NULL);
     (void)pthread_mutex_lock(&table.lock);
     for (size_t i = 0; i < table.capacity; i++)
         table.slots[i].kernel = NULL;

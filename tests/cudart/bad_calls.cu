@@ -31,7 +31,7 @@ static unsigned draw(unsigned n)
 enum { ROOM = 1 << 16 };
 static char text[ROOM], room[ROOM]; /* host memory that is read, that is written */
 static std::vector<uintptr_t> handles = { 0, 1, 2, 3, 0xdead0000beefull, ~(uintptr_t)0 };
-static std::vector<void *> pointers = { nullptr, variable, (void *)1 };
+static std::vector<void *> pointers = { nullptr, variable };
 static bool shown;
 static bool dead;    /* a handle among the arguments is none, or destroyed */
 static bool nothing; /* the call may have nothing to do, and then not look at its handles */
@@ -43,15 +43,15 @@ static uintptr_t draw_handle()
     dead = dead || n >= living || (n >= 3 && n < 6);
     return handles[n];
 }
-static void *draw_pointer()
+static void *draw_pointer(bool wild)
 {
-    void *p = pointers[draw(pointers.size())];
+    void *p = wild && !draw(10) ? (void *)1 : pointers[draw(pointers.size())];
     nothing = nothing || !p;
     return p;
 }
 static const void *draw_symbol()
 {
-    return draw(3) ? draw_pointer() : draw(2) ? (const void *)kernel : (const void *)variable;
+    return draw(3) ? draw_pointer(true) : draw(2) ? (const void *)kernel : (const void *)variable;
 }
 static unsigned long long draw_size()
 {
@@ -113,7 +113,7 @@ template <typename T> static void fill(T *t)
         for (size_t i = 0; i + 8 <= sizeof(T); i += 8) {
             uint64_t w = draw(3) == 0 ? draw_handle()
                          : draw(2)    ? draw_size()
-                                      : (uint64_t)(uintptr_t)draw_pointer();
+                                      : (uint64_t)(uintptr_t)draw_pointer(false);
             memcpy((char *)t + i, &w, 8);
         }
     dead = before;

@@ -35,8 +35,9 @@ def is_result(kind):
     return kind.endswith("*") and not re.fullmatch(r"const [^*]+\*|void \*", kind)
 
 
-def value(kind, name):
+def value(kind, name, function):
     """An expression of bad_calls.cu that draws an argument."""
+    wild = "false" if "Memcpy" in function or name == "code" else "true"  # what a copy reads or writes on the host is the program's to know
     if kind in HANDLES:
         return f"({kind})(uintptr_t)draw_handle()"
     if re.fullmatch(r"enum \w+", kind) or kind in ("int", "unsigned int"):
@@ -48,7 +49,7 @@ def value(kind, name):
     if kind == "void **" and name == "args":
         return "draw_arguments()"
     fixed = {"dim3": "draw_dim()", "size_t": "draw_size()", "unsigned long long": "draw_size()", "const char *": "draw_text()",
-             "void *": "draw_pointer()", "const void *": "(const void *)draw_pointer()", "cudaError_t": "(cudaError_t)draw_int()",
+             "void *": f"draw_pointer({wild})", "const void *": f"(const void *)draw_pointer({wild})", "cudaError_t": "(cudaError_t)draw_int()",
              "cudaStreamCallback_t": "draw_callback()", "cudaHostFn_t": "draw_function()"}
     if kind in fixed:
         return fixed[kind]
@@ -67,7 +68,7 @@ def calls_h(called):
     out = []
     for n, f in enumerate(called):
         parameters = [(p[: -len(name)].strip(), name) for p, name, _ in f.parameters]
-        lines = ["    dead = nothing = false;\n"] + [f"    auto a{i} = {value(*p)};\n" for i, p in enumerate(parameters)]
+        lines = ["    dead = nothing = false;\n"] + [f"    auto a{i} = {value(*p, f.name)};\n" for i, p in enumerate(parameters)]
         lines += [f'    show("{name}", a{i});\n' for i, (_, name) in enumerate(parameters)]
         call = f"{f.name}({', '.join(f'a{i}' for i in range(len(parameters)))})"
         wrong = ["(dead && !nothing)"] + [f"!a{i}" for i, (kind, name) in enumerate(parameters) if name not in OPTIONAL and is_result(kind)]

@@ -12,7 +12,7 @@
 /* Not in our headers: programs that other compilers built call them. */
 extern "C" cudaError_t cudaGraphicsUnregisterResource(void *resource);
 extern "C" cudaError_t cudaImportExternalMemory(void **memory, const void *description);
-extern "C" cudaError_t cudaMemcpy3DPeerAsync_ptsz(const void *parameters, cudaStream_t stream);
+extern "C" cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(const void *semaphores, cudaStream_t stream);
 
 static void refusals()
 {
@@ -21,7 +21,7 @@ static void refusals()
     CHECK(cudaGraphicsUnregisterResource(NULL) == cudaErrorNotSupported);
     CHECK(cudaGetLastError() == cudaErrorNotSupported && cudaGetLastError() == cudaSuccess);
     CHECK(cudaImportExternalMemory(&memory, NULL) == cudaErrorNotSupported && !memory);
-    CHECK(cudaMemcpy3DPeerAsync_ptsz(NULL, NULL) == cudaErrorNotSupported);
+    CHECK(cudaWaitExternalSemaphoresAsync_ptsz(NULL, NULL) == cudaErrorNotSupported);
     CHECK(cudaGetLastError() == cudaErrorNotSupported);
 }
 

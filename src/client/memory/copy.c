@@ -39,6 +39,12 @@ static bool is_beyond_registered(const struct rt_side *side, uint64_t size)
            size > r.size - (side->address - r.base);
 }
 
+/* The window has no memory of the program's own. */
+static bool is_in_window(uint64_t address)
+{
+    return address - rt_session->window_base < 2 * rt_session->window_half;
+}
+
 int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt_place *out)
 {
     struct rt_range range;
@@ -53,8 +59,9 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
      * device's. */
     if (!known && (is_beyond_registered(side, size) || side->kind == RT_SIDE_DEVICE ||
                    side->array || side->address == 0 ||
-                   (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
-                    range.kind != RT_MEMORY_PAGEABLE)))
+                   (side->kind == RT_SIDE_UNIFIED &&
+                    (is_in_window(side->address) ||
+                     (rt_memory_find(side->address, &range) && range.kind != RT_MEMORY_PAGEABLE)))))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_place) { .in_window = known,
                                .host = !known || rt_memory_is_host(&range),

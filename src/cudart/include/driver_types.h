@@ -118,7 +118,20 @@ enum cudaChannelFormatKind {
     cudaChannelFormatKindSigned = 0,
     cudaChannelFormatKindUnsigned = 1,
     cudaChannelFormatKindFloat = 2,
-    cudaChannelFormatKindNone = 3
+    cudaChannelFormatKindNone = 3,
+    cudaChannelFormatKindNV12 = 4,
+    cudaChannelFormatKindUnsignedNormalized8X1 = 5,
+    cudaChannelFormatKindUnsignedNormalized8X2 = 6,
+    cudaChannelFormatKindUnsignedNormalized8X4 = 7,
+    cudaChannelFormatKindUnsignedNormalized16X1 = 8,
+    cudaChannelFormatKindUnsignedNormalized16X2 = 9,
+    cudaChannelFormatKindUnsignedNormalized16X4 = 10,
+    cudaChannelFormatKindSignedNormalized8X1 = 11,
+    cudaChannelFormatKindSignedNormalized8X2 = 12,
+    cudaChannelFormatKindSignedNormalized8X4 = 13,
+    cudaChannelFormatKindSignedNormalized16X1 = 14,
+    cudaChannelFormatKindSignedNormalized16X2 = 15,
+    cudaChannelFormatKindSignedNormalized16X4 = 16
 };
 
 struct cudaChannelFormatDesc {
@@ -590,22 +603,8 @@ enum cudaDriverEntryPointQueryResult {
 #define cudaEnableLegacyStream           0x1
 #define cudaEnablePerThreadDefaultStream 0x2
 
-enum cudaDataType_t {
-    CUDA_R_16F = 2,
-    CUDA_C_16F = 6,
-    CUDA_R_16BF = 14,
-    CUDA_C_16BF = 15,
-    CUDA_R_32F = 0,
-    CUDA_C_32F = 4,
-    CUDA_R_64F = 1,
-    CUDA_C_64F = 5,
-    CUDA_R_8I = 3,
-    CUDA_R_8U = 8,
-    CUDA_R_32I = 10,
-    CUDA_R_32U = 12
-};
-typedef enum cudaDataType_t cudaDataType;
-
 #include "graph_types.h"
+#include "jit_types.h"
+#include "library_types.h"
 
 #endif

@@ -1,0 +1,43 @@
+/*
+ * What copies of memory and of arrays (copy.c, copy_array.c) have in common.
+ */
+#ifndef GMUX_CUDART_COPY_H
+#define GMUX_CUDART_COPY_H
+
+#include "cudart/cudart.h"
+
+static inline CUdeviceptr address(const void *p)
+{
+    return (CUdeviceptr)(uintptr_t)p;
+}
+
+/* The end of a call that was queued in `own`, if it was. */
+static inline cudaError_t finish(CUresult r, cudaStream_t own)
+{
+    return crt_of(r || !own ? r : cuStreamSynchronize(own));
+}
+
+static inline CUmemorytype source_type(enum cudaMemcpyKind kind)
+{
+    if (kind == cudaMemcpyDefault)
+        return CU_MEMORYTYPE_UNIFIED;
+    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
+                                                                          : CU_MEMORYTYPE_DEVICE;
+}
+
+static inline CUmemorytype destination_type(enum cudaMemcpyKind kind)
+{
+    if (kind == cudaMemcpyDefault)
+        return CU_MEMORYTYPE_UNIFIED;
+    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
+                                                                          : CU_MEMORYTYPE_DEVICE;
+}
+
+static inline cudaError_t copy2d(const CUDA_MEMCPY2D *c, cudaStream_t own)
+{
+    if (c->WidthInBytes == 0 || c->Height == 0)
+        return cudaSuccess;
+    return own ? finish(cuMemcpy2DAsync(c, own), own) : crt_of(cuMemcpy2DUnaligned(c));
+}
+
+#endif
