@@ -361,11 +361,6 @@ void cuda_stream_place(struct dev_queue *q)
         create_stream(q);
 }
 
-bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
-{
-    return q->client->dev->api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
-}
-
 static void leave(struct dev_queue *q, CUstream stream, struct cuda_place *p)
 {
     p->unsure |= !cuda_stream_is_done(q, stream);

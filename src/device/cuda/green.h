@@ -37,8 +37,6 @@ void cuda_stream_settle(struct dev_queue *q);
 /* The queue has none any more; what it has next makes another one. */
 void cuda_stream_give_up(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
-/* The driver's word, not the completion word: that one is the client's to forge. */
-bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream);
 
 /* --- part.c; the client's thread ------------------------------------------------------------- */
 

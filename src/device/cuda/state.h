@@ -385,6 +385,13 @@ static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t in
     return g ? g : &c->dev->gpus[index];
 }
 
+/* Nothing of the stream is left: the driver's word, not the completion word, which is the client's
+ * to forge. */
+static inline bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
+{
+    return q->client->dev->api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+}
+
 /* Makes the GPU's context current in the calling thread. */
 void cuda_enter(struct cuda_gpu *g);
 /* The GPU whose context is current in the calling thread; NULL: none of them. */

@@ -178,11 +178,6 @@ void cuda_hand_over(struct dev_client *c)
 }
 
 /* No client is hidden here: there are none with queues. */
-bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
-{
-    return true;
-}
-
 bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
 {
     return true;
