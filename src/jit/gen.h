@@ -17,6 +17,7 @@
  *   block                 the function that runs a thread block: the loop over its warps
  *   row, width, jam       how many blocks side by side, lanes of a warp, warps at once
  *   flow                  blocks of the kernel, branches; which file emits an instruction
+ *   meet                  whether lanes are together where they have to be
  *   park                  threads that wait for others
  *   barrier               barriers
  *   memory, runs, hull, pattern   loads and stores
@@ -205,10 +206,12 @@ unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
 #define JIT_SAVE_RELEASE    12u /* i32: not 0: they go on */
 #define JIT_SAVE_HEAD       64u
 
-/* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
+/* --- meet.c ----------------------------------------------------------------------------------- */
 /* Refuses kernels whose lanes would look at each other before all of them are there, as the
- * interpreter waits for: some are parked, or have not returned from a function. */
+ * interpreter waits for: some are parked, have yet to call the function, or are in another loop. */
 void jit_check_meetings(struct jit_gen *g);
+
+/* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
 /* The set for lanes that go from the current block to `block`, where they are parked. */

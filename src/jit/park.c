@@ -7,38 +7,6 @@
  */
 #include "jit/gen.h"
 
-static bool polls_in_frontier(const struct jit_gen *g, uint32_t block)
-{
-    const struct ir_list *f = &g->a->blocks[block].frontier;
-    for (uint32_t k = 0; k < f->count; k++)
-        if (g->a->blocks[g->a->pool[f->first + k]].polls)
-            return true;
-    return false;
-}
-
-/* Why lanes that run the block are perhaps not all that should meet there; NULL: they are. */
-static const char *who_is_missing(const struct jit_gen *g, uint32_t block)
-{
-    const struct ir_block_info *b = &g->a->blocks[block];
-    if (g->a->parking && polls_in_frontier(g, block))
-        return "while some wait for other threads";
-    /* Those that call it from elsewhere come later. */
-    return b->function != 0 && b->frontier.count != 0 ? "in a function that others call" : NULL;
-}
-
-void jit_check_meetings(struct jit_gen *g)
-{
-    for (uint32_t n = 0; n < g->a->order_count; n++) {
-        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
-        const char *why = who_is_missing(g, g->a->order[n]);
-        for (uint32_t k = 0; k < b->count && why; k++) {
-            const struct ir_instr *i = &g->fn->instrs[b->first + k];
-            if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)
-                jit_unsupported(g, "line %u: lanes of a warp meet %s", i->line, why);
-        }
-    }
-}
-
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at)
 {
     for (uint32_t n = 0; n < g->a->order_count && g->a->parking; n++) {

@@ -93,7 +93,7 @@ static const struct bad statements[] = {
     { "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];", 5, 49, "1 registers for '.x2'",
       -EINVAL },
     { "cp.async.ca.shared.global [%r0], [%rd0], 3;", 5, 40, "4, 8 or 16 bytes", -EINVAL },
-    { "cvta.to.global.u32 %r0, %r1;", 5, 1, "addresses have 64 bits", -EINVAL },
+    { "cvta.to.global.u32 %r0, %r1;", 5, 1, "'cvta.u32' is not supported", -ENOTSUP },
     { "ld.global.v4.f32 {%f0, %f1}, [%rd0];", 5, 1, "2 registers for a vector of 4", -EINVAL },
     { "ld.global.v2.f32 {%f0, %f1, %f2}, [%rd0];", 5, 18, "vector of 3", -EINVAL },
     { "ld.global.u32 %r0, [%r1];", 5, 21, "'%r1' is .b32", -EINVAL },

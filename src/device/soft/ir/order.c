@@ -409,17 +409,23 @@ static int find_exits(struct ir_orderer *o, const uint32_t *parent)
     return 0;
 }
 
-static bool syncs(const struct ir_fn *fn, uint32_t block)
+/* The block ends with bar.warp.sync for the lanes that `mask` says. */
+static bool syncs(const struct ir_fn *fn, uint32_t block, const struct ir_src *mask)
 {
-    return ir_last(fn, block)->op == IR_OP_BARWARP && fn->blocks[block].succ_count == 1;
+    const struct ir_instr *last = ir_last(fn, block);
+    return last->op == IR_OP_BARWARP && fn->blocks[block].succ_count == 1 &&
+           (!mask || (last->src[0].kind == mask->kind && last->src[0].index == mask->index &&
+                      last->src[0].bits == mask->bits));
 }
 
-/* Lanes that have parted may wait for the warp at bar.warp.sync of their own each. What is behind
- * one comes behind the blocks of all others that are as many such waits away from the beginning. */
-static int hold_syncs(struct ir_orderer *o, uint32_t *waits)
+/* Those that wait for the same lanes as block `first` does, which is the first of them: what is
+ * behind one comes behind the blocks of all others that are as many such waits away from the
+ * beginning. */
+static int hold_alike(struct ir_orderer *o, uint32_t first, uint32_t *waits)
 {
     const struct ir_fn *fn = o->an->fn;
     const struct ir_analysis *a = o->an->a;
+    const struct ir_src *mask = &ir_last(fn, first)->src[0];
     uint32_t count = 0;
     for (uint32_t n = 0; n < a->order_count; n++) {
         uint32_t b = a->order[n];
@@ -428,14 +434,17 @@ static int hold_syncs(struct ir_orderer *o, uint32_t *waits)
         for (uint32_t k = 0; k < preds->count; k++) {
             uint32_t p = a->pool[preds->first + k];
             if (a->blocks[p].priority < n)
-                waits[b] = GM_MAX(waits[b], waits[p] + syncs(fn, p));
+                waits[b] = GM_MAX(waits[b], waits[p] + syncs(fn, p, mask));
         }
-        if (syncs(fn, b))
+        if (syncs(fn, b, mask))
             o->stack[count++] = b;
+        if (!ir_spend(o->an, 1u + preds->count))
+            return -E2BIG;
     }
     for (uint32_t x = 0; x < count; x++)
         for (uint32_t y = 0; y < count; y++) {
             uint32_t from = o->stack[x], to = o->stack[y];
+            o->seen[from] = 1;
             if (!ir_spend(o->an, 1))
                 return -E2BIG;
             if (x != y && waits[from] == waits[to] && a->blocks[from].loop == a->blocks[to].loop &&
@@ -444,6 +453,19 @@ static int hold_syncs(struct ir_orderer *o, uint32_t *waits)
                 return -ENOMEM;
         }
     return 0;
+}
+
+/* Lanes that have parted may wait for the warp at bar.warp.sync of their own each. */
+static int hold_syncs(struct ir_orderer *o, uint32_t *waits)
+{
+    int rc = 0;
+    memset(o->seen, 0, o->count);
+    for (uint32_t n = 0; n < o->an->a->order_count && rc == 0; n++) {
+        uint32_t b = o->an->a->order[n];
+        if (!o->seen[b] && syncs(o->an->fn, b, NULL))
+            rc = hold_alike(o, b, waits);
+    }
+    return rc;
 }
 
 static int order_blocks(struct ir_orderer *o, uint32_t *rank, uint32_t *tree)
