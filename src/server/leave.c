@@ -15,6 +15,40 @@
 #include "server/send.h"
 #include "server/server.h"
 
+/* Whose signals are ended before the loop looks for events again: some 2 ms. */
+#define SIGNAL_PAGES 16u
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+static void go_on(struct srv_session *c);
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct srv_server *s = GM_CONTAINER_OF(idle, struct srv_server, signals_idle);
+    struct srv_session *c = gm_list_entry(s->signals.next, struct srv_session, signals);
+    gm_list_remove(&c->signals);
+    if (!srv_signals_end(c, SIGNAL_PAGES)) {
+        gm_list_append(&s->signals, &c->signals); /* behind the others */
+        return;
+    }
+    if (gm_list_empty(&s->signals))
+        uv_idle_stop(idle);
+    go_on(c);
+    srv_session_check_end(c);
+}
+
+/* False: when they are, it goes on. */
+static bool signals_are_ended(struct srv_session *c)
+{
+    if (!gm_list_empty(&c->signals))
+        return false;
+    if (srv_signals_end(c, SIGNAL_PAGES))
+        return true;
+    gm_list_append(&c->server->signals, &c->signals);
+    uv_idle_start(&c->server->signals_idle, on_idle);
+    return false;
+}
+
 /* --- out of the executor ---------------------------------------------------------------------- */
 
 static void on_removed(void *arg, int result, struct tp_packet *answer)
@@ -31,11 +65,18 @@ static void on_stopped(void *arg, int result, struct tp_packet *answer)
     struct srv_session *c = arg;
     (void)result;
     (void)answer;
-    c->stopped = true;
     /* The executor has done so if it ever knew the client; the one that did may have died. */
     if (c->failed)
         tp_session_release_waiters(&c->shared);
-    srv_signals_end(c); /* in this order: who records in between sees that it is late */
+    if (signals_are_ended(c)) /* in this order: who records in between sees that it is late */
+        go_on(c);
+}
+
+static void go_on(struct srv_session *c)
+{
+    if (!c->removing || c->stopped)
+        return;
+    c->stopped = true;
     if (!c->in_executor)
         return;
     srv_engine_client_remove(c, &(struct wire_engine_client_remove) { c->id }, on_removed, c);
@@ -68,7 +109,7 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
     }
     if (c->shared.control)
         tp_session_release_waiters(&c->shared);
-    srv_signals_end(c);
+    (void)signals_are_ended(c);
 }
 
 void srv_session_refuse(struct srv_session *c, int result, const char *reason)
@@ -162,7 +203,8 @@ void srv_session_check_end(struct srv_session *c)
         return;
     if (c->peer_closed && c->asks == 0 && c->repeats == 0 && !c->in_executor &&
         pages_rest(c, true)) { /* an executor answers as it likes */
-        session_destroy(c);
+        if (signals_are_ended(c))
+            session_destroy(c);
         return;
     }
     if (c->peer_closed && c->asks == 1 && c->in_executor && c->stopped &&
@@ -195,6 +237,7 @@ void srv_server_check_end(struct srv_server *s)
     uv_close((uv_handle_t *)&s->dump, NULL);
     uv_close((uv_handle_t *)&s->audit, NULL);
     uv_close((uv_handle_t *)&s->relink, NULL);
+    uv_close((uv_handle_t *)&s->signals_idle, NULL);
     srv_reader_close(&s->reader);
     srv_sweeper_close(&s->sweeper);
 }

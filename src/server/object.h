@@ -92,8 +92,9 @@ void srv_objects_end(struct srv_session *c, bool all);
 
 /* --- attach.c: ranges and what is mapped there ------------------------------------------------ */
 
-/* Nothing of the session runs any more: nobody needs to wait for what it has recorded. */
-void srv_signals_end(struct srv_session *c);
+/* Nothing of the session runs any more: nobody needs to wait for what it has recorded. Does so for
+ * so many pages; false: there are more. */
+bool srv_signals_end(struct srv_session *c, unsigned pages);
 /* Frees what is left of ranges and mappings, as above. */
 void srv_attachments_end(struct srv_session *c, bool all);
 /* Tells a new executor about them. */

@@ -105,6 +105,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->limits = (struct srv_limits) { .share_pct = 100 };
     srv_server_limit_memory(s);
     gm_list_init(&s->sessions);
+    gm_list_init(&s->signals);
     gm_list_init(&s->users);
     srv_account_init(&s->account, NULL);
     s->account.limit[SRV_HOST_BYTES] =
@@ -123,6 +124,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     if (r == 0)
         r = uv_loop_init(&s->loop);
     s->account.limit[SRV_WINDOW_BYTES] = srv_ranges_left(&s->windows);
+    if (r == 0)
+        r = uv_idle_init(&s->loop, &s->signals_idle);
     if (r == 0)
         r = srv_reader_init(&s->reader, &s->loop);
     if (r == 0)

@@ -161,9 +161,11 @@ struct srv_session {
                          another one died */
     bool removing;    /* the executor is being told to forget it */
     bool stopped;     /* nothing of it runs there any more, and its device memory is not used */
-    bool signals_ended; /* nobody waits for what it has recorded */
-    bool given_back;    /* the client is gone, and its device memory was given back */
-    unsigned suspected; /* its modules, when executors died loading them anew; request.h */
+    bool signals_ended;     /* nobody waits for what it has recorded */
+    uint64_t signals_at;    /* that holds for mappings below */
+    struct gm_list signals; /* server->signals, while there are more */
+    bool given_back;        /* the client is gone, and its device memory was given back */
+    unsigned suspected;     /* its modules, when executors died loading them anew; request.h */
 };
 
 struct srv_limits {
@@ -201,6 +203,8 @@ struct srv_server {
     unsigned sessions_count;
     struct gm_list users; /* user.h */
     unsigned users_count;
+    struct gm_list signals; /* sessions whose signals are being ended, */
+    uv_idle_t signals_idle; /* which runs while there are some */
     struct srv_reader reader;
     struct srv_sweeper sweeper;
     struct srv_blame blame;

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#define STORE_TRIES 8u /* numbers of a word are stored one after the other, mostly */
+
 static void advance(struct tp_signal *s, uint32_t number)
 {
     uint32_t last = number - 1;
@@ -41,9 +43,11 @@ void tp_signal_store(struct tp_signal *s, uint32_t number)
 {
     _Atomic uint32_t *word = &s->done[number % TP_SIGNAL_WORDS];
     uint32_t done = atomic_load_explicit(word, memory_order_relaxed);
-    while ((int32_t)(done - number) < 0 &&
-           !atomic_compare_exchange_weak_explicit(word, &done, number, memory_order_release,
-                                                  memory_order_relaxed))
+    /* Who changes the word all the time is not waited for. */
+    for (unsigned tries = 0; tries < STORE_TRIES && (int32_t)(done - number) < 0 &&
+                             !atomic_compare_exchange_strong_explicit(
+                                 word, &done, number, memory_order_release, memory_order_relaxed);
+         tries++)
         ;
 }
 
