@@ -24,6 +24,8 @@ PROGRAMS = {
     "basics-debug": ("basics.cu", ["-g", "-lineinfo", "-O0", "-std=c++14", "-arch=sm_70"], []),
     "basics-threads": ("basics.cu", ["--default-stream=per-thread", "-gencode", "arch=compute_90,code=sm_90"], []),
     "kinds": ("kinds.cu", [], []),
+    "groups": ("groups.cu", ["-arch=sm_75"], []),
+    "groups-17": ("groups.cu", ["-arch=sm_80", "-std=c++17", "-O0"], []),
     "objects": ("objects.cu", [], []),
     "objects-13": ("objects.cu", ["-cudart", "13", "--default-stream=per-thread"], []),
     "graphs": ("graphs.cu", [], []),
