@@ -80,6 +80,17 @@ class thread_block : public thread_group
     {
         __syncthreads();
     }
+    /* In two parts; what a thread does between them does not wait for others here. */
+    struct arrival_token {
+    };
+    GMUX_CG arrival_token barrier_arrive() const
+    {
+        return arrival_token();
+    }
+    GMUX_CG void barrier_wait(arrival_token &&) const
+    {
+        __syncthreads();
+    }
 };
 
 GMUX_CG thread_block this_thread_block()
@@ -87,12 +98,40 @@ GMUX_CG thread_block this_thread_block()
     return thread_block();
 }
 
-/* What groups within a warp have. */
+GMUX_CG unsigned gmux_lane()
+{
+    return gmux_rank_in_block() % 32;
+}
+
+/* A shuffle moves words; values of any type are made of them. */
+template <class Shuffle, class T> GMUX_CG T gmux_shuffle(T v, Shuffle shuffle)
+{
+    unsigned words[(sizeof(T) + 3) / 4] = {};
+    __builtin_memcpy(words, &v, sizeof(T));
+    for (unsigned &w : words)
+        w = shuffle(w);
+    __builtin_memcpy(&v, words, sizeof(T));
+    return v;
+}
+
+/* What groups within a warp have. Bits of masks that they answer are the threads' ranks. */
 class gmux_lanes : public thread_group
 {
+  protected:
+    unsigned meta_rank_, meta_size_;
+    /* The bits of the group's lanes, side by side. */
+    GMUX_CG unsigned pack(unsigned lanes) const
+    {
+        unsigned packed = 0, rank = 0;
+        for (unsigned left = mask_; left; left &= left - 1)
+            packed |= (lanes >> (__ffs((int)left) - 1) & 1) << rank++;
+        return packed;
+    }
+
   public:
-    GMUX_CG gmux_lanes(unsigned mask, unsigned size, unsigned rank)
-        : thread_group(mask, size, rank, false)
+    GMUX_CG gmux_lanes(unsigned mask, unsigned size, unsigned rank, unsigned meta_rank = 0,
+                       unsigned meta_size = 1)
+        : thread_group(mask, size, rank, false), meta_rank_(meta_rank), meta_size_(meta_size)
     {
     }
     GMUX_CG void sync() const
@@ -107,14 +146,69 @@ class gmux_lanes : public thread_group
     {
         return __all_sync(mask_, p);
     }
+    GMUX_CG unsigned ballot(int p) const
+    {
+        return pack(__ballot_sync(mask_, p));
+    }
+    template <class T> GMUX_CG unsigned match_any(T v) const
+    {
+        return pack(gmux_match(v));
+    }
+    template <class T> GMUX_CG unsigned match_all(T v, int &all) const
+    {
+        unsigned same = gmux_match(v);
+        all = __all_sync(mask_, same == mask_);
+        return all ? pack(mask_) : 0;
+    }
+    GMUX_CG unsigned meta_group_rank() const
+    {
+        return meta_rank_;
+    }
+    GMUX_CG unsigned meta_group_size() const
+    {
+        return meta_size_;
+    }
+    /* The lanes of this group whose value is the same, and those of this group. */
+    template <class T> GMUX_CG unsigned gmux_match(T v) const
+    {
+        unsigned same = mask_;
+        unsigned words[(sizeof(T) + 3) / 4] = {};
+        __builtin_memcpy(words, &v, sizeof(T));
+        for (unsigned w : words)
+            same &= __match_any_sync(mask_, w);
+        return same;
+    }
+    GMUX_CG unsigned gmux_mask() const
+    {
+        return mask_;
+    }
 };
 
-GMUX_CG unsigned gmux_lane()
-{
-    return gmux_rank_in_block() % 32;
-}
+template <unsigned Size, class Parent = void> class thread_block_tile;
 
-template <unsigned Size, class Parent = void> class thread_block_tile : public gmux_lanes
+/* Where a tile is among those of the group that it is a part of. */
+template <class Parent> struct gmux_parent {
+    GMUX_CG static unsigned rank()
+    {
+        return gmux_rank_in_block();
+    }
+    GMUX_CG static unsigned size()
+    {
+        return blockDim.x * blockDim.y * blockDim.z;
+    }
+};
+template <unsigned Size, class Parent> struct gmux_parent<thread_block_tile<Size, Parent>> {
+    GMUX_CG static unsigned rank()
+    {
+        return gmux_lane() % Size;
+    }
+    GMUX_CG static unsigned size()
+    {
+        return Size;
+    }
+};
+
+template <unsigned Size, class Parent> class thread_block_tile : public gmux_lanes
 {
     static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "a tile has 1, 2, 4 .. 32 threads");
     GMUX_CG static unsigned first()
@@ -125,12 +219,13 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public g
   public:
     GMUX_CG thread_block_tile()
         : gmux_lanes((Size == 32 ? 0xffffffffu : (1u << Size % 32) - 1) << first(), Size,
-                     gmux_lane() % Size)
+                     gmux_lane() % Size, gmux_parent<Parent>::rank() / Size,
+                     (gmux_parent<Parent>::size() + Size - 1) / Size)
     {
     }
     /* Whatever it is a part of. */
     template <class Other>
-    GMUX_CG thread_block_tile(const thread_block_tile<Size, Other> &) : thread_block_tile()
+    GMUX_CG thread_block_tile(const thread_block_tile<Size, Other> &o) : gmux_lanes(o)
     {
     }
     GMUX_CG static constexpr unsigned size()
@@ -141,33 +236,25 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public g
     {
         return Size;
     }
-    GMUX_CG unsigned meta_group_rank() const
-    {
-        return gmux_rank_in_block() / Size;
-    }
-    GMUX_CG unsigned meta_group_size() const
-    {
-        return (blockDim.x * blockDim.y * blockDim.z + Size - 1) / Size;
-    }
     GMUX_CG unsigned ballot(int p) const
     {
         return (__ballot_sync(mask_, p) & mask_) >> first();
     }
     template <class T> GMUX_CG T shfl(T v, int lane) const
     {
-        return __shfl_sync(mask_, v, lane, Size);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_sync(mask_, w, lane, Size); });
     }
     template <class T> GMUX_CG T shfl_up(T v, unsigned d) const
     {
-        return __shfl_up_sync(mask_, v, d, Size);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_up_sync(mask_, w, d, Size); });
     }
     template <class T> GMUX_CG T shfl_down(T v, unsigned d) const
     {
-        return __shfl_down_sync(mask_, v, d, Size);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_down_sync(mask_, w, d, Size); });
     }
     template <class T> GMUX_CG T shfl_xor(T v, unsigned d) const
     {
-        return __shfl_xor_sync(mask_, v, (int)d, Size);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_xor_sync(mask_, w, (int)d, Size); });
     }
 };
 
@@ -186,21 +273,55 @@ GMUX_CG thread_group tiled_partition(const thread_group &, unsigned size)
 
 class coalesced_group : public gmux_lanes
 {
+    /* The lane of a rank; without such a rank this thread's own. */
+    GMUX_CG unsigned lane(unsigned rank) const
+    {
+        return rank < size_ ? __fns(mask_, 0, (int)rank + 1) : gmux_lane();
+    }
+
   public:
-    GMUX_CG explicit coalesced_group(unsigned mask)
-        : gmux_lanes(mask, (unsigned)__popc(mask),
-                     (unsigned)__popc(mask & ((1u << gmux_lane()) - 1)))
+    GMUX_CG explicit coalesced_group(unsigned mask, unsigned meta_rank = 0, unsigned meta_size = 1)
+        : gmux_lanes(mask, (unsigned)__popc((int)mask),
+                     (unsigned)__popc((int)(mask & ((1u << gmux_lane()) - 1))), meta_rank,
+                     meta_size)
     {
     }
     template <class T> GMUX_CG T shfl(T v, unsigned rank) const
     {
-        return __shfl_sync(mask_, v, (int)__fns(mask_, 0, (int)rank + 1));
+        int from = (int)lane(rank % size_);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_sync(mask_, w, from); });
+    }
+    template <class T> GMUX_CG T shfl_up(T v, unsigned d) const
+    {
+        int from = (int)lane(d <= rank_ ? rank_ - d : rank_);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_sync(mask_, w, from); });
+    }
+    template <class T> GMUX_CG T shfl_down(T v, unsigned d) const
+    {
+        int from = (int)lane(d < size_ ? rank_ + d : size_);
+        return gmux_shuffle(v, [=](unsigned w) { return __shfl_sync(mask_, w, from); });
     }
 };
 
 GMUX_CG coalesced_group coalesced_threads()
 {
     return coalesced_group(__activemask());
+}
+
+/* The threads of a group within a warp that have the same label. */
+template <class Group, class Label>
+GMUX_CG coalesced_group labeled_partition(const Group &g, Label label)
+{
+    unsigned same = g.gmux_match(label), leader = (unsigned)__ffs((int)same) - 1;
+    unsigned leaders = __ballot_sync(g.gmux_mask(), gmux_lane() == leader);
+    return coalesced_group(same, (unsigned)__popc((int)(leaders & ((1u << leader) - 1))),
+                           (unsigned)__popc((int)leaders));
+}
+
+template <class Group> GMUX_CG coalesced_group binary_partition(const Group &g, bool which)
+{
+    unsigned set = __ballot_sync(g.gmux_mask(), which) & g.gmux_mask();
+    return coalesced_group(which ? set : g.gmux_mask() & ~set, which, 2);
 }
 
 /* All blocks of a cooperative launch. Where they meet is a word that the driver makes for each such
@@ -245,6 +366,14 @@ class grid_group
     GMUX_CG dim3 group_dim() const
     {
         return dim3(gridDim.x, gridDim.y, gridDim.z);
+    }
+    GMUX_CG dim3 dim_blocks() const
+    {
+        return group_dim();
+    }
+    GMUX_CG dim3 block_index() const
+    {
+        return dim3(blockIdx.x, blockIdx.y, blockIdx.z);
     }
     GMUX_CG void sync() const
     {
@@ -292,13 +421,49 @@ template <class T> struct greater {
     }
 };
 
-/* The same value for every thread of the tile. */
+template <class T> struct bit_and {
+    GMUX_CG T operator()(T a, T b) const
+    {
+        return a & b;
+    }
+};
+template <class T> struct bit_or {
+    GMUX_CG T operator()(T a, T b) const
+    {
+        return a | b;
+    }
+};
+template <class T> struct bit_xor {
+    GMUX_CG T operator()(T a, T b) const
+    {
+        return a ^ b;
+    }
+};
+
+/* The same value for every thread of the group. */
 template <unsigned Size, class Parent, class T, class Op>
 GMUX_CG T reduce(const thread_block_tile<Size, Parent> &tile, T v, Op op)
 {
     for (unsigned d = Size / 2; d; d /= 2)
         v = op(v, tile.shfl_xor(v, d));
     return v;
+}
+
+template <class T, class Op> GMUX_CG T reduce(const coalesced_group &g, T v, Op op)
+{
+    for (unsigned d = 1; d < g.size(); d *= 2) {
+        T other = g.shfl_down(v, d);
+        if (g.thread_rank() + d < g.size())
+            v = op(v, other);
+    }
+    return g.shfl(v, 0);
+}
+
+/* One thread of the group calls a function. */
+template <class Group, class F, class... A> GMUX_CG void invoke_one(const Group &g, F &&f, A &&...a)
+{
+    if (g.thread_rank() == 0)
+        f(static_cast<A &&>(a)...);
 }
 #undef GMUX_CG
 
