@@ -98,7 +98,7 @@ static void on_restart(void *request)
         ctl_timer_start(r->timer, RESTART_LOOK_MS);
         return;
     }
-    bool may = !waits && !d->quitting && d->restart;
+    bool may = !waits && !d->quitting && d->program;
     ctl_reply(r, "%s\n",
               may           ? "Restarting"
               : d->quitting ? "The daemon is about to end"

@@ -32,7 +32,6 @@
 #include "control/place.h"
 #include "control/queue.h"
 #include "control/quit.h"
-#include "control/restart.h"
 #include "control/return.h"
 #include "control/server.h"
 #include "control/service.h"
@@ -215,7 +214,8 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_groups_free(d);
     ctl_partitions_free(d);
     ctl_names_free(d);
-    ctl_restart_free(d->restart);
+    ctl_inherited_finish(&d->options.inherited);
+    free(d->program);
     free(d->pipe_directory);
     free(d->log_directory);
     free(d->server_path);
@@ -266,7 +266,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .server_path = ctl_spawn_find_server(),
         .server_name = ctl_is_classic_name(argv[0]) ? "nvidia-cuda-mps-server"
                                                     : "gmux-server", /* of the same family */
-        .restart = ctl_restart_prepare(argv),
+        .program = realpath("/proc/self/exe", NULL),
+        .argv = argv,
         .control_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
         .server_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
         .listeners = { { .fd = -1 }, { .fd = -1 } },
@@ -276,13 +277,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .backoff_ms = CTL_BACKOFF_MS,
         .memacct = true,
     };
-    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
-        if (options->inherited.sockets[i] >= 0)
-            d->listeners[i] =
-                (struct ctl_listener) { .fd = options->inherited.sockets[i], .inherited = true };
-    if (options->inherited.restarted) {
-        d->lock_fd = options->inherited.lock;
-        d->returning = (unsigned)options->inherited.servers;
+    if (options->restarted) {
+        d->returning = options->returning;
         d->return_by_ns = gm_now_ns() + CTL_RETURN_MS * GM_NS_PER_MS;
     }
     gm_list_init(&d->conns);
@@ -311,7 +307,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     say_started(d);
     apply_config(d);
     ctl_state_load(d, ctl_command_again);
-    ctl_door_forget_inherited(d);
+    ctl_inherited_finish(&d->options.inherited);
     if (background) {
         if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */
             ctl_log(d, "Cannot change to /: %s", strerror(errno));

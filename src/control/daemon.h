@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "base/result.h"
 #include "control/config.h"
+#include "control/inherited.h"
 #include "control/policy.h"
 #include "control/logfile.h"
 #include "control/loop.h"
@@ -66,21 +67,10 @@ enum {
     CTL_CONTEXTS_MAX = 64,
 };
 
-/* What a daemon takes over: from itself, when it was started anew (restart.h), or from a service
- * manager (service.h). */
-struct ctl_inherited {
-    bool restarted;
-    int sockets[2]; /* control, control_privileged; -1: none */
-    int lock;       /* -1: none */
-    int servers;    /* that will come back */
-};
-#define CTL_NOTHING_INHERITED                                                                      \
-    {                                                                                              \
-        .sockets = { -1, -1 }, .lock = -1                                                          \
-    }
-
 struct ctl_options {
     struct ctl_inherited inherited;
+    bool restarted;       /* in the same process, */
+    unsigned returning;   /* with so many servers that will come back */
     bool multiuser;       /* one server for all users, */
     bool has_server_user; /* which runs as */
     uid_t server_uid;
@@ -117,7 +107,6 @@ struct wire_link_return;
 struct ctl_listener {
     uv_poll_t poll;
     int fd;
-    bool inherited;          /* and `file` is not known yet */
     struct stat file;        /* the socket that was made in the pipe directory */
     struct ctl_space *space; /* door.h: whose programs connect here; NULL: not known by that */
     struct gm_list link;     /* daemon's doors */
@@ -136,10 +125,11 @@ struct ctl_daemon {
     struct ctl_logfile server_log;
     unsigned returning; /* servers that have not come back yet after a restart: new clients wait for
                            them */
-    uint64_t return_by_ns;       /* until when new clients wait for those */
-    struct ctl_restart *restart; /* NULL: not possible */
-    struct ctl_limits limits;    /* defaults for servers to come */
-    int pipe_fd;                 /* the pipe directory, whatever its name leads to by now */
+    uint64_t return_by_ns; /* until when new clients wait for those */
+    char *program;         /* its file, before a newer one took its place; NULL: not known */
+    char **argv;
+    struct ctl_limits limits; /* defaults for servers to come */
+    int pipe_fd;              /* the pipe directory, whatever its name leads to by now */
     int lock_fd;
     struct stat pid_file;
 

@@ -13,12 +13,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "control/conn.h"
 #include "control/directory.h"
 #include "control/log.h"
 #include "control/place.h"
-#include "control/text.h"
 
 /* The last thing that went wrong, in words. */
 static char problem[256];
@@ -34,6 +32,12 @@ void ctl_door_directory(const struct ctl_daemon *d, const struct ctl_space *s, b
 {
     snprintf(out, size, of_server ? "%s/%s" : "%s/%s/%s", d->pipe_directory, s->server->name,
              s->name);
+}
+
+void ctl_door_name(const struct ctl_space *s, bool of_server, char *out)
+{
+    snprintf(out, CTL_DOOR_NAME, of_server ? "%s/" CTL_SOCKET : "%s/%s/" CTL_SOCKET,
+             s->server->name, s->name);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -74,105 +78,19 @@ static void close_listener(struct ctl_listener *l)
     l->fd = gm_close(l->fd);
 }
 
-/* --- sockets of the program that was here before, in this process ------------------------------
- */
-
-#define INHERITED "GMUX_DOORS" /* FD:SERVER/NAMESPACE/NUMBER, with commas */
-
-static void door_name(const struct ctl_space *s, unsigned i, char *out, size_t size)
-{
-    snprintf(out, size, "%s/%s/%u", s->server->name, s->name, i);
-}
-
-static bool is_open_here(const struct ctl_daemon *d, int fd)
-{
-    gm_list_for_each (l, &d->doors, struct ctl_listener, link)
-        if (l->fd == fd)
-            return true;
-    return false;
-}
-
-/* Calls `each` for what the environment names. */
-static void for_inherited(void (*each)(void *arg, int fd, const char *name), void *arg)
-{
-    const char *variable = getenv(INHERITED);
-    GM_AUTO_FREE char *copy = variable ? strdup(variable) : NULL;
-    for (char *rest = copy, *word; (word = strsep(&rest, ","));) {
-        char *colon = strchr(word, ':');
-        uint64_t fd;
-        struct stat st;
-        if (!colon)
-            continue;
-        *colon = '\0';
-        if (gm_parse_u64(word, INT32_MAX, &fd) && fd > STDERR_FILENO && fstat((int)fd, &st) == 0 &&
-            S_ISSOCK(st.st_mode))
-            each(arg, (int)fd, colon + 1);
-    }
-}
-
-struct sought {
-    char name[2 * CTL_SERVER_NAME_MAX + 8];
-    int fd;
-};
-
-static void on_sought(void *arg, int fd, const char *name)
-{
-    struct sought *s = arg;
-    if (strcmp(name, s->name) == 0)
-        s->fd = fd;
-}
-
-/* Descriptor, or -1. */
-static int take_inherited(const struct ctl_daemon *d, const struct ctl_space *s, unsigned i)
-{
-    struct sought sought = { .fd = -1 };
-    door_name(s, i, sought.name, sizeof(sought.name));
-    for_inherited(on_sought, &sought);
-    return sought.fd < 0 || is_open_here(d, sought.fd) || fcntl(sought.fd, F_SETFD, FD_CLOEXEC) < 0
-               ? -1
-               : sought.fd;
-}
-
-static void on_left(void *daemon, int fd, const char *name)
-{
-    (void)name;
-    if (!is_open_here(daemon, fd))
-        gm_close(fd);
-}
-
-void ctl_door_forget_inherited(struct ctl_daemon *d)
-{
-    for_inherited(on_left, d);
-    unsetenv(INHERITED);
-}
-
-void ctl_door_bequeath(struct ctl_daemon *d, bool on)
-{
-    struct ctl_text t = { 0 };
-    char name[2 * CTL_SERVER_NAME_MAX + 8];
-    gm_list_for_each (l, &d->doors, struct ctl_listener, link) {
-        door_name(l->space, l == l->space->doors[1], name, sizeof(name));
-        ctl_text_add(&t, "%d:%s,", l->fd, name);
-        fcntl(l->fd, F_SETFD, on ? 0 : FD_CLOEXEC);
-    }
-    if (on && t.size)
-        setenv(INHERITED, t.data, 1);
-    else
-        unsetenv(INHERITED);
-    ctl_text_finish(&t);
-}
-
 /* 0 or -errno. */
 static int listen_in(struct ctl_daemon *d, int directory, struct ctl_space *s, unsigned i)
 {
     struct ctl_listener **door = &s->doors[i];
+    char name[CTL_DOOR_NAME];
     struct stat st;
     if (*door && is_there(directory, *door))
         return 0;
     if (*door)
         close_listener(*door);
     *door = NULL;
-    GM_AUTO_FD int fd = take_inherited(d, s, i);
+    ctl_door_name(s, i, name);
+    GM_AUTO_FD int fd = ctl_inherited_take(&d->options.inherited, name);
     if (fd < 0 && fstatat(directory, CTL_SOCKET, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISSOCK(st.st_mode))
             return -EEXIST;

@@ -14,6 +14,8 @@
 
 #include "control/space.h"
 
+#define CTL_DOOR_NAME (2 * CTL_SERVER_NAME_MAX + 16)
+
 /* The server that a user's programs have who name none, made if it is not there. NULL without
  * memory. */
 struct ctl_named *ctl_door_user(struct ctl_daemon *d, uid_t uid);
@@ -22,14 +24,12 @@ GM_MUST_CHECK const char *ctl_door_open(struct ctl_daemon *d, struct ctl_named *
 /* The directory that programs connect in. */
 void ctl_door_directory(const struct ctl_daemon *d, const struct ctl_space *s, bool of_server,
                         char *out, size_t size);
+/* The path of the socket in that directory below the pipe directory, of CTL_DOOR_NAME bytes. */
+void ctl_door_name(const struct ctl_space *s, bool of_server, char *out);
 /* Takes a namespace's sockets and directory away. */
 void ctl_door_close(struct ctl_daemon *d, struct ctl_space *s);
 /* All of a server's. */
 void ctl_door_close_server(struct ctl_daemon *d, struct ctl_named *n);
-/* Before the daemon is started anew: its sockets stay open, and the environment names them; the
- * next one takes those that it wants, and closes the others. `on` false: it was not started. */
-void ctl_door_bequeath(struct ctl_daemon *d, bool on);
-void ctl_door_forget_inherited(struct ctl_daemon *d);
 /* Something was removed from the pipe directory: made again, as far as possible. */
 void ctl_door_restore(struct ctl_daemon *d);
 

@@ -230,13 +230,14 @@ static void options_finish(struct ctl_options *options)
 int main(int argc, char **argv)
 {
     GM_CLEANUP(options_finish)
-    struct ctl_options options = { .inherited = CTL_NOTHING_INHERITED };
+    struct ctl_options options = { 0 };
     struct gm_options walk;
     char word_quit[] = "quit";
     bool background = false, foreground = false, check = false, quit = false, ready = false;
     int id;
 
     fill_standard_descriptors();
+    ctl_restart_read(&options);
     gm_log_init("gmux-control", GM_LOG_WARN);
     gm_options_init(&walk, ctl_options_table, argc, argv);
     while ((id = gm_options_next(&walk)) != GM_OPTIONS_END) {
@@ -249,10 +250,6 @@ int main(int argc, char **argv)
             break;
         case CTL_OPTION_CHECK:
             check = true;
-            break;
-        case CTL_OPTION_RESTARTED:
-            if (!ctl_restart_read(&options.inherited, walk.argument))
-                return complain("--restarted is for the command restart");
             break;
         case CTL_OPTION_READY_DEVICES:
             ready = true;
@@ -278,7 +275,7 @@ int main(int argc, char **argv)
             return 0;
         default:
             if (id > 0 && walk.row->variable) {
-                if (!set_variable(walk.row, walk.argument, options.inherited.restarted))
+                if (!set_variable(walk.row, walk.argument, options.restarted))
                     return 1;
                 break;
             }
@@ -291,13 +288,13 @@ int main(int argc, char **argv)
         return 1;
     if (check)
         return 0;
-    if (foreground && !options.inherited.restarted && !ctl_service_sockets(&options.inherited))
+    if (foreground && !options.restarted && !ctl_service_sockets(&options.inherited))
         return 1;
-    if ((foreground || background) && !options.inherited.restarted)
+    if ((foreground || background) && !options.restarted)
         drop_descriptors(!foreground);
     if (foreground)
         return ctl_daemon_run(&options, false, -1, argv);
-    if (background && options.inherited.restarted) /* it is in the background */
+    if (background && options.restarted) /* it is in the background */
         return ctl_daemon_run(&options, true, -1, argv);
     if (background)
         return run_in_background(&options, argv);

@@ -207,10 +207,5 @@ const struct gm_option ctl_options_table[] = {
       .name = "dump-modules",
       .help = "Print the commands of protocol 3 as source of the manual page",
       .hidden = true },
-    { .id = CTL_OPTION_RESTARTED,
-      .name = "restarted",
-      .argument = "FD,FD,FD,SERVERS",
-      .help = "What the command restart passes to the new program",
-      .hidden = true },
     { 0 },
 };

@@ -32,7 +32,6 @@ enum {
     CTL_OPTION_DUMP_OPTIONS,
     CTL_OPTION_DUMP_COMMANDS,
     CTL_OPTION_DUMP_MODULES,
-    CTL_OPTION_RESTARTED,
 };
 
 extern const struct gm_option ctl_options_table[];

@@ -83,8 +83,10 @@ static bool is_ours(const struct ctl_daemon *d, const char *name, const struct s
 static int take_lock(struct ctl_daemon *d, char *problem)
 {
     struct stat st;
+    if (d->lock_fd < 0)
+        d->lock_fd = ctl_inherited_take(&d->options.inherited, CTL_LOCK_FILE);
     if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
-        return fcntl(d->lock_fd, F_SETFD, FD_CLOEXEC);
+        return 0;
     /* Ours alone: anybody who can open it can lock it, and keep every daemon out. */
     GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_LOCK_FILE,
                                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -135,7 +137,7 @@ static bool is_elsewhere(const struct ctl_listener *l)
  * leads to it. */
 static int take_over(struct ctl_daemon *d, struct ctl_listener *l, const char *name, char *problem)
 {
-    if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0 ||
+    if (fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0 ||
         fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(l->file.st_mode))
         return complain_of(problem, d, name, "is gone");
     return is_elsewhere(l)
@@ -149,10 +151,8 @@ static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char 
                        char *problem)
 {
     struct stat st;
-    if (l->inherited) {
-        l->inherited = false;
+    if (l->fd < 0 && (l->fd = ctl_inherited_take(&d->options.inherited, name)) >= 0)
         return take_over(d, l, name, problem);
-    }
     if (l->fd >= 0 && is_ours(d, name, &l->file))
         return 0;
     if (fstatat(d->pipe_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {

@@ -1,92 +1,79 @@
 /*
- * Starts the program anew under the same process id, with one option more: the descriptors that
- * stay open. What the option names is looked at before it is believed.
+ * Starts the program anew under the same process id, with one variable more: what stays open. It
+ * names the process, so that no child believes it.
  */
 #include "control/restart.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/parse.h"
 #include "control/door.h"
+#include "control/place.h"
 #include "control/server.h"
+#include "control/text.h"
 
-#define OPTION "--restarted="
+#define VARIABLE "GMUX_RESTARTED" /* PID,SERVERS,FD:NAME,FD:NAME... */
 
-struct ctl_restart {
-    char *path;  /* of the program, before a newer one took its place */
-    char **argv; /* with room for the option, in front of the others */
-};
-
-struct ctl_restart *ctl_restart_prepare(char **argv)
+void ctl_restart_read(struct ctl_options *out)
 {
-    struct ctl_restart *r = calloc(1, sizeof(*r));
-    size_t n = 0, kept = 2;
-    while (argv[n])
-        n++;
-    if (!r)
-        return NULL;
-    r->path = realpath("/proc/self/exe", NULL);
-    r->argv = calloc(n + 2, sizeof(*r->argv));
-    if (!r->path || !r->argv) {
-        ctl_restart_free(r);
-        return NULL;
-    }
-    r->argv[0] = argv[0];
-    for (size_t i = 1; i < n; i++)
-        if (strncmp(argv[i], OPTION, strlen(OPTION)) != 0)
-            r->argv[kept++] = argv[i];
-    return r;
-}
-
-void ctl_restart_free(struct ctl_restart *r)
-{
-    if (!r)
+    const char *value = getenv(VARIABLE);
+    GM_AUTO_FREE char *copy = value ? strdup(value) : NULL;
+    char *rest = copy;
+    const char *who = strsep(&rest, ","), *servers = strsep(&rest, ",");
+    uint64_t pid, returning, fd;
+    unsetenv(VARIABLE);
+    if (!who || !gm_parse_u64(who, INT32_MAX, &pid) || (pid_t)pid != getpid() || !servers ||
+        !gm_parse_u64(servers, CTL_SERVERS_MAX, &returning))
         return;
-    free(r->path);
-    free(r->argv);
-    free(r);
+    out->restarted = true;
+    out->returning = (unsigned)returning;
+    for (char *name; (name = strsep(&rest, ","));) {
+        const char *number = strsep(&name, ":");
+        if (name && gm_parse_u64(number, INT32_MAX, &fd) && fd > STDERR_FILENO &&
+            ctl_inherited_add(&out->inherited, (int)fd, name) < 0)
+            continue; /* is made anew */
+    }
 }
 
-/* A socket or a file that somebody left open for us; nothing else has been opened yet. */
-static bool is_open_as(int fd, mode_t kind)
+/* `t` is NULL when it is to be undone. */
+static void pass(struct ctl_text *t, int fd, const char *name)
 {
-    struct stat st;
-    return fd > STDERR_FILENO && fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == kind;
+    if (t)
+        ctl_text_add(t, ",%d:%s", fd, name);
+    fcntl(fd, F_SETFD, t ? 0 : FD_CLOEXEC);
 }
 
-bool ctl_restart_read(struct ctl_inherited *out, const char *text)
+static void pass_all(const struct ctl_daemon *d, struct ctl_text *t)
 {
-    char rest;
-    int *s = out->sockets;
-    out->restarted =
-        sscanf(text, "%d,%d,%d,%d%c", &s[0], &s[1], &out->lock, &out->servers, &rest) == 4 &&
-        out->servers >= 0 && is_open_as(s[0], S_IFSOCK) && is_open_as(s[1], S_IFSOCK) &&
-        is_open_as(out->lock, S_IFREG) && s[0] != s[1];
-    return out->restarted;
+    char name[CTL_DOOR_NAME];
+    pass(t, d->lock_fd, CTL_LOCK_FILE);
+    pass(t, d->listeners[0].fd, CTL_SOCKET);
+    pass(t, d->listeners[1].fd, CTL_PRIVILEGED_SOCKET);
+    gm_list_for_each (l, &d->doors, struct ctl_listener, link) {
+        ctl_door_name(l->space, l == l->space->doors[1], name);
+        pass(t, l->fd, name);
+    }
 }
 
 int ctl_restart(struct ctl_daemon *d)
 {
-    char option[64];
-    const int fds[] = { d->listeners[0].fd, d->listeners[1].fd, d->lock_fd };
+    struct ctl_text t = { 0 };
     unsigned servers = 0;
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         servers += s->clients_count != 0;
-    snprintf(option, sizeof(option), OPTION "%d,%d,%d,%u", fds[0], fds[1], fds[2], servers);
-    d->restart->argv[1] = option;
-    for (size_t i = 0; i < GM_ARRAY_LEN(fds); i++)
-        fcntl(fds[i], F_SETFD, 0);
+    ctl_text_add(&t, "%d,%u", (int)d->pid, servers);
     ctl_config_forget(&d->options.config);
-    ctl_door_bequeath(d, true);
-    execv(d->restart->path, d->restart->argv);
-    int r = -errno;
-    ctl_door_bequeath(d, false);
-    for (size_t i = 0; i < GM_ARRAY_LEN(fds); i++)
-        fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+    pass_all(d, &t);
+    int r = setenv(VARIABLE, t.data ? t.data : "", 1) < 0 ? -errno : 0;
+    if (r == 0)
+        r = execv(d->program, d->argv) < 0 ? -errno : 0;
+    unsetenv(VARIABLE);
+    pass_all(d, NULL);
+    ctl_text_finish(&t);
     return r;
 }

@@ -9,14 +9,8 @@
 
 #include "control/daemon.h"
 
-/* At the start of the process: how to start it again. NULL without memory, or if it cannot be
- * known. */
-struct ctl_restart *ctl_restart_prepare(char **argv);
-
-void ctl_restart_free(struct ctl_restart *r);
-
-/* Reads the argument of --restarted. False if it is not what this program wrote. */
-GM_MUST_CHECK bool ctl_restart_read(struct ctl_inherited *out, const char *text);
+/* At the start of the process: what the program that was here before has passed on. */
+void ctl_restart_read(struct ctl_options *out);
 
 /* Does not return, unless it fails: -errno. */
 int ctl_restart(struct ctl_daemon *d);

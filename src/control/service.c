@@ -25,29 +25,21 @@ static bool is_listener(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
 }
 
-/* Which of the daemon's sockets has this name; -1: none. */
-static int by_name(const char *name)
-{
-    return strcmp(name, CTL_SOCKET) == 0 ? 0 : strcmp(name, CTL_PRIVILEGED_SOCKET) == 0 ? 1 : -1;
-}
-
-static bool take(struct ctl_inherited *out, int fd, const char *name)
+static bool add(struct ctl_inherited *out, int fd, const char *name)
 {
     const char *why = NULL;
-    int which = by_name(name);
-    if (which < 0)
+    if (strcmp(name, CTL_SOCKET) != 0 && strcmp(name, CTL_PRIVILEGED_SOCKET) != 0)
         why = "it is called neither " CTL_SOCKET " nor " CTL_PRIVILEGED_SOCKET;
-    else if (out->sockets[which] >= 0)
+    else if (ctl_inherited_has(out, name))
         why = "there are two of that name";
     else if (!is_listener(fd))
         why = "it is not a socket that listens for packets (ListenSequentialPacket=)";
-    if (why) {
+    else if (ctl_inherited_add(out, fd, name) < 0)
+        why = "there is no memory";
+    if (why)
         fprintf(stderr, "gmux-control: the socket \"%s\" from the service manager: %s\n", name,
                 why);
-        return false;
-    }
-    out->sockets[which] = fd;
-    return true;
+    return !why;
 }
 
 bool ctl_service_sockets(struct ctl_inherited *out)
@@ -62,7 +54,7 @@ bool ctl_service_sockets(struct ctl_inherited *out)
         gm_parse_u64(count, FDS_MAX, &n)) {
         for (int i = 0; good && i < (int)n; i++) {
             const char *name = strsep(&rest, ":");
-            good = take(out, FIRST_FD + i, name ? name : "");
+            good = add(out, FIRST_FD + i, name ? name : "");
         }
     }
     unsetenv("LISTEN_PID");

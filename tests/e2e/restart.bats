@@ -84,7 +84,8 @@ kill_daemon() {
         until_true 100 lists "$one"
     done
     [ "$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")" = "$daemon" ]
-    [[ $(tr '\0' ' ' <"/proc/$daemon/cmdline") == *"--restarted="* ]]
+    tr '\0' '\n' <"/proc/$daemon/environ" | grep "^GMUX_RESTARTED=$daemon,"
+    run ! grep -z ^GMUX_RESTARTED "/proc/$server/environ"
     [ "$("$control" terminate_client "$server" "$one")" = 0 ]
     until_true 100 gone "$one"
     [ "$(the_server)" = "$server" ] # there was never another one
@@ -111,10 +112,25 @@ kill_daemon() {
     done
 }
 
-@test "--restarted is for the command only" {
-    for argument in "" x 1,2,3 3,4 -1,-1,-1,0 0,1,2,0 99999999999,1,1,1; do
-        run -1 "$control" -d "--restarted=$argument"
-        [ "$output" = "gmux-control: --restarted is for the command restart" ]
+@test "what another process has passed on is not believed" {
+    exec 9<"$DIR"
+    for value in "" x , 1,2 "1,0,9:control" "-1,0,9:control" "99999999999999999999,0,9:control" "$$,0,9:control"; do
+        GMUX_RESTARTED=$value start_daemon
+        [ "$("$control" get_default_active_thread_percentage)" = 100.0 ]
+        "$control" quit
+        until_true 100 gone "$daemon"
+    done
+    exec 9<&-
+}
+
+@test "passed on to itself: what is not there or not known is made anew, and nothing stays open" {
+    for rest in "" ",4,4" ",,:,x:y,9" ",0:control,1:control_lock,99999999999:control" ",9:x/y/control,9:other" ",77:control_lock"; do
+        bash -c 'exec 9</dev/null; GMUX_RESTARTED=$$,0$1 exec "$2" -f' - "$rest" "$control" >"$DIR/out" 2>&1 3>&- &
+        CLIENTS+=($!)
+        daemon=$!
+        until_true 100 "$control" get_default_active_thread_percentage || { echo "$rest"; cat "$DIR/out"; false; }
+        "$control" quit
+        until_true 100 gone "$daemon"
     done
 }
 
