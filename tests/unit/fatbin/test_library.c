@@ -55,12 +55,6 @@ struct cuda_gpu *cuda_entered(void)
     return NULL;
 }
 
-/* There are no queues. */
-bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
-{
-    return true;
-}
-
 bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
                        CUfunction f)
 {
