@@ -3,6 +3,21 @@
  * lines on the host and in a kernel: each is there, and comes to the same within a few units of the
  * last place.
  */
+#include <common_functions.h>
+#include <cuda_surface_types.h>
+#include <cuda_texture_types.h>
+#include <device_double_functions.h>
+#include <host_config.h>
+#include <sm_20_atomic_functions.h>
+#include <sm_32_intrinsics.h>
+#include <sm_35_intrinsics.h>
+#include <sm_60_atomic_functions.h>
+#include <sm_61_intrinsics.h>
+#include <surface_functions.h>
+#include <surface_indirect_functions.h>
+#include <surface_types.h>
+#include <texture_indirect_functions.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstring>
