@@ -116,7 +116,7 @@ static void element_store(const struct interp_access *a, uint8_t *p, uint64_t v)
     }
 }
 
-/* The same value to all of `lanes`. */
+/* One value to all of `lanes`. */
 static void broadcast(const struct interp_run *r, interp_at at, uint8_t width, uint32_t lanes,
                       uint64_t v)
 {

@@ -82,7 +82,7 @@ struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
  * `max`. */
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);
 unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *out, unsigned max);
-/* The same where it is known how many there must be; of registers to write, `_` is IR_NONE. */
+/* As above where it is known how many there must be; of registers to write, `_` is IR_NONE. */
 void ptx_x_destinations(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,
                         uint32_t *out);
 void ptx_x_sources(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,
