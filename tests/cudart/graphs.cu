@@ -30,7 +30,7 @@ __global__ void scale(int *p, int k)
 
 static int sum;
 
-static void CUDART_CB add(void *p)
+static void CUDART_CB add_up(void *p)
 {
     sum += *(int *)p;
 }
@@ -114,7 +114,7 @@ static void changed()
     m.width = N;
     m.height = 1;
     OK(cudaGraphAddMemsetNode(&fill, g, NULL, 0, &m));
-    cudaHostNodeParams h = { add, &one }, h2 = {};
+    cudaHostNodeParams h = { add_up, &one }, h2 = {};
     OK(cudaGraphAddHostNode(&host, g, &fill, 1, &h));
     for (int i = 0; i < N; i++)
         in[i] = i * 7;
@@ -128,7 +128,7 @@ static void changed()
     OK(cudaGraphMemsetNodeGetParams(fill, &m2));
     TRUE(m2.dst == p && m2.value == 1 && m2.width == N && m2.elementSize == 4);
     OK(cudaGraphHostNodeGetParams(host, &h2));
-    TRUE(h2.fn == add && h2.userData == &one);
+    TRUE(h2.fn == add_up && h2.userData == &one);
     OK(cudaGraphClone(&clone, g));
     OK(cudaGraphNodeFindInClone(&found, host, clone));
     TRUE(found && found != host);
@@ -267,6 +267,87 @@ static void objects()
     TRUE(__atomic_load_n(&ends, __ATOMIC_ACQUIRE) == 1);
 }
 
+static cudaError_t add(cudaGraphNode_t *node, cudaGraph_t g, const cudaGraphNode_t *after,
+                       size_t count, cudaGraphNodeParams *p)
+{
+#if CUDART_VERSION < 13000
+    return cudaGraphAddNode(node, g, after, count, p);
+#else
+    return cudaGraphAddNode(node, g, after, NULL, count, p);
+#endif
+}
+
+/* Halves the first word, and goes on while it is more than 5. */
+__global__ void halve(int *p, cudaGraphConditionalHandle h)
+{
+    *p /= 2;
+    cudaGraphSetConditional(h, *p > 5);
+}
+
+/* Nodes whose kind is a word of their parameters: memory of a graph is filled, a body runs on it
+ * until its condition no longer holds, the host is told. */
+static void any_kind()
+{
+    cudaGraph_t g, body;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t fill, loop, kernel, copy, tell;
+    cudaGraphConditionalHandle h;
+    int *p, out = 0;
+    OK(cudaMalloc(&p, sizeof(*p)));
+    OK(cudaGraphCreate(&g, 0));
+    OK(cudaGraphConditionalHandleCreate(&h, g, 1, cudaGraphCondAssignDefault));
+    cudaGraphNodeParams m = { cudaGraphNodeTypeMemset };
+    m.memset.dst = p;
+    m.memset.value = 100;
+    m.memset.elementSize = 4;
+    m.memset.width = m.memset.height = 1;
+    OK(add(&fill, g, NULL, 0, &m));
+    cudaGraphNodeParams w = { cudaGraphNodeTypeConditional };
+    w.conditional.handle = h;
+    w.conditional.type = cudaGraphCondTypeWhile;
+    w.conditional.size = 1;
+    OK(add(&loop, g, &fill, 1, &w));
+    body = w.conditional.phGraph_out[0];
+    void *args[] = { &p, &h };
+    cudaGraphNodeParams k = { cudaGraphNodeTypeKernel };
+    k.kernel.func = (void *)halve;
+    k.kernel.gridDim = k.kernel.blockDim = dim3(1);
+    k.kernel.kernelParams = args;
+    OK(add(&kernel, body, NULL, 0, &k));
+    cudaGraphNodeParams c = { cudaGraphNodeTypeMemcpy };
+    c.memcpy.copyParams.srcPtr = make_cudaPitchedPtr(p, sizeof(int), sizeof(int), 1);
+    c.memcpy.copyParams.dstPtr = make_cudaPitchedPtr(&out, sizeof(int), sizeof(int), 1);
+    c.memcpy.copyParams.extent = make_cudaExtent(sizeof(int), 1, 1);
+    c.memcpy.copyParams.kind = cudaMemcpyDeviceToHost;
+    OK(add(&copy, g, &loop, 1, &c));
+    cudaGraphNodeParams t = { cudaGraphNodeTypeHost };
+    t.host.fn = add_up;
+    t.host.userData = &out;
+    OK(add(&tell, g, &copy, 1, &t));
+    OK(cudaGraphInstantiate(&exec, g, 0));
+    sum = 0;
+    OK(cudaGraphLaunch(exec, 0));
+    OK(cudaDeviceSynchronize());
+    TRUE(out == 3 && sum == 3);
+    m.memset.value = 11;
+    OK(cudaGraphExecNodeSetParams(exec, fill, &m));
+    OK(cudaGraphLaunch(exec, 0));
+    OK(cudaDeviceSynchronize());
+    TRUE(out == 5 && sum == 8);
+    OK(cudaGraphNodeSetParams(fill, &m));
+    cudaMemsetParams now;
+    OK(cudaGraphMemsetNodeGetParams(fill, &now));
+    TRUE(now.value == 11);
+    m.type = (cudaGraphNodeType)99;
+    TRUE(add(&kernel, g, NULL, 0, &m) == cudaErrorInvalidValue);
+    TRUE(add(&kernel, g, NULL, 0, NULL) == cudaErrorInvalidValue);
+    TRUE(cudaGraphConditionalHandleCreate(NULL, g, 0, 0) == cudaErrorInvalidValue);
+    cudaGetLastError();
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(g));
+    OK(cudaFree(p));
+}
+
 int main()
 {
     memory();
@@ -274,6 +355,7 @@ int main()
     edges();
     captured();
     objects();
+    any_kind();
     printf("passed\n");
     return 0;
 }

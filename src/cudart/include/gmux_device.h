@@ -35,6 +35,7 @@ __device__ static inline void __assert_fail(const char *message, const char *fil
     __assertfail(message, file, line, function, sizeof(char));
 }
 __device__ int printf(const char *, ...);
+__device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0,
                                      struct CUstream_st *stream = 0);
 }
