@@ -93,6 +93,13 @@ __global__ void freed_in_a_stream(const int *a, int *out)
     out[threadIdx.x] = a[threadIdx.x]; //! Invalid __global__ read of size 4 bytes, thread (0,0,0) in block (0,0,0)
 }
 
+/* What is behind it runs when the program has long gone on. */
+__global__ void takes_a_while()
+{
+    for (volatile int i = 0; i < 200000; i++)
+        ;
+}
+
 __device__ int table[10];
 
 __global__ void variable_past_the_end(int n)
@@ -404,6 +411,7 @@ static void bounds(int *out)
     GOOD(cudaMallocAsync((void **)&kept, 128, 0));
     GOOD(cudaMemsetAsync(gone, 0, 128, 0));
     GOOD(cudaFreeAsync(gone, 0));
+    takes_a_while<<<1, 1>>>();
     freed_in_a_stream<<<1, 32>>>(gone, out);
     variable_past_the_end<<<1, 11>>>(11);
     constant_past_the_end<<<1, 8>>>(out);

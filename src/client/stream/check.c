@@ -55,6 +55,8 @@ void rt_check_entered(const struct rt_range *r)
     case RT_MEMORY_PAGEABLE: /* no kernel can reach it */
         break;
     case RT_MEMORY_DEVICE:
+        /* Kernels before that may use what was freed there. */
+        (void)rt_reach_wait(rt_reach_of(r));
         note(WIRE_CHECK_NOTE_MADE, r->window, r->size);
         break;
     default:

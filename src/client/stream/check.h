@@ -12,6 +12,7 @@ struct rt_range;
 
 /* The first thing that a session asks. CUresult. */
 int rt_check_begin(void);
+/* The program has it from here on. Waits for what may still use what it had there before. */
 void rt_check_entered(const struct rt_range *r);
 /* The program gives memory back, and it is not in the map any more. Waits for what may use it.
  * Nothing where the program is not checked. */
