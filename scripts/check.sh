@@ -1,10 +1,9 @@
 #!/bin/sh
-# What every change is checked with:  scripts/check.sh BUILD     (make check; with CHECK=short .ci/run)
+# What every change is checked with:  scripts/check.sh BUILD     (make check; with SANITIZERS=no .ci/run)
 #
-# Lint, messages of new commits, a build with gcc, the suite; a build with clang, whose warnings differ, with
-# AddressSanitizer and UndefinedBehaviorSanitizer, and under these what parses, keeps books or shares memory. The long
-# form runs all of the suite under them, and what has threads under ThreadSanitizer. Fuzz corpora are part of the suite.
-# Everything runs, whatever fails; the last line counts the steps and the tests of all suites.
+# Lint, messages of new commits, a build with clang, the suite, the suite under AddressSanitizer and
+# UndefinedBehaviorSanitizer, and what has threads under ThreadSanitizer. Fuzz corpora are replayed by the suite, and so
+# by the sanitizers' runs. Everything runs, whatever fails; the last line counts the steps and the tests of all suites.
 set -u
 cd "$(dirname "$0")/.." || exit
 build=$1
@@ -40,21 +39,15 @@ suite() { # DIR MESON TEST OPTIONS...
 export ASAN_OPTIONS=detect_stack_use_after_return=0
 export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0"
 debug=--buildtype=debugoptimized
-# What sanitizers find something in; schedulers and containers start programs that are built without them.
-asan='--no-suite engines'
-if [ "${CHECK:-long}" = short ]; then
-    asan=
-    for name in client control device fatbin fuzz loader server transport unit wire; do asan="$asan --suite $name"; done
-fi
 
 step lint scripts/lint.py
 step commits scripts/commits.sh
+step clang compile build-clang clang-14 -Dtests=disabled
 step gcc compile "$build" gcc
 suite "$build"
-step clang compile build-asan clang-14 -Db_sanitize=address,undefined -Db_lundef=false -Ddebug=true -Doptimization=1
-# shellcheck disable=SC2086 # options
-suite build-asan $asan
-if [ "${CHECK:-long}" = long ]; then
+if [ "${SANITIZERS:-yes}" = yes ]; then
+    step asan compile build-asan gcc -Db_sanitize=address,undefined $debug
+    suite build-asan
     step tsan configure build-tsan gcc -Db_sanitize=thread $debug # meson test builds what the suite needs
     suite build-tsan --suite threads
 fi

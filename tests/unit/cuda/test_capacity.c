@@ -383,7 +383,8 @@ Test(capacity, a_stack_stays_when_local_memory_goes)
     struct dev_client *large = fake_client(device, FAKE_SMS, 0),
                       *c = fake_client(device, FAKE_SMS, 0);
     const uint32_t local = 100u << 10;
-    g->local = g->stack = 1u << 10;
+    g->stack = 1u << 10;
+    g->local = 1u << 10;
     g->local = large->local[0] = local;
     raise_stack(c, 4u << 10);
     cr_assert_eq(fake_stack(), local);
