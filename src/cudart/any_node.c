@@ -9,21 +9,21 @@
 _Static_assert(sizeof(struct cudaGraphNodeParams) == sizeof(CUgraphNodeParams), "");
 _Static_assert(sizeof(struct cudaMemAllocNodeParamsV2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2),
                "");
+/* Named anew, they have what they had. */
+_Static_assert(sizeof(struct cudaKernelNodeParamsV2) == sizeof(struct cudaKernelNodeParams), "");
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v3) == sizeof(CUDA_KERNEL_NODE_PARAMS), "");
 _Static_assert(sizeof(struct cudaConditionalNodeParams) <= sizeof(CUDA_CONDITIONAL_NODE_PARAMS),
                "");
 
 static cudaError_t kernel(const struct cudaKernelNodeParamsV2 *in, CUDA_KERNEL_NODE_PARAMS_v3 *out)
 {
-    *out = (CUDA_KERNEL_NODE_PARAMS_v3) { .gridDimX = in->gridDim.x,
-                                          .gridDimY = in->gridDim.y,
-                                          .gridDimZ = in->gridDim.z,
-                                          .blockDimX = in->blockDim.x,
-                                          .blockDimY = in->blockDim.y,
-                                          .blockDimZ = in->blockDim.z,
-                                          .sharedMemBytes = in->sharedMemBytes,
-                                          .kernelParams = in->kernelParams,
-                                          .extra = in->extra };
-    return crt_function(in->func, &out->func);
+    struct cudaKernelNodeParams params;
+    CUDA_KERNEL_NODE_PARAMS p;
+    memcpy(&params, in, sizeof(params));
+    cudaError_t r = crt_kernel_node(&params, &p);
+    if (!r)
+        memcpy(out, &p, sizeof(p));
+    return r;
 }
 
 /* In the driver's words, in the current context. Kinds that are not known are the driver's to
@@ -34,8 +34,10 @@ static cudaError_t translate(const struct cudaGraphNodeParams *in, CUgraphNodePa
     if (!in)
         return cudaErrorInvalidValue;
     cudaError_t r = crt_of(cuCtxGetCurrent(&context));
+    if (r)
+        return r;
     *out = (CUgraphNodeParams) { .type = (CUgraphNodeType)in->type };
-    switch (r ? cudaGraphNodeTypeEmpty : in->type) {
+    switch (in->type) {
     case cudaGraphNodeTypeKernel:
         return kernel(&in->kernel, &out->kernel);
     case cudaGraphNodeTypeMemcpy:
@@ -79,7 +81,7 @@ static cudaError_t translate(const struct cudaGraphNodeParams *in, CUgraphNodePa
                                              .ctx = context };
         return cudaSuccess;
     default:
-        return r;
+        return cudaSuccess;
     }
 }
 

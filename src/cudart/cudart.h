@@ -61,6 +61,8 @@ void crt_channels(CUarray_format format, unsigned channels, struct cudaChannelFo
 unsigned crt_format_size(CUarray_format format);
 /* A copy in the driver's words. */
 cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
+/* A node of a graph in the driver's words. */
+cudaError_t crt_kernel_node(const struct cudaKernelNodeParams *in, CUDA_KERNEL_NODE_PARAMS *out);
 /* A copy of bytes in a row. */
 struct cudaMemcpy3DParms crt_row(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind);
 

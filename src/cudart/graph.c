@@ -54,8 +54,7 @@ cudaError_t crt_cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
     return crt_of(cuGraphClone(clone, graph));
 }
 
-static cudaError_t kernel_params(const struct cudaKernelNodeParams *in,
-                                 CUDA_KERNEL_NODE_PARAMS *out)
+cudaError_t crt_kernel_node(const struct cudaKernelNodeParams *in, CUDA_KERNEL_NODE_PARAMS *out)
 {
     CUfunction f;
     cudaError_t r = in ? crt_function(in->func, &f) : cudaErrorInvalidValue;
@@ -78,7 +77,7 @@ cudaError_t crt_cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                        const struct cudaKernelNodeParams *params)
 {
     CUDA_KERNEL_NODE_PARAMS p;
-    cudaError_t r = kernel_params(params, &p);
+    cudaError_t r = crt_kernel_node(params, &p);
     return r ? r : crt_of(cuGraphAddKernelNode(node, graph, after, count, &p));
 }
 
@@ -213,7 +212,7 @@ cudaError_t crt_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraph
                                                  const struct cudaKernelNodeParams *params)
 {
     CUDA_KERNEL_NODE_PARAMS p;
-    cudaError_t r = kernel_params(params, &p);
+    cudaError_t r = crt_kernel_node(params, &p);
     return r ? r : crt_of(cuGraphExecKernelNodeSetParams(exec, node, &p));
 }
 
@@ -221,7 +220,7 @@ cudaError_t crt_cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
                                              const struct cudaKernelNodeParams *params)
 {
     CUDA_KERNEL_NODE_PARAMS p;
-    cudaError_t r = kernel_params(params, &p);
+    cudaError_t r = crt_kernel_node(params, &p);
     return r ? r : crt_of(cuGraphKernelNodeSetParams(node, &p));
 }
 

@@ -7,22 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-static int failures;
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        cudaError_t r_ = (call);                                                                   \
-        if (r_ != cudaSuccess) {                                                                   \
-            printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(r_));                    \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
+#include "check.h"
 
 __global__ void mixed(char c, double d, short s, double *out)
 {
