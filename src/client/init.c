@@ -9,6 +9,7 @@
 #include "client/graph/memory.h"
 #include "client/memory/array.h"
 #include "client/memory/memory.h"
+#include "client/memory/pages.h"
 #include "client/memory/reference.h"
 #include "client/memory/texture.h"
 #include "client/module/module.h"
@@ -36,6 +37,7 @@ CUresult rt_cuDriverGetVersion(int *driverVersion)
 static void after_fork_in_child(void)
 {
     rt_memory_fork_child();
+    rt_pages_forget();
     rt_context_forget();
 }
 
@@ -58,6 +60,7 @@ const struct rt_hooks rt_hooks = {
     .heap_resized = rt_heap_resize,
     .primary_retained = rt_library_context_begins,
     .synchronized = rt_pools_synchronized,
+    .pages_release = rt_pages_release,
     .check_begin = rt_check_begin,
     .check_entered = rt_check_entered,
     .check_end = rt_check_end,

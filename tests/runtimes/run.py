@@ -31,6 +31,7 @@ PROGRAMS = {
     "reduction": ("reduction", [], []),
     "symbols": ("symbols", [], []),
     "managed": ("managed", [], []),
+    "coherence": ("coherence", [], ["-lpthread"]),
     "graphs": ("graphs", [], []),
     "pools": ("pools", [], []),
     "attributes": ("attributes", [], []),

@@ -36,6 +36,10 @@ struct rt_hooks {
     /* The program has waited for a stream, an event or a context. */
     void (*synchronized)(void);
 
+    /* What this process has of managed memory that moves is the device's (stream/coherence.h).
+     * CUresult. */
+    int (*pages_release)(void);
+
     /* The checker (stream/check.h): the session stands, memory has come into the map, the program
      * ends. Only where the program is checked. The map's lock is not held. */
     int (*check_begin)(void);

@@ -17,6 +17,8 @@ void rt_memory_destroy_all(struct rt_context *c)
     struct rt_range r;
     (void)rt_memory_reap(true);
     while (rt_memory_remove_any(c, &r)) {
+        if (rt_memory_is_managed(&r))
+            rt_managed_forget(r.base, r.size);
         if (r.kind == RT_MEMORY_REGISTERED)
             (void)rt_register_undo(&r);
         else if (r.block)
@@ -30,8 +32,6 @@ void rt_memory_destroy_all(struct rt_context *c)
         else if (r.kind != RT_MEMORY_PAGEABLE && r.kind != RT_MEMORY_GLOBAL &&
                  r.kind != RT_MEMORY_GLOBAL_MANAGED)
             (void)rt_request_free(rt_session, r.base);
-        if (rt_memory_is_managed(&r))
-            rt_managed_forget(r.base, r.size);
     }
     (void)rt_pools_trim(true);
 }

@@ -1,11 +1,13 @@
 /*
- * Hints about managed memory. It is pinned host memory here, which host and device both reach where
- * it is: there is nothing to move. A hint is checked and remembered, so that it can be asked for.
+ * Hints about managed memory. It moves when it is touched (moving.c), or is pinned host memory,
+ * which host and device both reach where it is; no hint changes that. A hint is checked and
+ * remembered, so that it can be asked for.
  *
  * Hints are ranges, the newest first; one that lies within a newer one of its kind is forgotten.
  */
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
+#include "client/memory/pages.h"
 #include "client/stream/capture.h"
 
 #include <stdlib.h>
@@ -45,6 +47,9 @@ void rt_managed_forget(uint64_t address, uint64_t size)
     pthread_mutex_lock(&lock);
     forget(address, address + size, -1);
     pthread_mutex_unlock(&lock);
+    uint64_t whole;
+    if (rt_pages_remove(address) && gm_align_up(size, RT_PAGE, &whole))
+        rt_session_hide(rt_session, address, whole);
 }
 
 static int remember(enum hint_kind kind, uint64_t address, uint64_t size, uint64_t value)

@@ -97,36 +97,39 @@ void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t 
     (void)rt_memory_reap(false);
 }
 
-int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
-                       uint64_t *out)
+int rt_memory_allocate_range(struct rt_context *c, uint32_t from, uint64_t room, uint64_t align,
+                             struct rt_range *range)
 {
     uint64_t address;
-    bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
-    uint32_t from = device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
-    if (size == 0)
+    if (range->size == 0)
         return CUDA_ERROR_INVALID_VALUE;
     int r = rt_capture_unsafe();
     if (r)
         return r;
     (void)rt_memory_reap(false);
-    uint64_t room = rt_check_padded(size);
-    r = rt_request_alloc(rt_session, room, 0, from, c->device, &address);
+    r = rt_request_alloc(rt_session, room, align, from, c->device, &address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, room, 0, from, c->device, &address);
+        r = rt_request_alloc(rt_session, room, align, from, c->device, &address);
     if (r)
         return r;
-    struct rt_range range = { .base = address,
-                              .size = size,
-                              .window = address,
-                              .kind = kind,
-                              .flags = flags,
-                              .context = rt_context_owner(c),
-                              .device = c->device };
-    r = rt_memory_insert(&range);
+    range->base = range->window = address;
+    range->context = rt_context_owner(c);
+    range->device = c->device;
+    r = rt_memory_insert(range);
     if (r)
         (void)rt_request_free(rt_session, address);
-    else
-        *out = address;
+    return r;
+}
+
+int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
+                       uint64_t *out)
+{
+    bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
+    struct rt_range range = { .size = size, .kind = kind, .flags = flags };
+    int r = rt_memory_allocate_range(c, device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST,
+                                     rt_check_padded(size), 0, &range);
+    if (r == CUDA_SUCCESS)
+        *out = range.base;
     return r;
 }
 
@@ -223,21 +226,6 @@ CUresult rt_cuMemFree_v2(CUdeviceptr dptr)
 {
     int r = rt_enter_any();
     return r ? r : release(dptr, KIND(RT_MEMORY_DEVICE) | KIND(RT_MEMORY_MANAGED));
-}
-
-CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
-{
-    struct rt_context *c;
-    uint64_t address;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
-    r = rt_memory_allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);
-    if (r == CUDA_SUCCESS)
-        *dptr = address;
-    return r;
 }
 
 /* What is left of the device's own memory, whatever has the rest: programs that do not come to us,

@@ -16,6 +16,11 @@
 int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
                        uint64_t *out);
 
+/* As above: `room` bytes at a multiple of `align` (0: any)
+ * of WIRE_MEMORY_KIND_*. In: size, kind and flags of the range. CUresult. */
+int rt_memory_allocate_range(struct rt_context *c, uint32_t from, uint64_t room, uint64_t align,
+                             struct rt_range *range);
+
 /* True if the address is where an allocation of another process's pool starts. */
 bool rt_memory_is_imported_block(uint64_t address);
 
@@ -40,7 +45,7 @@ void rt_memory_fork_child(void);
 /* CUmemAllocationHandleType bits that the memory was made with. */
 unsigned long long rt_physical_handle_types(const struct rt_physical *p);
 
-/* Forgets the hints about managed memory that is freed. */
+/* Managed memory is about to be given back: its pages here go, and the hints about it. */
 void rt_managed_forget(uint64_t address, uint64_t size);
 
 /* Lets go of what another process shared; it is no longer in the map. */

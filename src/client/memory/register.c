@@ -11,6 +11,7 @@
  * with NVIDIA's driver on some systems, the device's address of the memory is not the host's.
  */
 #include "client/memory/memory.h"
+#include "client/memory/userfault.h"
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -116,7 +117,7 @@ static int hold_writers(const struct span *s)
 {
     /* System calls that write there wait, too, or fail where the kernel lets only the privileged
      * hold them. */
-    int all = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    int all = rt_userfault_open(0);
     GM_AUTO_FD int fd =
         all >= 0 ? all : (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
     struct uffdio_api api = { .api = UFFD_API };

@@ -87,6 +87,17 @@ static int map_area(int fd, uint64_t address, uint64_t size, int protection)
     return 0;
 }
 
+void rt_session_hide(const struct rt_session *s, uint64_t address, uint64_t size)
+{
+    void *p =
+        mmap((void *)(uintptr_t)address, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+             s->device_fd, (off_t)(address - s->window_base));
+    if (p == MAP_FAILED)
+        return;
+    (void)madvise(p, size, MADV_DONTFORK);
+    (void)madvise(p, size, MADV_DONTDUMP);
+}
+
 /* 0; -EEXIST: the addresses are taken. */
 static int map_window(struct rt_session *s)
 {

@@ -115,6 +115,9 @@ void rt_session_close(struct rt_session *s);
 bool rt_session_leave(struct rt_session *s);
 /* In the child of a fork: lets go of everything that is the parent's. Async-signal-safe. */
 void rt_session_abandon(struct rt_session *s);
+/* Pages of the device's half of the window that the process has put something of its own on are the
+ * window's again, where only the device can touch its memory. */
+void rt_session_hide(const struct rt_session *s, uint64_t address, uint64_t size);
 
 /* Sticky error of the session, CUDA_SUCCESS if none. One load. */
 static inline int rt_session_error(const struct rt_session *s)

@@ -82,6 +82,7 @@ enum rt_role {
     RT_ROLE_BLOCKING, /* ordered against the legacy stream */
     RT_ROLE_NON_BLOCKING,
     RT_ROLE_LEGACY,
+    RT_ROLE_MOVER, /* of managed memory's pages (memory/moving.c); as non-blocking */
 };
 
 struct rt_stream {

@@ -3,6 +3,7 @@
  * name it; nothing on the way there has to keep lists.
  */
 #include "client/entry/hooks.h"
+#include "client/stream/coherence.h"
 #include "client/stream/context.h"
 #include "client/stream/event.h"
 #include "client/stream/local.h"
@@ -19,6 +20,7 @@ static int wait_own(struct rt_context *c)
         if (r)
             return r;
     }
+    rt_coherence_acquire();
     return rt_session_error(s);
 }
 

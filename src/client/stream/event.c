@@ -14,6 +14,7 @@
 #include "client/gen/api.h"
 #include "client/session/attach.h"
 #include "client/stream/capture.h"
+#include "client/stream/coherence.h"
 #include "client/stream/reach.h"
 #include "client/stream/signal.h"
 
@@ -382,8 +383,10 @@ CUresult rt_cuEventQuery(CUevent hEvent)
         return r;
     struct point p = event_point(e);
     if (is_foreign(e, &mark) ? rt_signal_reached(&e->signal, mark)
-                             : !p.recorded || rt_queue_done(rt_session, p.number, p.seq))
+                             : !p.recorded || rt_queue_done(rt_session, p.number, p.seq)) {
+        rt_coherence_acquire();
         return CUDA_SUCCESS;
+    }
     int error = rt_session_look(rt_session);
     return error ? error : CUDA_ERROR_NOT_READY;
 }
@@ -404,6 +407,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
         r = rt_signal_wait(&e->signal, mark);
     else
         r = p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
+    rt_coherence_acquire();
     if (r == CUDA_SUCCESS)
         rt_hooks.synchronized();
     return r;

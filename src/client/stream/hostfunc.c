@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "client/gen/api.h"
 #include "client/stream/capture.h"
+#include "client/stream/coherence.h"
 
 #define LOOK_MIN_NS 10000L
 #define LOOK_MAX_NS 500000L
@@ -57,10 +58,12 @@ static struct call *take_ready(bool failed)
 static void run(struct call *call, int error)
 {
     struct rt_session *s = rt_session;
+    rt_coherence_acquire();
     if (call->callback)
         call->callback(call->handle, (CUresult)error, call->arg);
     else if (!error || call->ready)
         call->fn(call->arg);
+    (void)rt_coherence_release(); /* the work behind it sees what it wrote */
     atomic_store_explicit(&s->shared.streams[call->number].gate, call->seq, memory_order_release);
     tp_ring_kick(&s->shared.control->ring);
     free(call);

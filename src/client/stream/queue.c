@@ -5,10 +5,13 @@
  * ring is full.
  */
 #include "client/stream/capture.h"
+#include "client/stream/coherence.h"
 #include "client/stream/reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+atomic_uint rt_pages_here, rt_pages_stale;
 
 static int ring_result(int r)
 {
@@ -169,6 +172,13 @@ int rt_queue_begin(struct rt_stream *st)
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_refuse(st);
     pthread_mutex_lock(&rt_session->ring_lock);
+    while (GM_UNLIKELY(atomic_load(&rt_pages_here)) && st->role != RT_ROLE_MOVER) {
+        pthread_mutex_unlock(&rt_session->ring_lock);
+        r = rt_hooks.pages_release();
+        if (r)
+            return r;
+        pthread_mutex_lock(&rt_session->ring_lock);
+    }
     if (st->role == RT_ROLE_BLOCKING)
         r = order_after_legacy(st);
     else if (st->role == RT_ROLE_LEGACY && st->context->dirty_any)

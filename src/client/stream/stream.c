@@ -2,6 +2,7 @@
  * Streams: what a handle means, the two default streams, waiting and asking. What programs call is
  * in stream_api.c.
  */
+#include "client/stream/coherence.h"
 #include "client/stream/context.h"
 
 static int legacy_stream(struct rt_context *c, struct rt_stream **out)
@@ -127,7 +128,9 @@ int rt_stream_wait(struct rt_stream *st)
     struct snapshot snap;
     struct tp_wait_policy policy = rt_stream_policy(st);
     int r = take_snapshot(st, &snap);
-    return r ? r : each_queue(&snap, &policy, look_and_wait);
+    r = r ? r : each_queue(&snap, &policy, look_and_wait);
+    rt_coherence_acquire();
+    return r;
 }
 
 int rt_stream_query(struct rt_stream *st)
@@ -135,6 +138,8 @@ int rt_stream_query(struct rt_stream *st)
     struct snapshot snap;
     int r = take_snapshot(st, &snap);
     r = r ? r : each_queue(&snap, NULL, look_only);
+    if (r == CUDA_SUCCESS)
+        rt_coherence_acquire();
     int error =
         r == CUDA_ERROR_NOT_READY ? rt_session_look(rt_session) : rt_session_error(rt_session);
     return error ? error : r;

@@ -1,0 +1,158 @@
+/*
+ * cuMemAllocManaged. Where device memory is not the host's, managed memory moves to the device and
+ * back (memory/pages.h): by one stream that no program has, which waits for no other, and through
+ * the staging slots. Where it cannot, it is pinned host memory.
+ */
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "client/gen/api.h"
+#include "client/memory/memory.h"
+#include "client/memory/pages.h"
+#include "client/memory/staging.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("managed");
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int unavailable; /* once: a CUresult */
+static struct rt_stream *mover;
+static uint64_t last; /* the pages' lock: sequence number of what entered the mover last */
+
+/* Small changes travel in the ring. */
+static int put(uint64_t address, const void *bytes, size_t size)
+{
+    if (size > WIRE_REC_WRITE_DATA_MAX) {
+        const struct rt_box box = { .src = { .kind = RT_SIDE_HOST, .address = (uintptr_t)bytes },
+                                    .width = size,
+                                    .height = 1,
+                                    .depth = 1 };
+        return rt_staging_copy(mover, &box, address, true);
+    }
+    struct wire_rec_write r = { .head.op = WIRE_OP_WRITE, .dst = address };
+    return rt_queue_submit(mover, &r.head, sizeof(r), bytes, size);
+}
+
+static int settle(void)
+{
+    uint64_t issued = rt_queue_issued(rt_session, mover->number);
+    if (issued == last)
+        return CUDA_SUCCESS;
+    last = issued;
+    return rt_session_wait(rt_session, mover->number, issued, NULL);
+}
+
+static int get(void *bytes, uint64_t address, size_t size)
+{
+    const struct rt_box box = { .dst = { .kind = RT_SIDE_HOST, .address = (uintptr_t)bytes },
+                                .width = size,
+                                .height = 1,
+                                .depth = 1 };
+    static atomic_bool said;
+    int r = rt_staging_copy(mover, &box, address, false);
+    if (r && !atomic_exchange(&said, true))
+        gm_warn(&topic, "managed memory is lost with the session: error %d", r);
+    return r;
+}
+
+/* By the ring's lock: who has it, and found nothing here, puts its work first. */
+static bool busy(void)
+{
+    struct rt_session *s = rt_session;
+    bool any = false;
+    pthread_mutex_lock(&s->ring_lock);
+    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
+    for (uint32_t i = 0; i < used && !any; i++)
+        any = i != mover->number && !rt_queue_done(s, i, rt_queue_issued(s, i));
+    pthread_mutex_unlock(&s->ring_lock);
+    return any;
+}
+
+static void open_pages(void)
+{
+    static const struct rt_pages_device gpu = {
+        .put = put, .settle = settle, .get = get, .busy = busy
+    };
+    unavailable = rt_stream_create_bare(&mover);
+    if (unavailable)
+        return;
+    mover->role = RT_ROLE_MOVER;
+    int r = rt_pages_open(&gpu);
+    if (r == 0)
+        return;
+    unavailable = CUDA_ERROR_NOT_SUPPORTED;
+    gm_info(&topic, "managed memory is pinned host memory: userfaultfd: %s", strerror(-r));
+}
+
+/* Before anything else uses it. */
+static int zero(uint64_t address, uint64_t size)
+{
+    struct wire_rec_fill r = { .head.op = WIRE_OP_FILL,
+                               .dst = address,
+                               .pitch = size,
+                               .width = size / sizeof(uint32_t),
+                               .height = 1,
+                               .element_size = sizeof(uint32_t) };
+    int result = rt_queue_submit(mover, &r.head, sizeof(r), NULL, 0);
+    return result ? result
+                  : rt_session_wait(rt_session, mover->number,
+                                    rt_queue_issued(rt_session, mover->number), NULL);
+}
+
+/* The process's own pages at the device's address. */
+static int map(uint64_t address, uint64_t size)
+{
+    void *p = mmap((void *)(uintptr_t)address, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    (void)madvise(p, size, MADV_DONTFORK);
+    (void)madvise(p, size, MADV_DONTDUMP);
+    int r = rt_pages_add(address, size);
+    if (r < 0)
+        rt_session_hide(rt_session, address, size);
+    return r < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* On the device, zero, of whole pages. An error: it is to be pinned host memory instead. */
+static int allocate(struct rt_context *c, uint64_t size, unsigned flags, uint64_t *out)
+{
+    if (!rt_session->memory_apart || rt_session->device_count > 1)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    pthread_once(&once, open_pages);
+    if (unavailable)
+        return unavailable;
+    struct rt_range range = { .size = size, .kind = RT_MEMORY_MANAGED, .flags = flags };
+    uint64_t whole;
+    if (!gm_align_up(size, RT_PAGE, &whole))
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_memory_allocate_range(c, WIRE_MEMORY_KIND_DEVICE, whole, RT_PAGE, &range);
+    if (r)
+        return r;
+    r = zero(range.base, whole);
+    r = r ? r : map(range.base, whole);
+    if (r == CUDA_SUCCESS)
+        *out = range.base;
+    else if (rt_memory_remove(range.base, 1u << RT_MEMORY_MANAGED, &range))
+        (void)rt_request_free(rt_session, range.base);
+    return r;
+}
+
+CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, flags, &address);
+    if (r)
+        r = rt_memory_allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);
+    if (r == CUDA_SUCCESS)
+        *dptr = address;
+    return r;
+}
