@@ -1,9 +1,12 @@
 /*
- * A circle of slots. To the device: a slot is filled, its record written, and the next slot is
+ * Circles of slots. To the device: a slot is filled, its record written, and the next slot is
  * filled while the device copies. From the device: records for all slots are written first, and
  * each slot is emptied when its copy is done.
  *
- * There are several circles, because a copy that waits for its stream must not hold up those of
+ * There are circles of few large slots and of many small ones, for copies that fit those: a slot
+ * has one copy at a time, and as many copies are on their way as there are slots.
+ *
+ * There are several of each, because a copy that waits for its stream must not hold up those of
  * other threads and streams: what the stream waits for may be one of them. A circle is one copy's
  * at a time, and goes on to one of another stream only when what is in it is done. The second is
  * made when somebody would have to wait for the first.
@@ -17,9 +20,10 @@
 
 /* Together they fit the processor's cache, where the device's bytes arrive: from larger ones,
  * copies from the device took nearly twice as long (docs/measurements.md). */
-#define SLOT_BYTES (512u << 10)
-#define SLOTS      4u
-#define CIRCLES    16u
+#define CIRCLE_BYTES (2u << 20)
+#define LARGE_SLOTS  4u
+#define SMALL_SLOTS  32u
+#define CIRCLES      16u
 /* From here on it pays to write past the cache. */
 #define PAST_CACHE_BYTES (16u << 10)
 
@@ -42,18 +46,31 @@ struct slot {
 struct circle {
     bool busy;       /* lock */
     uint64_t memory; /* 0: not allocated yet */
-    struct slot slots[SLOTS];
+    unsigned count;  /* of its slots: LARGE_SLOTS or SMALL_SLOTS */
+    struct slot slots[SMALL_SLOTS];
     unsigned next; /* slot */
+};
+
+/* Circles of one size. */
+struct size {
+    struct circle circles[CIRCLES];
+    unsigned count; /* lock; fewer where there was no memory for more */
+    const unsigned slots;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* a circle is not busy any more */
-static struct circle circles[CIRCLES];
-static unsigned circles_count = CIRCLES; /* lock; fewer where there was no memory for more */
+static struct size large = { .count = CIRCLES, .slots = LARGE_SLOTS };
+static struct size small = { .count = CIRCLES, .slots = SMALL_SLOTS };
+
+static uint64_t slot_size(const struct circle *c)
+{
+    return CIRCLE_BYTES / c->count;
+}
 
 static void *slot_bytes(const struct circle *c, const struct slot *s)
 {
-    return (void *)(uintptr_t)(c->memory + (uint64_t)(s - c->slots) * SLOT_BYTES);
+    return (void *)(uintptr_t)(c->memory + (uint64_t)(s - c->slots) * slot_size(c));
 }
 
 /* --- circles ---------------------------------------------------------------------------------- */
@@ -61,7 +78,7 @@ static void *slot_bytes(const struct circle *c, const struct slot *s)
 /* Nothing in it waits for another stream than `number`. */
 static bool is_open(const struct circle *c, uint32_t number)
 {
-    for (unsigned i = 0; i < SLOTS; i++) {
+    for (unsigned i = 0; i < c->count; i++) {
         const struct slot *s = &c->slots[i];
         if (s->seq && s->number != number && !rt_queue_done(rt_session, s->number, s->seq))
             return false;
@@ -71,11 +88,11 @@ static bool is_open(const struct circle *c, uint32_t number)
 
 /* One for a copy in the stream; lock held. NULL: all are busy. If there are no more, one that
  * others' copies must leave first. */
-static struct circle *choose(uint32_t number)
+static struct circle *choose(struct size *size, uint32_t number)
 {
     struct circle *spare = NULL;
-    for (unsigned i = 0; i < circles_count; i++) {
-        struct circle *c = &circles[i];
+    for (unsigned i = 0; i < size->count; i++) {
+        struct circle *c = &size->circles[i];
         if (!c->busy && is_open(c, number))
             return c;
         if (!c->busy && !spare)
@@ -93,35 +110,35 @@ static void circle_give(struct circle *c)
 }
 
 /* Its memory, if it has none yet. Where there is none, the ones before it have to do. CUresult. */
-static int circle_open(struct circle *c)
+static int circle_open(struct size *size, struct circle *c)
 {
     if (c->memory)
         return CUDA_SUCCESS;
-    int r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0,
-                             &c->memory);
-    if (r == CUDA_SUCCESS || c == circles)
+    c->count = size->slots;
+    int r = rt_request_alloc(rt_session, CIRCLE_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0, &c->memory);
+    if (r == CUDA_SUCCESS || c == size->circles)
         return r;
     pthread_mutex_lock(&lock);
-    circles_count = GM_MIN(circles_count, (unsigned)(c - circles));
+    size->count = GM_MIN(size->count, (unsigned)(c - size->circles));
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-static int circle_take(const struct rt_stream *st, struct circle **out)
+static int circle_take(struct size *size, const struct rt_stream *st, struct circle **out)
 {
     for (;;) {
         struct circle *c;
         pthread_mutex_lock(&lock);
-        while (!(c = choose(st->number)))
+        while (!(c = choose(size, st->number)))
             pthread_cond_wait(&freed, &lock);
         c->busy = true;
         pthread_mutex_unlock(&lock);
-        int r = circle_open(c);
+        int r = circle_open(size, c);
         *out = c;
         if (r == CUDA_SUCCESS)
             return r;
         circle_give(c);
-        if (r != CUDA_ERROR_OUT_OF_MEMORY || c == circles)
+        if (r != CUDA_ERROR_OUT_OF_MEMORY || c == size->circles)
             return r;
     }
 }
@@ -232,7 +249,7 @@ static int settle(const struct circle *c, struct slot *s)
 static int copy_piece(struct rt_stream *st, struct circle *c, const struct piece *p, bool to_device)
 {
     struct slot *s = &c->slots[c->next];
-    c->next = (c->next + 1) % SLOTS;
+    c->next = (c->next + 1) % c->count;
     int r = settle(c, s);
     if (r)
         return r;
@@ -247,21 +264,22 @@ static int copy_piece(struct rt_stream *st, struct circle *c, const struct piece
 /* One plane in pieces that fit a slot. */
 static int copy_plane(struct rt_stream *st, struct circle *c, struct piece plane, bool to_device)
 {
+    const uint64_t most = slot_size(c);
     uint64_t width = plane.width, rows = plane.rows;
     int r = CUDA_SUCCESS;
     if (!plane.array && plane.host_pitch == width && plane.device_pitch == width) {
         width *= rows;
         rows = 1;
     }
-    uint64_t rows_once = GM_MAX(SLOT_BYTES / width, (uint64_t)1);
+    uint64_t rows_once = GM_MAX(most / width, (uint64_t)1);
     for (uint64_t y = 0; y < rows && r == CUDA_SUCCESS; y += rows_once)
-        for (uint64_t x = 0; x < width && r == CUDA_SUCCESS; x += SLOT_BYTES) {
+        for (uint64_t x = 0; x < width && r == CUDA_SUCCESS; x += most) {
             struct piece p = plane;
             p.host += y * plane.host_pitch + x;
             p.device += y * plane.device_pitch + x;
             p.x += x;
             p.y += y;
-            p.width = GM_MIN(width - x, (uint64_t)SLOT_BYTES);
+            p.width = GM_MIN(width - x, most);
             p.rows = GM_MIN(rows - y, rows_once);
             r = copy_piece(st, c, &p, to_device);
         }
@@ -273,7 +291,10 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
     const struct rt_side *host_side = to_device ? &b->src : &b->dst;
     const struct rt_side *device_side = to_device ? &b->dst : &b->src;
     struct circle *c;
-    int r = circle_take(st, &c);
+    uint64_t plane;
+    bool fits =
+        !__builtin_mul_overflow(b->width, b->height, &plane) && plane <= CIRCLE_BYTES / SMALL_SLOTS;
+    int r = circle_take(fits ? &small : &large, st, &c);
     if (r)
         return r;
     for (uint64_t z = 0; z < b->depth && r == CUDA_SUCCESS; z++)
@@ -289,8 +310,8 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
                                         .host_pitch = host_side->pitch,
                                         .device_pitch = device_side->pitch },
                        to_device);
-    for (unsigned i = 0; i < SLOTS && !to_device; i++) { /* oldest first */
-        int late = settle(c, &c->slots[(c->next + i) % SLOTS]);
+    for (unsigned i = 0; i < c->count && !to_device; i++) { /* oldest first */
+        int late = settle(c, &c->slots[(c->next + i) % c->count]);
         r = r ? r : late;
     }
     circle_give(c);
