@@ -12,26 +12,29 @@
  *
  * Files, from the top down:
  *
- *   main, compile         the process: jobs, limits
+ *   main, sandbox, compile   the process: jobs, limits
+ *   target                LLVM set-up, passes, object
  *   gen                   module, regions
+ *   row, jam              how many blocks side by side, warps at once
  *   block                 the function that runs a thread block: the loop over its warps
- *   row, width, jam       how many blocks side by side, lanes of a warp, warps at once
+ *   width                 how many lanes of a warp at once
+ *   meet, spin            whether lanes are together where they have to be; loops that poll
  *   flow                  blocks of the kernel, branches; which file emits an instruction
- *   meet                  whether lanes are together where they have to be
  *   park                  threads that wait for others
  *   barrier               barriers
- *   memory, runs, hull, pattern   loads and stores
- *   lanes, texture        lane by lane: atomics, host functions, samples
+ *   texture, memory, pattern, runs   loads and stores
+ *   cross                 shuffles and votes
+ *   lanes                 lane by lane: atomics, host functions
  *   wrap                  results that may wrap around
- *   integer, bits, real, convert, approx, fma, called   arithmetic
- *   cross, agree          shuffles and votes, branches on which lanes agree
+ *   hull                  one check for several accesses
+ *   agree                 branches on which lanes agree
+ *   convert, real, approx, fma, bits, integer, called   arithmetic
+ *   subnormal             subnormal numbers
  *   space                 addresses
  *   value                 registers, operands, masks
  *   affine, frame         where registers are kept
- *   subnormal             subnormal numbers
  *   again                 what is computed again instead of saved
  *   build                 functions, blocks, types, constants
- *   target                LLVM set-up, passes, object
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H

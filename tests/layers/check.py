@@ -3,11 +3,12 @@
 
     check.py NM ARCHIVE            between the folders of the client library
     check.py NM ARCHIVE... --files    between the files of archives, whatever their order: none are in a circle
+    check.py NM ARCHIVE --list=HEADER    between the files of an archive: they are in the order of a header's list
 
 Headers of the client that have a list of their folder's files "from the top down" have it right.
 
 What has to go up goes by way of one table: rt_hooks (client/entry/hooks.h), ctl_hooks (control/daemon.h),
-srv_hooks (server/hooks.h)."""
+srv_hooks (server/hooks.h), cuda_hooks (device/cuda/hooks.h)."""
 
 import graphlib
 import pathlib
@@ -21,7 +22,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from lint import INSIDE  # noqa: E402
 
 ORDER = INSIDE["client"]
-UPWARD = {"rt_hooks", "ctl_hooks", "srv_hooks"}
+UPWARD = {"rt_hooks", "ctl_hooks", "srv_hooks", "cuda_hooks"}
 
 
 def symbols(nm, archives):
@@ -49,8 +50,12 @@ def between_folders(found):
     return upward
 
 
+def defined_in(found):
+    return {symbol: name for _, name, symbol, defined in found if defined and symbol not in UPWARD}
+
+
 def between_files(found):
-    where = {symbol: name for _, name, symbol, defined in found if defined and symbol not in UPWARD}
+    where = defined_in(found)
     needs = {name: set() for _, name, *_ in found}
     for _, name, symbol, defined in found:
         if not defined and where.get(symbol, name) != name:
@@ -64,35 +69,44 @@ def between_files(found):
     return []
 
 
-def listed(folder):
-    """The names in the list of one of the folder's headers, as object files are called; none: []"""
-    for header in (ROOT / "src/client" / folder).glob("*.h"):
-        found = re.search(r"From the top down.*?\n \*\n(.*?)\n \*/", header.read_text(encoding="utf-8"), re.S)
-        if found:
-            names = [re.split(r"  +", line.removeprefix(" *   "))[0] for line in found.group(1).split("\n")]
-            return [f"{folder}_{name}" for line in names for name in line.split(", ") if name]
-    return []
+def listed(header):
+    """The names in a header's list of files; none: []"""
+    found = re.search(r"[Ff]rom the top down.*?\n \*\n(.*?)\n \*(?:/|\n)", header.read_text(encoding="utf-8"), re.S)
+    lines = found.group(1).split("\n") if found else []
+    names = [re.split(r"  +", line.removeprefix(" *   "))[0] for line in lines]
+    return [name for line in names for name in line.split(", ") if name]
+
+
+def against_list(found, names, where):
+    """Of files that should all be in one list."""
+    rank = {name: i for i, name in enumerate(names)}
+    files = {name for _, name, *_ in found}
+    wrong = [f"{name} is missing in the list, or is no file" for name in sorted(files ^ set(rank))]
+    return wrong + [f"{name} needs {symbol} of {where[symbol]}, which is listed above it"
+                    for _, name, symbol, defined in found if not defined and name in rank
+                    and rank.get(where.get(symbol), len(rank)) < rank[name]]
 
 
 def against_lists(found):
     wrong = []
-    where = {symbol: name for _, name, symbol, defined in found if defined and symbol not in UPWARD}
     for height, folder in enumerate(ORDER):
-        rank = {name: i for i, name in enumerate(listed(folder))}
-        files = {name for h, name, *_ in found if h == height}
-        if rank:
-            wrong += [f"{name} is missing in the list of {folder}, or is no file" for name in files ^ set(rank)]
-        wrong += [f"{name} needs {symbol} of {where[symbol]}, which is listed above it"
-                  for h, name, symbol, defined in found if not defined and name in rank
-                  and rank.get(where.get(symbol), len(rank)) < rank[name]]
+        for header in (ROOT / "src/client" / folder).glob("*.h"):
+            names = [f"{folder}_{name}" for name in listed(header)]
+            if names:
+                wrong += against_list([f for f in found if f[0] == height], names, defined_in(found))
     return wrong
 
 
 def main():
     nm, *archives = sys.argv[1:]
-    files = "--files" in archives
-    found = list(symbols(nm, [name for name in archives if name != "--files"]))
-    wrong = between_files(found) if files else between_folders(found) + against_lists(found)
+    options = [name for name in archives if name.startswith("--")]
+    found = list(symbols(nm, [name for name in archives if name not in options]))
+    if "--files" in options:
+        wrong = between_files(found)
+    elif options:
+        wrong = against_list(found, listed(pathlib.Path(options[0].removeprefix("--list="))), defined_in(found))
+    else:
+        wrong = between_folders(found) + against_lists(found)
     print(f"1..1\n{'not ok' if wrong else 'ok'} 1 - calls go down")
     for line in wrong:
         print(f"# {line}")

@@ -5,7 +5,7 @@
  * one of them opens the contexts again.
  */
 #include "device/cuda/admit.h"
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 
 #include <time.h>
 

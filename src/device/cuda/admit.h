@@ -11,7 +11,7 @@
  * has a pace, the mean time that its operations took lately, and so a predicted rest. Where the
  * prediction was wrong the safe point is given up soon after that. All who wait when it is there
  * have it together: what stops everybody is done for all of them at once. What a client does that
- * gets none is decided in fallback.h.
+ * gets none is decided in settle.c.
  *
  * Predictions rest on completion words, which clients can write. Whether the context is idle the
  * driver says, for each stream that has been used since it was last asked: so no kernel is hidden.

@@ -15,7 +15,7 @@
 #include "device/cuda/call.h"
 #include "device/cuda/far.h"
 #include "device/cuda/library.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/inflight.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -218,7 +218,6 @@ void cuda_arrays_init(struct dev_client *c)
 
 void cuda_arrays_finish(struct dev_client *c)
 {
-    cuda_objects_finish(c);
     for (uint32_t i = 0; i < c->arrays_count; i++)
         if (c->arrays[i].exists)
             destroy(c, &c->arrays[i]);

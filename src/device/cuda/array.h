@@ -34,12 +34,17 @@ struct cuda_array *cuda_array_find(struct dev_client *c, uint32_t number, uint32
 /* The driver's array: its own, or that of the level. */
 CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t level, CUarray *out);
 
+/* Hands a copy with an array to the driver, as cuda_op_submit() does with others. */
+void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r);
+
 /* They may take so much memory: an order's thread. CUresult */
 int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes);
 
-/* With the client; what is finished may be finished again. */
+/* With the client; what is finished may be finished again. Objects before the arrays that they
+ * name.
+ */
 void cuda_arrays_init(struct dev_client *c);
-void cuda_arrays_finish(struct dev_client *c);
 void cuda_objects_finish(struct dev_client *c);
+void cuda_arrays_finish(struct dev_client *c);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "device/cuda/call.h"
 
-#include "device/cuda/queue.h"
+#include "device/cuda/intake.h"
 
 typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
@@ -13,13 +13,6 @@ typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire
 static module_call *const module_calls[] = { CUDA_MODULE_CALLS(X) };
 static client_call *const client_calls[] = { CUDA_CLIENT_CALLS(X) };
 #undef X
-
-void cuda_die_if_lost(struct cuda_gpu *g)
-{
-    CUresult r = g->dev->api.cuStreamQuery(g->print_stream);
-    if (cuda_is_fatal(r))
-        cuda_die(g->dev, r);
-}
 
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {

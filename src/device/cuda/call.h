@@ -41,10 +41,6 @@ CUDA_MODULE_CALLS(X)
 CUDA_CLIENT_CALLS(X)
 #undef X
 
-/* Something was refused: by a context that has ended, in which case so does the executor, or not.
- * The answer itself does not say: compilers and loaders give errors of ended contexts for bytes
- * that a client sent, and what an ended context refuses may be called an invalid value. */
-void cuda_die_if_lost(struct cuda_gpu *g);
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 #endif

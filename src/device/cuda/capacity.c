@@ -1,19 +1,13 @@
 /*
  * Numbers of what each context has had at once, and of what is in use of that. Who needs more than
- * there has been waits for a safe point first (fallback.h).
+ * there has been waits for a safe point first (settle.h).
  */
 #include "device/cuda/capacity.h"
-#include "device/cuda/limit.h"
 
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/fallback.h"
 #include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
-
-static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 
 /* Streams that the driver makes without waiting in a new context; measured: 33 to 40. */
 #define AT_FIRST 32u
@@ -23,9 +17,6 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 #define AHEAD 64u
 /* Streams that are made in advance whenever one more is needed later. */
 #define SPARE 32u
-/* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132
- * multiprocessors. */
-#define LOCAL_KEPT (16u << 10)
 
 /* --- streams and graphs ----------------------------------------------------------------------- */
 
@@ -156,19 +147,6 @@ CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct c
     return r;
 }
 
-CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
-                                   int priority, CUstream *out)
-{
-    CUresult r = cuda_capacity_stream(c, g, p, priority, false, out);
-    if (r != CUDA_ERROR_NOT_READY)
-        return r;
-    if (!cuda_settle(c, g, false))
-        return r;
-    r = cuda_capacity_stream(c, g, p, priority, true, out);
-    cuda_settled(c, g);
-    return r;
-}
-
 void cuda_capacity_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
 {
     (void)g->dev->api.cuStreamDestroy_v2(s);
@@ -233,96 +211,4 @@ void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e)
     *e = (struct cuda_exec) { 0 };
     if (here)
         cuda_enter(here);
-}
-
-/* --- kernels ---------------------------------------------------------------------------------- */
-
-static uint32_t local_of(const struct dev *d, CUfunction f)
-{
-    int bytes = 0;
-    CUresult r = d->api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, f);
-    return r == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
-}
-
-static void need(_Atomic uint32_t *most, uint32_t bytes)
-{
-    uint32_t now = atomic_load_explicit(most, memory_order_relaxed);
-    while (now < bytes && !atomic_compare_exchange_weak_explicit(
-                              most, &now, bytes, memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
-void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes)
-{
-    need(&g->local, bytes);
-}
-
-/* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays.
- */
-bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
-                       CUfunction f)
-{
-    const uint32_t local = local_of(c->dev, f);
-    if (l->traits.allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed))
-        return false;
-    pthread_mutex_lock(&c->dev->lock);
-    bool has = local <= atomic_load_explicit(&g->local, memory_order_relaxed);
-    if (has)
-        need(&c->local[g->index], local);
-    pthread_mutex_unlock(&c->dev->lock);
-    return has;
-}
-
-void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
-                        CUfunction f)
-{
-    const uint32_t local = local_of(c->dev, f);
-    need(&c->local[g->index], local);
-    cuda_capacity_local(g, local);
-    if (l->traits.allocates)
-        atomic_store_explicit(&g->heap, true, memory_order_relaxed);
-}
-
-/* dev->lock held: what those who are there may still need. */
-static uint32_t local_wanted(const struct cuda_gpu *g)
-{
-    uint32_t wanted = (uint32_t)atomic_load_explicit(&g->stack, memory_order_relaxed);
-    gm_list_for_each (c, &g->dev->clients, struct dev_client, link)
-        wanted = GM_MAX(wanted, atomic_load_explicit(&c->local[g->index], memory_order_relaxed));
-    return wanted;
-}
-
-void cuda_capacity_unsure(struct dev_client *c, struct cuda_gpu *g)
-{
-    pthread_mutex_lock(&c->dev->lock);
-    atomic_store_explicit(&c->local[g->index], 0, memory_order_relaxed);
-    uint32_t wanted = local_wanted(g);
-    if (wanted < atomic_load_explicit(&g->local, memory_order_relaxed))
-        atomic_store_explicit(&g->local, wanted, memory_order_relaxed);
-    atomic_store_explicit(&g->heap, false, memory_order_relaxed);
-    pthread_mutex_unlock(&c->dev->lock);
-}
-
-/* With a smaller limit of the stack the driver gives back what it has for larger ones. */
-static void shrink(struct cuda_gpu *g)
-{
-    struct dev *d = g->dev;
-    pthread_mutex_lock(&d->lock);
-    uint32_t had = atomic_load_explicit(&g->local, memory_order_relaxed), wanted = local_wanted(g);
-    bool much = had > LOCAL_KEPT && wanted < had;
-    if (much)
-        atomic_store_explicit(&g->local, wanted, memory_order_relaxed);
-    pthread_mutex_unlock(&d->lock);
-    if (!much)
-        return;
-    cuda_enter(g);
-    cuda_limits_shrink(g);
-    gm_info(&topic, "device %u: local memory of %u bytes a thread was given back", g->index, had);
-}
-
-void cuda_capacity_shrink(struct dev *d)
-{
-    cuda_for_each_context (g, d, UINT32_MAX)
-        if (g->is_fallback ? g->open : g->context != NULL)
-            shrink(g);
 }

@@ -1,5 +1,6 @@
 /*
- * Capacity: what a context has had at once of streams, graphs, nodes of graphs and local memory.
+ * Capacity: what a context has had at once of streams, graphs and nodes of graphs. Local memory, of
+ * which the same is true, is local.h's.
  *
  * The driver makes room for these when they are first needed, and keeps it. A call that needs more
  * than there has been waits until nothing runs in the context, and everybody waits with it. So what
@@ -25,9 +26,6 @@ void cuda_capacity_open(struct cuda_gpu *g);
  * GPU. The client's thread, as the following. */
 CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
                               int priority, bool waited, CUstream *out);
-/* As above, having waited where that is needed: then the client is about to be stopped. */
-CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
-                                   int priority, CUstream *out);
 void cuda_capacity_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);
 
 /* A place for a graph of so many nodes, where the queue's stream is; others do not find it any
@@ -47,22 +45,5 @@ void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e);
 /* Gives back places of graphs that ran when they were destroyed, and do so no longer; `all`:
  * nothing of the client runs. */
 void cuda_capacity_collect(struct dev_client *c, bool all);
-
-struct cuda_library;
-
-/* A kernel, which is loaded there, can be launched without waiting: the client counts on that from
- * now on. The client's thread. */
-bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
-                       CUfunction f);
-/* A kernel is about to be launched, by a client that has waited for room. The client's thread. */
-void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
-                        CUfunction f);
-/* There is, or is about to be, at least so much local memory for each thread. Any thread. */
-void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes);
-/* A launch of the client's has failed: the room that it was to make may not be there. The client's
- * thread. */
-void cuda_capacity_unsure(struct dev_client *c, struct cuda_gpu *g);
-/* A client is gone that may have had much local memory; the GPUs are quiet. An order's thread. */
-void cuda_capacity_shrink(struct dev *d);
 
 #endif

@@ -12,7 +12,7 @@
  * keeps the clusters of the one before, or their absence.
  */
 #include "device/cuda/chain.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/mark.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -256,10 +256,17 @@ void cuda_chain_hand_over(struct dev_queue *q)
     cuda_queue_submitted(q, last);
 }
 
-void cuda_chains_hand_over(struct dev_client *c)
+static void hand_over_all(struct dev_client *c)
 {
     while (!gm_list_empty(&c->chained))
         cuda_chain_hand_over(gm_list_entry(c->chained.next, struct dev_queue, chained));
+}
+
+void cuda_hand_over(struct dev_client *c)
+{
+    hand_over_all(c);
+    while (!gm_list_empty(&c->dirty))
+        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
 }
 
 void cuda_chain_drop(struct dev_queue *q)

@@ -16,8 +16,9 @@ bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op);
 /* Hands over what is in the row: before anything else of the queue, and before somebody waits for
  * it. */
 void cuda_chain_hand_over(struct dev_queue *q);
-/* As above, for all queues of the client. */
-void cuda_chains_hand_over(struct dev_client *c);
+/* Hands over what is in rows of the client's queues, and has their completion written: before its
+ * thread waits for anything. Its program hears of what is done, and others see what runs. */
+void cuda_hand_over(struct dev_client *c);
 /* Forgets what is in the row. */
 void cuda_chain_drop(struct dev_queue *q);
 /* Forgets the client's graphs that were made in the place with this number, which goes. */

@@ -1,5 +1,5 @@
 /*
- * A client's coming, its memory, its share, and its end (leave.c).
+ * A client's coming, its share, and its end (leave.c).
  */
 #ifndef GMUX_DEVICE_CUDA_CLIENT_H
 #define GMUX_DEVICE_CUDA_CLIENT_H
@@ -7,23 +7,12 @@
 #include "device/cuda/state.h"
 
 int cuda_client_device(struct dev_client *c, uint32_t device);
-int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
 /* Of the client's own, nothing of the driver. */
 void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_client_config *config);
 int cuda_client_create(struct dev *d, const struct dev_client_config *config,
                        struct dev_client **out);
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
                            int priority);
-int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
-int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd,
-                       uint64_t offset, uint32_t device, uint32_t access);
-void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
-
-/* Unpins, at a safe point of all contexts, in all of which it is mapped. */
-void cuda_unpin(struct dev *d, void *memory);
-void cuda_pinned_unmap(struct dev_client *c, const struct cuda_range *r);
-/* All memory of devices. Waits for nothing. */
-void cuda_device_unmap(struct dev_client *c);
 
 /* --- its end: leave.c ------------------------------------------------------------------------ */
 

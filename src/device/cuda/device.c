@@ -14,12 +14,15 @@
 #include "device/cuda/client.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 #include "device/cuda/library.h"
-#include "device/cuda/limit.h"
+#include "device/cuda/local.h"
+#include "device/cuda/memory.h"
 #include "device/cuda/lookahead.h"
 #include "device/cuda/module.h"
 #include "device/cuda/output.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
@@ -89,7 +92,7 @@ static CUresult start(struct dev *d)
     return r == CUDA_SUCCESS ? cuda_gpu_open(&d->gpus[0]) : r;
 }
 
-static int cuda_open(struct dev **out, const struct dev_events *events)
+static int open_device(struct dev **out, const struct dev_events *events)
 {
     char why[512] = "";
     struct dev *d = calloc(1, sizeof(*d));
@@ -127,16 +130,16 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
 }
 
 /* The watch runs until the process ends, as the context does. */
-static void cuda_close(struct dev *d)
+static void close_device(struct dev *d)
 {
 }
 
-static uint32_t cuda_count(struct dev *d)
+static uint32_t count_devices(struct dev *d)
 {
     return d->count;
 }
 
-static const struct dev_info *cuda_info(struct dev *d, uint32_t device)
+static const struct dev_info *describe_device(struct dev *d, uint32_t device)
 {
     return &d->gpus[device].info;
 }
@@ -144,10 +147,10 @@ static const struct dev_info *cuda_info(struct dev *d, uint32_t device)
 extern const struct dev_ops gmux_device;
 GM_EXPORT const struct dev_ops gmux_device = {
     .name = "cuda",
-    .open = cuda_open,
-    .close = cuda_close,
-    .count = cuda_count,
-    .info = cuda_info,
+    .open = open_device,
+    .close = close_device,
+    .count = count_devices,
+    .info = describe_device,
     .client_create = cuda_client_create,
     .client_set_share = cuda_client_set_share,
     .client_device = cuda_client_device,

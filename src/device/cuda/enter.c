@@ -95,3 +95,15 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what)
     c->dev->events.client_fault(c->dev->events.arg, c, (int)r, 0, what);
     return false;
 }
+
+void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
+{
+    c->dev->events.client_fault(c->dev->events.arg, c, (int)r, address, what);
+}
+
+void cuda_die_if_lost(struct cuda_gpu *g)
+{
+    CUresult r = g->dev->api.cuStreamQuery(g->print_stream);
+    if (cuda_is_fatal(r))
+        cuda_die(g->dev, r);
+}

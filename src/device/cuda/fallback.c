@@ -3,22 +3,19 @@
  * nothing of it runs; a thread for each GPU makes the safe points at which clients come back.
  */
 #include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
-#include "device/cuda/limit.h"
+#include "device/cuda/place.h"
+#include "device/cuda/local.h"
 #include "device/cuda/queue.h"
 
 #include "base/log.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
-#include "device/cuda/library.h"
-#include "device/cuda/op.h"
+#include "device/cuda/chain.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/kernel.h"
+#include "device/cuda/settle.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("fallback");
-
-/* A client that could not go when it was time to tries again soon. */
-#define RETRY_PART 8u
-/* A program waits for this part of the time that it has been there. */
-#define HELD_PART 16u
 
 /* --- what keeps a client where it is ---------------------------------------------------------- */
 
@@ -179,11 +176,6 @@ static void note_away(struct dev_client *c, const struct cuda_gpu *fallback)
         fallback->index);
 }
 
-static struct cuda_gpu *other_of(struct cuda_gpu *g)
-{
-    return g->is_fallback ? &g->dev->gpus[g->index] : &g->dev->fallbacks[g->index];
-}
-
 /* moves_lock is held. */
 static void note_back(struct dev_client *c, const struct cuda_gpu *first)
 {
@@ -191,13 +183,12 @@ static void note_back(struct dev_client *c, const struct cuda_gpu *first)
     gm_info(&topic, "a client is back in the primary context of device %u", first->index);
 }
 
-/* To the GPU's other context, if it can go. */
-static void move(struct dev_client *c, struct cuda_gpu *from)
+void cuda_fallback_move(struct dev_client *c, struct cuda_gpu *from)
 {
     if (pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
     struct cuda_gpu *to = !may_go(c, from->index) ? NULL
-                          : from->is_fallback     ? other_of(from)
+                          : from->is_fallback     ? cuda_other_context(from)
                                                   : cuda_fallback_open(from);
     if (to && go(c, to)) {
         if (to->is_fallback)
@@ -221,7 +212,7 @@ static bool come_back(struct dev_client *c, struct cuda_gpu *first)
     bool back = go(c, first);
     if (back) {
         cuda_enter(first);
-        cuda_limits_follow(first, fallback);
+        cuda_stack_follow(first, fallback);
         cuda_libraries_follow(c, first);
     }
     cuda_admit_end(d, gpus);
@@ -245,66 +236,7 @@ void cuda_fallback_return(struct dev_client *c)
     }
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
-
-/* Until when to wait: a program that begins does not, one that has been there for long rather does
- * than that it leaves. */
-static uint64_t patience(const struct dev_client *c, uint64_t begun)
-{
-    return begun + GM_MIN(c->dev->held_ns, CUDA_HELD_MIN_NS + (begun - c->came) / HELD_PART);
-}
-
-enum verdict {
-    GO,   /* there is a safe point */
-    MOVE, /* to the GPU's other context, in which nothing keeps it */
-    WAIT,
-    LEAVE /* it is about to be stopped */
-};
-
-/* What a client does that wants a context idle, having waited since `begun`, and after another wait
- * until `until`. */
-static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_move, uint64_t begun,
-                           uint64_t until)
-{
-    struct dev *d = c->dev;
-    const uint32_t gpus = CUDA_GPU_BIT(g);
-    if ((cuda_own_wait(c, gpus, until) || !may_move) && cuda_admit_wait(d, c, gpus, until))
-        return GO;
-    if (cuda_is_leaving(d, c))
-        return LEAVE;
-    const bool stands = !cuda_is_quiet(d, gpus) || gm_now_ns() - begun > d->held_ns;
-    return may_move && stands && cuda_is_quiet(d, CUDA_GPU_BIT(other_of(g))) ? MOVE : WAIT;
-}
-
-struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
-{
-    const struct dev *d = c->dev;
-    const uint64_t begun = gm_now_ns();
-    uint64_t until = patience(c, begun);
-    enum verdict v;
-    cuda_hand_over(c); /* others see what it has running; and it cannot go before */
-    cuda_hands_away(c);
-    while ((v = decide(c, g, may_move, begun, until)) == MOVE || v == WAIT) {
-        if (v == MOVE) {
-            move(c, g);
-            g = cuda_home(c, g->index);
-        }
-        until = gm_now_ns() + d->held_ns / RETRY_PART;
-    }
-    if (v == LEAVE) {
-        cuda_hands_back(c);
-        return NULL;
-    }
-    cuda_enter(g);
-    cuda_limits_follow(g, other_of(g));
-    return g;
-}
-
-void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
-{
-    cuda_admit_end(c->dev, CUDA_GPU_BIT(g));
-    cuda_hands_back(c);
-}
+/* --- a client that begins --------------------------------------------------------------------- */
 
 CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
 {
@@ -312,7 +244,7 @@ CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
     const uint32_t multiprocessors = c->multiprocessors[g->index];
     struct cuda_gpu *fallback = NULL;
     if (cuda_place_is_part(g, multiprocessors)) {
-        if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), patience(c, gm_now_ns())))
+        if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), cuda_patience(c, gm_now_ns())))
             cuda_admit_end(d, CUDA_GPU_BIT(g)); /* it is about to be taken again */
         else if (!cuda_is_leaving(d, c))
             fallback = cuda_fallback_open(g);
@@ -321,48 +253,4 @@ CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
     if (r == CUDA_SUCCESS && fallback)
         note_away(c, fallback);
     return r;
-}
-
-struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
-{
-    struct dev *d = c->dev;
-    struct cuda_gpu *g = cuda_home(c, device);
-    uint64_t until = patience(c, gm_now_ns());
-    while (!cuda_admit_wait(d, c, CUDA_GPU_BIT(g), until)) {
-        if (cuda_is_leaving(d, c))
-            return NULL;
-        until = gm_now_ns() + d->held_ns / RETRY_PART;
-        struct cuda_gpu *other = g->is_fallback ? &d->gpus[device] : cuda_fallback_open(g);
-        if (other)
-            g = other;
-    }
-    cuda_enter(g);
-    return g;
-}
-
-/* --- kernels ---------------------------------------------------------------------------------- */
-
-void cuda_fallback_allow(const struct dev *d, CUfunction f, uint32_t bytes)
-{
-    const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    int now = 0;
-    if (bytes > INT32_MAX || d->api.cuFuncGetAttribute(&now, a, f) != CUDA_SUCCESS ||
-        (uint32_t)now >= bytes)
-        return; /* what it may not have, its launch will say */
-    (void)d->api.cuFuncSetAttribute(f, a, (int)bytes);
-}
-
-bool cuda_fallback_find(struct dev_queue *q, struct cuda_op_launch *l)
-{
-    struct dev_client *c = q->client;
-    CUresult r = cuda_library_launch(c, q->gpu->index, l->library, l->kernel, &l->loaded);
-    if (r != CUDA_SUCCESS && cuda_is_leaving(c->dev, c))
-        return false;
-    if (!cuda_check(c, r, "the device refused to load a kernel"))
-        return false;
-    if (!q->stream)
-        cuda_stream_place(q); /* it has gone there */
-    if (l->shared_bytes)
-        cuda_fallback_allow(c->dev, l->loaded, l->shared_bytes);
-    return q->stream != NULL;
 }

@@ -29,37 +29,21 @@
 #include "base/clock.h"
 #include "device/cuda/state.h"
 
-struct cuda_op_launch;
-
-/* How long a load waits until its client goes to the fallback context: a program that has just
- * begun, and any other one. */
-#define CUDA_HELD_MIN_NS (10 * GM_NS_PER_MS)
-#define CUDA_HELD_NS     (250 * GM_NS_PER_MS)
 /* Between two attempts to have clients back; longer after attempts in vain. */
 #define CUDA_AWAY_NS (250 * GM_NS_PER_MS)
 /* How long such an attempt waits for what clients have in flight. */
 #define CUDA_WELCOME_NS (50 * GM_NS_PER_MS)
 
-/* Before a call that wants a context idle: waits for a safe point (admit.h) of `g`, which lasts
- * until cuda_settled(). A client that `may_move` may go to another context instead; the result is
- * the context that it is in, which is current. NULL: the client is about to be stopped. */
-struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move);
-void cuda_settled(struct dev_client *c, struct cuda_gpu *g);
 /* The client begins to use a GPU, whose context is current: gives it a place there, or in the
  * fallback context if making its share's green context would have to wait. An order's thread. */
 CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g);
-/* As cuda_settle(), for calls that have the same effect in both contexts, so that the client stays
- * where it is. cuda_admit_end() follows. Any thread. */
-struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device);
 /* True if the client has something that no other executor could make again, or if that cannot be
  * told just now. Any thread, with dev->lock. */
 bool cuda_would_lose(struct dev_client *c);
 /* Takes the client back to the primary contexts that have a safe point for that, if it can go. */
 void cuda_fallback_return(struct dev_client *c);
-/* Finds the kernel of a launch again after its queue has gone to another context. False: the client
- * has an error, or is about to be stopped. */
-bool cuda_fallback_find(struct dev_queue *q, struct cuda_op_launch *l);
-/* Lets launches of a function have at least so much dynamic shared memory, in its own context. */
-void cuda_fallback_allow(const struct dev *d, CUfunction f, uint32_t bytes);
+/* The client waits in vain for a safe point of the context that it is in: takes it to the GPU's
+ * other one, if it can go. */
+void cuda_fallback_move(struct dev_client *c, struct cuda_gpu *from);
 
 #endif

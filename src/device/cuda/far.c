@@ -11,6 +11,7 @@
 #include "device/cuda/far.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
+#include "device/cuda/stream.h"
 
 struct cuda_detour {
     struct cuda_gpu *gpu; /* where the stream is: of a context, and it has room there */
@@ -31,7 +32,7 @@ static struct cuda_detour *detour(const struct dev_queue *q, const struct cuda_g
 
 static bool has_way(const struct dev_queue *q, const struct cuda_gpu *to)
 {
-    return to == q->gpu || q->learning || (q->detours && detour(q, to)->back);
+    return to == q->gpu || q->learning.run || (q->detours && detour(q, to)->back);
 }
 
 CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
@@ -51,7 +52,7 @@ CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
         r = api->cuEventCreate(&d->there, CU_EVENT_DISABLE_TIMING);
     cuda_enter(to);
     if (r == CUDA_SUCCESS && !d->stream)
-        r = cuda_capacity_stream_wait(q->client, to, NULL, 0, &d->stream);
+        r = cuda_stream_make(q->client, to, NULL, 0, &d->stream);
     if (r == CUDA_SUCCESS && !d->back)
         r = api->cuEventCreate(&d->back, CU_EVENT_DISABLE_TIMING);
     cuda_enter(q->gpu);
@@ -90,13 +91,13 @@ CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
         return CUDA_SUCCESS;
     if (!has_way(q, to))
         return CUDA_ERROR_NOT_READY;
-    return q->learning ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
+    return q->learning.run ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
 }
 
 /* What failed may have begun: the queue waits for that, too. */
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
 {
-    if (GM_LIKELY(to == q->gpu) || q->learning || !has_way(q, to))
+    if (GM_LIKELY(to == q->gpu) || q->learning.run || !has_way(q, to))
         return r;
     CUresult end = end_detour(q, to);
     return r != CUDA_SUCCESS ? r : end;

@@ -2,19 +2,13 @@
  * Counts the driver's calls for each queue, and learns from two sources how many of them are done:
  * private words that the GPU writes now and then, and the driver's own word for idle streams.
  */
-#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
-#include "device/cuda/queue.h"
 
 #include <sys/mman.h>
 
-#include "base/clock.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/chain.h"
 
 #define PROOF_EVERY 64u
-#define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* a client that was at the limit goes on below this */
-#define ASK_NS      GM_NS_PER_MS /* how often the driver is asked about a client at its limit */
 #define WORDS_BYTES (2 * TP_STREAMS * sizeof(uint64_t))
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -114,37 +108,18 @@ static void ask_for_proof(struct dev_queue *q)
         "the device refused to write how far it is");
 }
 
-static void ask_driver(struct dev_client *c)
+void cuda_calls_look(struct dev_queue *q)
 {
-    uint64_t now = gm_now_ns();
-    if (now - c->driver_asked < ASK_NS)
-        return;
-    c->driver_asked = now;
-    gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing) {
-        cuda_chain_hand_over(q);
-        cuda_enter(q->gpu);
-        if (!gm_list_empty(&q->dirty))
-            cuda_queue_mark(q); /* with a proof; it has been counted */
-        else if (!q->stream || cuda_stream_is_done(q, q->stream))
-            settle(q, q->calls);
-        else if (q->asked != q->calls)
-            ask_for_proof(q);
-    }
+    settle(q, proof_of(q));
 }
 
-bool cuda_make_room(struct dev_client *c)
+void cuda_calls_ask(struct dev_queue *q)
 {
-    /* Before it is looked: the watch wakes for what comes later. */
-    atomic_store_explicit(&c->full, true, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing)
-        settle(q, proof_of(q));
-    if (c->calls >= CALLS_AGAIN)
-        ask_driver(c);
-    if (c->calls >= CALLS_AGAIN)
-        return false;
-    atomic_store_explicit(&c->full, false, memory_order_relaxed);
-    return true;
+    cuda_enter(q->gpu);
+    if (!q->stream || cuda_stream_is_done(q, q->stream))
+        settle(q, q->calls);
+    else if (q->asked != q->calls)
+        ask_for_proof(q);
 }
 
 bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
@@ -153,6 +128,25 @@ bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
         return true;
     cuda_enter(q->gpu);
     return cuda_stream_is_done(q, q->stream);
+}
+
+bool cuda_queue_is_done(struct dev_queue *q)
+{
+    if (q->gate || !gm_list_empty(&q->held) || !gm_list_empty(&q->chained))
+        return false;
+    cuda_enter(q->gpu);
+    return !q->stream || cuda_stream_is_done(q, q->stream);
+}
+
+bool cuda_queue_is_over(struct dev_queue *q)
+{
+    cuda_enter(q->gpu);
+    if (!gm_list_empty(&q->chained) || (q->stream && !cuda_stream_is_done(q, q->stream)))
+        return false;
+    pthread_mutex_lock(&q->client->dev->lock);
+    bool seen = q->seen == q->last && gm_list_empty(&q->active);
+    pthread_mutex_unlock(&q->client->dev->lock);
+    return seen;
 }
 
 /* --- queues ----------------------------------------------------------------------------------- */

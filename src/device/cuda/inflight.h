@@ -51,23 +51,21 @@ static inline void cuda_count(struct dev_queue *q, uint32_t calls)
     }
 }
 
-/* At the limit. True if there is room after all; else the watch rings the ring's bell with each
- * completion. */
-bool cuda_make_room(struct dev_client *c);
-
-/* One more operation may be handed over. */
-static inline bool cuda_has_room(struct dev_client *c)
-{
-    return GM_LIKELY(c->calls < CUDA_CALLS &&
-                     !atomic_load_explicit(&c->full, memory_order_relaxed)) ||
-           cuda_make_room(c);
-}
+/* Has a look at what the GPU has proven. */
+void cuda_calls_look(struct dev_queue *q);
+/* Asks the driver, or has the GPU prove what it has not been asked to. */
+void cuda_calls_ask(struct dev_queue *q);
 
 /* The queue is about to be marked: where the GPU is to write q->calls before, in the same call. 0:
  * not this time. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
-/* So many of the queue's calls are, whatever came behind: the GPU or the driver says so. */
+/* What the driver has of the queue is done, and nothing is held back. */
+bool cuda_queue_is_done(struct dev_queue *q);
+/* What the driver has of the queue is done, and its client has heard of that; something may be held
+ * back. */
+bool cuda_queue_is_over(struct dev_queue *q);
+/* So many of the queue's calls are done, whatever came behind: the GPU or the driver says so. */
 bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls);
 
 /* A new queue; and one that goes, with nothing of it left to happen. */

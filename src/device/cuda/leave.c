@@ -15,9 +15,11 @@
 #include "device/cuda/capacity.h"
 #include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/link.h"
+#include "device/cuda/local.h"
+#include "device/cuda/memory.h"
 #include "device/cuda/module.h"
 #include "device/cuda/output.h"
 #include "device/cuda/queue.h"
@@ -158,6 +160,7 @@ static bool unpin_some(struct dev_client *c)
 {
     const uint64_t until = gm_now_ns() + UNPIN_NS;
     cuda_enter(&c->dev->gpus[0]);
+    cuda_objects_finish(c);
     cuda_arrays_finish(c);
     for (struct cuda_range r; cuda_range_next(c, c->base + c->half, &r);) {
         cuda_pinned_unmap(c, &r);
@@ -167,7 +170,7 @@ static bool unpin_some(struct dev_client *c)
     if (c->registered)
         cuda_unpin(c->dev, c->session->streams);
     cuda_output_leave(c); /* what it needs of local memory does not count any more */
-    cuda_capacity_shrink(c->dev);
+    cuda_local_shrink(c->dev);
     cuda_words_finish(c);
     return true;
 }

@@ -67,38 +67,11 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
     return l->bytes != NULL;
 }
 
-/* The function of a kernel in the client's context of that GPU. The first one to ask has it loaded,
- * for which it may have to wait (admit.h), and the client may change to the other context meanwhile
- * (fallback.h). Its context is current afterwards. The client's thread. */
-CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
-                               CUkernel k, CUfunction *out);
-/* As above, for f->handle; f->loaded is set if the function can be launched. */
-CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
-                           struct cuda_function *f);
-/* As cuda_library_function(), for a kernel that is launched next: there is room for it in the
- * context, too (capacity.h). */
-CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
-                             CUkernel k, CUfunction *out);
-/* The function if it has been loaded already and there is room for it; else NULL. Does not wait.
- * The client's thread. */
-CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
-                              CUkernel k);
-/* The client has come back to this context, which is current and at a safe point: loads something
- * of each of its libraries, so that loading the rest does not wait. */
-void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g);
-/* Finds a variable of the library, loading it as cuda_library_function() does. CUresult. */
-CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l,
-                               const char *name, CUdeviceptr *address, size_t *size);
-
 /* Makes the module's library its own, if it shares one: the image is loaded again, and its
  * functions are found there. CUresult. */
 int cuda_library_own(struct dev_module *m);
 
 /* The GPU's architecture, such as 90. */
 uint32_t cuda_capability(const struct cuda_gpu *g);
-
-/* Lets launches of a kernel that is loaded in this GPU's primary context have at least so much
- * dynamic shared memory. False: the driver refused. */
-bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes);
 
 #endif

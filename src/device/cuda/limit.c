@@ -3,18 +3,14 @@
  * has asked for. A stack may grow at any time; the heap of device malloc and the buffer of device
  * printf only before the first kernel that uses them, of any client, and the driver says so. So the
  * heap is large from the beginning: it is everybody's, and takes no memory until there is such a
- * kernel. The buffer is made with the context (device.c), as large as the driver has it: more than
+ * kernel. The buffer is made with the context (open.c), as large as the driver has it: more than
  * that at once a program does not take (transport/session.h). What they take of the device's memory
  * is nobody's charge, hence the bounds. And how much of that memory is left.
  */
-#include "base/log.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/call.h"
-#include "device/cuda/capacity.h"
-#include "device/cuda/fallback.h"
-#include "device/cuda/limit.h"
-
-static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
+#include "device/cuda/settle.h"
+#include "device/cuda/local.h"
 
 static const struct {
     CUlimit limit;
@@ -36,84 +32,6 @@ int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_en
     return (int)r;
 }
 
-#define HEAP_BYTES (256u << 20)
-
-/* What a program's own context would have; before anything here is changed. */
-static void read_limits(struct cuda_gpu *g)
-{
-    for (uint32_t i = 0; i < DEV_LIMITS && i < CU_LIMIT_MAX; i++) {
-        size_t value = 0;
-        if (g->dev->api.cuCtxGetLimit(&value, (CUlimit)i) == CUDA_SUCCESS)
-            g->info.limits[i] = value;
-    }
-}
-
-void cuda_limits_open(struct cuda_gpu *g)
-{
-    const struct cuda_driver *api = &g->dev->api;
-    size_t stack = 0;
-    read_limits(g);
-    CUresult r = api->cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_BYTES);
-    if (r == CUDA_SUCCESS)
-        r = api->cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
-    if (r != CUDA_SUCCESS)
-        gm_warn(&topic, "limits of a context stay as they are: error %d", (int)r);
-    atomic_store_explicit(&g->stack, stack, memory_order_relaxed);
-    atomic_store_explicit(&g->local, (uint32_t)stack, memory_order_relaxed);
-}
-
-static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
-{
-    return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, limit, value);
-}
-
-/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which
- * kernels may count on (capacity.h). So nothing is asked for but what they have; unless that is
- * still to come, with a launch, and the driver refuses it. */
-static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
-{
-    const uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
-    CUresult r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local));
-    return r != CUDA_SUCCESS && value < local ? set(g, CU_LIMIT_STACK_SIZE, value) : r;
-}
-
-static CUresult raise_to(struct cuda_gpu *g, uint64_t value)
-{
-    CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&g->stacks_lock);
-    if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) &&
-        (r = set_stack(g, value)) == CUDA_SUCCESS) {
-        atomic_store_explicit(&g->stack, value, memory_order_relaxed);
-        cuda_capacity_local(g, (uint32_t)value);
-    }
-    pthread_mutex_unlock(&g->stacks_lock);
-    return r;
-}
-
-void cuda_limits_shrink(struct cuda_gpu *g)
-{
-    pthread_mutex_lock(&g->stacks_lock);
-    CUresult r = set_stack(g, atomic_load_explicit(&g->stack, memory_order_relaxed));
-    pthread_mutex_unlock(&g->stacks_lock);
-    if (r != CUDA_SUCCESS)
-        gm_warn(&topic, "local memory that nobody needs stays: error %d", (int)r);
-}
-
-static bool are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other)
-{
-    return atomic_load_explicit(&other->stack, memory_order_relaxed) >
-           atomic_load_explicit(&g->stack, memory_order_relaxed);
-}
-
-void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
-{
-    if (GM_LIKELY(!are_behind(g, other)))
-        return;
-    CUresult r = raise_to(g, atomic_load_explicit(&other->stack, memory_order_relaxed));
-    if (r != CUDA_SUCCESS)
-        gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
-}
-
 static CUresult raise_limit(struct dev_client *c, CUlimit limit, uint64_t value)
 {
     const bool stack = limit == CU_LIMIT_STACK_SIZE;
@@ -124,7 +42,8 @@ static CUresult raise_limit(struct dev_client *c, CUlimit limit, uint64_t value)
     struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), true);
     if (!g)
         return CUDA_ERROR_NOT_READY;
-    r = stack ? raise_to(g, value) : set(g, limit, value);
+    r = stack ? cuda_stack_raise(g, value)
+              : CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, limit, value);
     cuda_settled(c, g);
     /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
     bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;

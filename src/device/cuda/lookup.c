@@ -8,9 +8,9 @@
 #include "base/array.h"
 #include "device/cuda/call.h"
 #include "device/cuda/fallback.h"
-#include "device/cuda/library.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/module.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/op.h"
 #include "device/cuda/state.h"
 #include "device/cuda/variables.h"
 #include "device/modinfo.h"
@@ -271,7 +271,7 @@ static CUresult with_dynamic(struct dev_module *m, struct cuda_function *f, uint
     if (r != CUDA_SUCCESS)
         return r;
     if (*out) {
-        cuda_fallback_allow(m->client->dev, *out, bytes);
+        cuda_kernel_allow(m->client->dev, *out, bytes);
     } else {
         cuda_function_dynamic(m->gpu, f, bytes);
         *out = (CUfunction)f->handle;

@@ -4,7 +4,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/lookahead.h"
 #include "device/cuda/output.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/mark.h"
 
 #define MARK_EVERY 64u
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/call.h"
 #include "device/cuda/library.h"
 #include "device/cuda/module.h"
 #include "device/cuda/state.h"

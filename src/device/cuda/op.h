@@ -63,31 +63,32 @@ struct cuda_op {
  * of that. */
 static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *what)
 {
-    if (GM_LIKELY(!q->learning) || cuda_is_fatal(r))
+    if (GM_LIKELY(!q->learning.run) || cuda_is_fatal(r))
         return cuda_check(q->client, r, what);
     if (r != CUDA_SUCCESS)
-        cuda_run_fails(q->learning);
+        q->learning.failed = true;
     return r == CUDA_SUCCESS;
 }
 /* The operation names memory that is not the client's. */
 static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t address,
                                   const char *what)
 {
-    if (q->learning)
-        cuda_run_fails(q->learning);
+    if (q->learning.run)
+        q->learning.failed = true;
     else
         cuda_wrong(q->client, r, address, what);
 }
 /* Where the driver is to put it. */
 static inline CUstream cuda_into(const struct dev_queue *q)
 {
-    return GM_UNLIKELY(q->learning != NULL) ? cuda_run_stream(q->learning) : q->stream;
+    return GM_UNLIKELY(q->learning.run != NULL) ? q->learning.into : q->stream;
 }
 
 /* Hands it to the driver; a failure is the client's fault. The client's thread only. */
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);
 
-/* As above, for a copy with an array; in array.c. */
-void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r);
+/* A client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if there are too
+ * many, or one that a client may not give. */
+bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size);
 
 #endif

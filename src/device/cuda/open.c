@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/cuda/capacity.h"
-#include "device/cuda/limit.h"
+#include "device/cuda/local.h"
 #include "device/cuda/output.h"
 
 #define AGAIN_NS (60 * GM_NS_PER_S) /* a fallback context that was refused is tried again */
@@ -58,7 +58,7 @@ static CUresult furnish(struct cuda_gpu *g)
     uint64_t format = 0;
     void *params[] = { &format };
     cuda_enter(g);
-    cuda_limits_open(g);
+    cuda_local_open(g);
     CUresult r = api->cuModuleLoadDataEx(&module, own_ptx, 0, NULL, NULL);
     if (r == CUDA_SUCCESS)
         r = api->cuModuleGetFunction(&g->stamp, module, "stamp");

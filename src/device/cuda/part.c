@@ -18,8 +18,8 @@
 
 #include "base/log.h"
 #include "device/cuda/call.h"
-#include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
+#include "device/cuda/settle.h"
+#include "device/cuda/place.h"
 
 #define PARTS_MAX 64u /* of one client */
 #define DEPTH_MAX 16u /* parts of parts */

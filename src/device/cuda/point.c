@@ -2,7 +2,7 @@
  * Events of the driver, used in turn; an older one stands for all points that it lies behind.
  */
 #include "device/cuda/point.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/mark.h"
 
 #include <stdlib.h>
 

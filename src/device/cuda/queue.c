@@ -1,285 +1,52 @@
 /*
- * Operations: each becomes a call or two of the driver on the queue's stream, and none waits. See
- * state.h for how completion comes back.
- *
- * A stream of the driver never stands at a gate, because the driver's own calls may stand still
- * with it: what comes behind a gate is held here until the gate opens, and so is a wait for
- * something that is held. Everything of a client is its thread's, so that needs no lock.
- *
- * How much the driver may have of a client is bounded (inflight.h), and of a queue by the time that
- * it takes (lookahead.h); beyond that operations are held back here, too.
- *
- * Where a program records an event (a mark or a stamp) the completion is written at once, whatever
- * comes behind it, and the driver records an event of its own, for other streams to wait for
- * (point.h).
+ * Queues: made, moved to another context, and gone; and the list of operations that each of them
+ * holds back.
  */
+#include "device/cuda/queue.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/precedence.h"
-#include "device/cuda/admit.h"
-#include "device/cuda/capacity.h"
 #include "device/cuda/chain.h"
-#include "device/cuda/complaint.h"
-#include "device/cuda/fallback.h"
 #include "device/cuda/far.h"
-#include "device/cuda/green.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/lookahead.h"
-#include "device/cuda/module.h"
-#include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "device/cuda/point.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/stream.h"
 
-/* --- holding back ----------------------------------------------------------------------------- */
+/* --- what is held back ------------------------------------------------------------------------ */
 
-/* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for
- * it. */
-static void complete_at_once(struct dev_queue *q, uint64_t seq)
+bool cuda_queue_hold(struct dev_queue *q, const struct cuda_op *op, const void *bytes, size_t size)
 {
-    struct dev *d = q->client->dev;
-    pthread_mutex_lock(&d->lock);
-    atomic_fetch_add_explicit(&q->client->completed, seq - q->seen, memory_order_relaxed);
-    q->last = q->marked = q->seen = q->shown = seq;
-    pthread_mutex_unlock(&d->lock);
-    tp_word_publish(&q->slot->completed, seq);
-}
-
-/* A kernel is launched in the primary context, and known to be loaded there. */
-static bool is_loaded_there(const struct dev_queue *q, CUfunction loaded)
-{
-    return GM_LIKELY(loaded && !q->gpu->is_fallback);
-}
-
-static void submit(struct dev_queue *q, const struct cuda_op *op)
-{
-    if (GM_UNLIKELY(!q->stream) && op->kind == CUDA_OP_MARK) {
-        complete_at_once(q, op->seq);
-        return;
-    }
-    cuda_enter(q->gpu); /* what it waits for may have been handed to another one */
-    if (GM_UNLIKELY(q->place != cuda_place_now(q))) {
-        cuda_chain_hand_over(q);
-        cuda_stream_place(q);
-    }
-    if (GM_UNLIKELY(!q->stream)) { /* the client has an error */
-        q->last = op->seq;
-        return;
-    }
-    struct cuda_op found;
-    if (op->kind == CUDA_OP_LAUNCH && !is_loaded_there(q, op->u.launch.loaded)) {
-        found = *op;
-        if (!cuda_fallback_find(q, &found.u.launch)) {
-            q->last = op->seq;
-            return;
-        }
-        op = &found;
-    }
-    if (cuda_may_have(q, CUDA_CHAIN) && cuda_chain_take(q, op))
-        return;
-    cuda_chain_hand_over(q);
-    if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
-        cuda_output_begin(q, op->seq);
-    if (op->kind != CUDA_OP_GATE && op->kind != CUDA_OP_VALUE) {
-        cuda_count(q, 1);
-        cuda_op_submit(q, op);
-        cuda_queue_submitted(q, op->seq);
-        if (op->kind == CUDA_OP_MARK || op->kind == CUDA_OP_STAMP)
-            cuda_point_set(q);
-        return;
-    }
-    cuda_queue_mark(
-        q); /* what is before the gate must be seen to be done while the stream stands at it */
-    q->gate = op->seq;
-    if (op->kind == CUDA_OP_VALUE) {
-        cuda_value_begin(q, &op->u.value);
-        return;
-    }
-    cuda_count(q, 1);
-    cuda_op_submit(q, op);
-}
-
-bool cuda_queue_is_open(struct dev_queue *q)
-{
-    if (q->gate || !gm_list_empty(&q->held))
+    struct cuda_op *kept = malloc(sizeof(*kept) + size);
+    if (!kept)
         return false;
-    cuda_chain_hand_over(q);
-    if (GM_UNLIKELY(q->place != cuda_place_now(q)))
-        cuda_stream_place(q);
-    return q->stream != NULL;
+    *kept = *op;
+    kept->bytes = kept + 1;
+    if (size)
+        memcpy(kept + 1, bytes, size);
+    if (op->kind == CUDA_OP_LAUNCH)
+        cuda_library_keep(q->client->dev, op->u.launch.library);
+    gm_list_append(&q->held, &kept->link);
+    if (gm_list_empty(&q->holding))
+        gm_list_append(&q->client->holding, &q->holding);
+    return true;
 }
 
-static void accept(struct dev_queue *q, uint64_t seq)
-{
-    atomic_fetch_add_explicit(&q->client->submitted, seq - q->accepted, memory_order_relaxed);
-    q->accepted = seq;
-}
-
-void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count)
-{
-    accept(q, seq);
-    cuda_count(q, count);
-    cuda_queue_submitted(q, seq);
-    if (!gm_list_empty(&q->dirty))
-        cuda_queue_mark(q);
-}
-
-/* One of those that are learnt. */
-static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *bytes)
-{
-    op->bytes = bytes;
-    cuda_enter(q->gpu);
-    if (op->kind == CUDA_OP_LAUNCH &&
-        (op->u.launch.prints ||
-         !is_loaded_there(q, op->u.launch.loaded))) /* such take turns, or have to be found */
-        cuda_run_fails(q->learning);
-    else
-        cuda_op_submit(q, op);
-    if (op->kind != CUDA_OP_LAUNCH)
-        cuda_run_names_memory(q->learning);
-    return GM_CUDA_SUCCESS;
-}
-
-/* It has to wait for something that is not with the driver yet, or for its client's turn to print.
- */
-static bool stands(const struct dev_queue *q, const struct cuda_op *op)
-{
-    if (op->kind == CUDA_OP_WAIT)
-        cuda_chain_hand_over(op->u.wait.other);
-    if (q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq))
-        return true;
-    return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) &&
-           !cuda_output_take_turn(q->client);
-}
-
-static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
-{
-    cuda_hands_on(q->client); /* until the flush that follows */
-    if (GM_UNLIKELY(q->learning))
-        return take_to_learn(q, op, bytes);
-    if (gm_list_empty(&q->held) && cuda_has_room(q->client) && cuda_has_ahead(q) &&
-        !stands(q, op)) {
-        op->bytes = bytes;
-        accept(q, op->seq); /* before: a thread that asks meanwhile who is busy must see it */
-        submit(q, op);
-    } else {
-        struct cuda_op *kept = malloc(sizeof(*kept) + size);
-        if (!kept)
-            return GM_CUDA_OUT_OF_MEMORY;
-        *kept = *op;
-        kept->bytes = kept + 1;
-        if (size)
-            memcpy(kept + 1, bytes, size);
-        if (op->kind == CUDA_OP_LAUNCH)
-            cuda_library_keep(q->client->dev, op->u.launch.library);
-        gm_list_append(&q->held, &kept->link);
-        if (gm_list_empty(&q->holding))
-            gm_list_append(&q->client->holding, &q->holding);
-        accept(q, op->seq);
-    }
-    return GM_CUDA_SUCCESS;
-}
-
-static void release(struct dev_queue *q, struct cuda_op *op)
+void cuda_queue_release(struct dev_queue *q, struct cuda_op *op)
 {
     if (op->kind == CUDA_OP_LAUNCH)
         cuda_library_close(q->client->dev, op->u.launch.library);
     free(op);
 }
 
-/* Submits what it can of a queue's held operations. True if there was any. */
-static bool advance(struct dev_queue *q)
-{
-    bool any = false;
-    while (!gm_list_empty(&q->held)) {
-        struct cuda_op *op = gm_list_entry(q->held.next, struct cuda_op, link);
-        if (q->client->calls >= CUDA_CALLS || !cuda_has_ahead(q) || stands(q, op))
-            return any;
-        gm_list_remove(&op->link);
-        submit(q, op);
-        release(q, op);
-        any = true;
-    }
-    gm_list_remove(&q->holding);
-    return any;
-}
-
-static void advance_all(struct dev_client *c)
-{
-    /* One queue's progress may be what another waits for. Where there is no room, all wait. */
-    for (bool any = true; (any || c->calls >= CUDA_CALLS) && cuda_has_room(c);) {
-        any = false;
-        gm_list_for_each_safe (q, &c->holding, struct dev_queue, holding)
-            any |= advance(q);
-    }
-}
-
-static bool is_opened(const struct dev_queue *q)
-{
-    return atomic_load_explicit(&q->slot->gate, memory_order_acquire) >= q->gate;
-}
-
-void cuda_gate_moved(struct dev_queue *q)
-{
-    bool looks = q->gate && q->value.width;
-    if (!q->gate || (!looks && !is_opened(q)))
-        return;
-    cuda_hands_on(q->client);
-    cuda_enter(q->gpu);
-    if (looks)
-        cuda_value_look(q);
-    if (is_opened(q)) {
-        cuda_queue_submitted(q, q->gate);
-        q->gate = 0;
-        q->value.width = 0;
-        advance_all(q->client);
-    }
-    cuda_hands_off(q->client);
-}
-
-uint32_t cuda_backlog(struct dev_client *c)
-{
-    if (GM_UNLIKELY(atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) != 0))
-        return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
-    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)))
-        cuda_fallback_return(c);
-    if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed))) {
-        cuda_hands_on(c);
-        advance_all(c); /* before more of the ring is read */
-        cuda_hands_off(c);
-    }
-    return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c)
-                                       : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
-}
-
-void cuda_hand_over(struct dev_client *c)
-{
-    cuda_chains_hand_over(c);
-    while (!gm_list_empty(&c->dirty))
-        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
-}
-
-void cuda_flush(struct dev_client *c)
-{
-    cuda_hands_on(c);
-    if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
-        advance_all(c);
-    cuda_hand_over(c);
-    if (GM_UNLIKELY(!gm_list_empty(&c->passing)))
-        cuda_capacity_collect(c, false);
-    if (GM_UNLIKELY(c->moving))
-        gm_list_for_each (q, &c->queues, struct dev_queue, link)
-            cuda_stream_settle(q);
-    cuda_hands_off(c);
-}
-
 void cuda_queue_drop(struct dev_queue *q)
 {
     gm_list_for_each_safe (op, &q->held, struct cuda_op, link) {
         gm_list_remove(&op->link);
-        release(q, op);
+        cuda_queue_release(q, op);
     }
     gm_list_remove(&q->holding);
     cuda_chain_drop(q);
@@ -291,17 +58,6 @@ static void look_at_slot(struct dev_queue *q)
 {
     q->wanted =
         q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
-}
-
-bool cuda_queue_is_over(struct dev_queue *q)
-{
-    cuda_enter(q->gpu);
-    if (!gm_list_empty(&q->chained) || (q->stream && !cuda_stream_is_done(q, q->stream)))
-        return false;
-    pthread_mutex_lock(&q->client->dev->lock);
-    bool seen = q->seen == q->last && gm_list_empty(&q->active);
-    pthread_mutex_unlock(&q->client->dev->lock);
-    return seen;
 }
 
 /* A stream of the driver has its priority for good. What still has something to do keeps its own.
@@ -358,14 +114,6 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     return GM_CUDA_SUCCESS;
 }
 
-bool cuda_queue_is_done(struct dev_queue *q)
-{
-    if (q->gate || !gm_list_empty(&q->held) || !gm_list_empty(&q->chained))
-        return false;
-    cuda_enter(q->gpu);
-    return !q->stream || cuda_stream_is_done(q, q->stream);
-}
-
 void cuda_queue_destroy(struct dev_queue *q)
 {
     if (!q)
@@ -387,100 +135,4 @@ void cuda_queue_destroy(struct dev_queue *q)
     cuda_detours_destroy(q);
     cuda_stream_destroy(q);
     free(q);
-}
-
-/* --- operations ------------------------------------------------------------------------------- */
-
-int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
-{
-    struct cuda_function *f =
-        l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
-    cuda_enter(q->gpu);
-    if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
-        (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE,
-                           "launch of a function that does not exist, or not so");
-        return cuda_mark(q, seq);
-    }
-    if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_fallback)
-        f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
-    if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
-        cuda_function_dynamic(q->gpu, f, l->shared_bytes);
-    if (GM_UNLIKELY(l->module->library->traits.asserts))
-        cuda_complaint_asserts(q->client);
-    struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
-                          .seq = seq,
-                          .u.launch = { .library = l->module->library,
-                                        .kernel = f->handle,
-                                        .loaded = f->loaded,
-                                        .grid = { l->grid[0], l->grid[1], l->grid[2] },
-                                        .block = { l->block[0], l->block[1], l->block[2] },
-                                        .shared_bytes = l->shared_bytes,
-                                        .modules = atomic_load_explicit(&q->client->runs.modules,
-                                                                        memory_order_relaxed),
-                                        .in_clusters = f->in_clusters,
-                                        .prints = l->module->library->traits.prints &&
-                                                  cuda_output_watched(q),
-                                        .more = l->more,
-                                        .precedes = cuda_has_precedence(q, f, l),
-                                        .attributes = l->attributes,
-                                        .params_size = l->params_size } };
-    return take(q, &op, l->params, l->params_size);
-}
-
-int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r)
-{
-    struct cuda_op op = { .kind = CUDA_OP_COPY, .seq = seq, .u.copy = *r };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r)
-{
-    struct cuda_op op = { .kind = CUDA_OP_COPY_ARRAY, .seq = seq, .u.copy_array = *r };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size)
-{
-    struct cuda_op op = { .kind = CUDA_OP_WRITE,
-                          .seq = seq,
-                          .u.write = { .dst = dst, .size = size } };
-    return take(q, &op, data, size);
-}
-
-int cuda_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r)
-{
-    struct cuda_op op = { .kind = CUDA_OP_FILL, .seq = seq, .u.fill = *r };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq)
-{
-    struct cuda_op op = { .kind = CUDA_OP_WAIT,
-                          .seq = seq,
-                          .u.wait = { .other = other, .seq = other_seq } };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
-{
-    struct cuda_op op = { .kind = CUDA_OP_STAMP, .seq = seq, .u.event = event };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_gate(struct dev_queue *q, uint64_t seq)
-{
-    struct cuda_op op = { .kind = CUDA_OP_GATE, .seq = seq };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r)
-{
-    struct cuda_op op = { .kind = CUDA_OP_VALUE, .seq = seq, .u.value = *r };
-    return take(q, &op, NULL, 0);
-}
-
-int cuda_mark(struct dev_queue *q, uint64_t seq)
-{
-    struct cuda_op op = { .kind = CUDA_OP_MARK, .seq = seq };
-    return take(q, &op, NULL, 0);
 }

@@ -14,11 +14,11 @@
 
 #include "base/clock.h"
 #include "device/cuda/capacity.h"
-#include "device/cuda/green.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/lookahead.h"
 #include "device/cuda/op.h"
-#include "device/cuda/queue.h"
 #include "device/cuda/run.h"
+#include "device/cuda/stream.h"
 
 #define RUNS_MAX       512u
 #define RUNS_BYTES_MAX (16u << 20)
@@ -39,8 +39,6 @@ struct cuda_run {
     uint32_t modules; /* the client's counts of changes when it was learnt; `memory` matters only */
     uint32_t memory;  /* if names_memory */
     bool names_memory;
-    bool failed;        /* while it is learnt */
-    CUstream capturing; /* while it is learnt */
     uint8_t bytes[];
 };
 
@@ -127,16 +125,17 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
                             .modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire),
                             .memory = atomic_load_explicit(&c->runs.memory, memory_order_acquire) };
     memcpy(new->bytes, run->records, run->size);
-    CUresult r = cuda_stream_like(q, &new->capturing);
+    struct cuda_learning learning = { .run = new };
+    CUresult r = cuda_stream_like(q, &learning.into);
     if (r == CUDA_SUCCESS && (r = api->cuStreamBeginCapture_v2(
-                                  new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
-        cuda_capacity_stream_destroy(q->gpu, q->place, new->capturing);
+                                  learning.into, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
+        cuda_capacity_stream_destroy(q->gpu, q->place, learning.into);
     if (r != CUDA_SUCCESS) {
         cuda_capacity_graph_destroy(c, &new->graph);
         free(new);
         return DEV_RUN_PLAIN;
     }
-    q->learning = new;
+    q->learning = learning;
     return DEV_RUN_LEARN;
 }
 
@@ -156,7 +155,7 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
     }
     gm_list_remove(&run->link);
     gm_list_prepend(&c->runs.list, &run->link);
-    cuda_queue_run(q, what->seq + what->count - 1, what->count);
+    cuda_intake_run(q, what->seq + what->count - 1, what->count);
     return true;
 }
 
@@ -179,7 +178,7 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     struct dev_client *c = q->client;
     cuda_hands_on(c);
     cuda_enter(q->gpu);
-    if (!cuda_queue_is_open(q) || !cuda_may_have(q, run->count))
+    if (!cuda_intake_is_open(q) || !cuda_may_have(q, run->count))
         return DEV_RUN_PLAIN;
     uint64_t hash = XXH3_64bits(run->records, run->size);
     struct cuda_run *known = find(q, run, hash);
@@ -205,32 +204,18 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     return learn(q, run, hash, before, &graph);
 }
 
-CUstream cuda_run_stream(const struct cuda_run *run)
-{
-    return run->capturing;
-}
-
-void cuda_run_names_memory(struct cuda_run *run)
-{
-    run->names_memory = true;
-}
-
-void cuda_run_fails(struct cuda_run *run)
-{
-    run->failed = true;
-}
-
 bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
 {
     struct dev_client *c = q->client;
     const struct cuda_driver *api = &c->dev->api;
-    struct cuda_run *run = q->learning;
+    const struct cuda_learning learnt = q->learning;
+    struct cuda_run *run = learnt.run;
     CUgraph graph = NULL;
-    q->learning = NULL;
-    CUresult r = api->cuStreamEndCapture(run->capturing, &graph);
-    cuda_capacity_stream_destroy(q->gpu, q->place, run->capturing);
-    run->capturing = NULL;
-    if (r == CUDA_SUCCESS && !run->failed)
+    q->learning = (struct cuda_learning) { 0 };
+    run->names_memory = learnt.names_memory;
+    CUresult r = api->cuStreamEndCapture(learnt.into, &graph);
+    cuda_capacity_stream_destroy(q->gpu, q->place, learnt.into);
+    if (r == CUDA_SUCCESS && !learnt.failed)
         r = cuda_capacity_graph(&run->graph, graph);
     if (!run->graph.handle) {
         cuda_capacity_graph_destroy(c, &run->graph);

@@ -13,6 +13,15 @@
 
 struct cuda_run;
 
+/* What a queue does while its client hands over a run that becomes a graph: operations are added to
+ * that instead of being submitted. */
+struct cuda_learning {
+    struct cuda_run *run; /* NULL: it learns none */
+    CUstream into;        /* the stream that captures */
+    bool names_memory;    /* one of the operations does */
+    bool failed;          /* the run is to stay plain */
+};
+
 /* A client's. */
 struct cuda_runs {
     struct gm_list list;
@@ -35,10 +44,5 @@ void cuda_runs_leave(struct dev_client *c, uint64_t place);
 /* device.h: run_begin, run_end. */
 enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run);
 bool cuda_run_end(struct dev_queue *q, const struct dev_run *run);
-/* Of the one that a queue learns: where its operations go; that it names memory; that it is to stay
- * plain. */
-CUstream cuda_run_stream(const struct cuda_run *run);
-void cuda_run_names_memory(struct cuda_run *run);
-void cuda_run_fails(struct cuda_run *run);
 
 #endif

@@ -7,6 +7,7 @@
 #include "device/cuda/fallback.h"
 #include "device/cuda/library.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/settle.h"
 
 void cuda_dev_init(struct dev *d, const struct dev_events *events)
 {

@@ -19,6 +19,40 @@
  * places_lock, then dev.lock. Everything else of a client belongs to its thread, or to the
  * executor's orders, of which device.h says which come one at a time. Nobody reports a fault with
  * one of them held.
+ *
+ * Files, from the top down. What has to go up goes by way of hooks.h.
+ *
+ *   device                  the table of functions, and the start
+ *   watch                   the thread that sees what is done, and wakes programs
+ *   client, leave           clients come and go
+ *   hooks                   who hears of what happens below
+ *   module, memory          what clients load and map
+ *   run                     runs of operations that become graphs of the driver
+ *   call                    who answers a client's question
+ *   limit, tensormap        answers that belong to nothing else
+ *   intake                  operations come in: they go to the driver or are held back
+ *   wait_value              words that streams wait for
+ *   lookup                  what is in a module
+ *   fallback                clients go to the fallback context and come back
+ *   queue                   queues, and what they hold back
+ *   chain                   launches that go to the driver several at a time
+ *   submit                  one operation, as a call or two of the driver
+ *   point, mark             where the GPU reports how far it is
+ *   texture, array          arrays, and what kernels read them by
+ *   far                     memory of another GPU
+ *   stream, part, place     streams, and which multiprocessors they have
+ *   variables, library, kernel   code, shared among clients
+ *   link, image             code, as it came
+ *   settle                  waiting for a safe point
+ *   open                    contexts
+ *   capacity, local         what a context has room for
+ *   precedence              small kernels first
+ *   output                  what kernels print
+ *   inflight                how much of a client is in flight
+ *   range                   what is mapped where
+ *   admit                   safe points
+ *   enter, complaint        the current context, and its end
+ *   state, driver           the device, and NVIDIA's functions
  */
 #ifndef GMUX_DEVICE_CUDA_STATE_H
 #define GMUX_DEVICE_CUDA_STATE_H
@@ -122,8 +156,8 @@ struct cuda_gpu {
                                     none  does */
     pthread_mutex_t stacks_lock; /* held while the limit of the stack is changed, which may wait for
                                     the GPU */
-    _Atomic size_t stack;        /* limit.c: of each thread; grows when a client wants more */
-    _Atomic uint32_t local;      /* capacity.h: local memory that each thread has */
+    _Atomic size_t stack;        /* local.h: of each thread; grows when a client wants more */
+    _Atomic uint32_t local;      /* local.h: local memory that each thread has */
     _Atomic bool heap;           /* the heap of device malloc has been made */
 };
 
@@ -213,7 +247,7 @@ struct dev_client {
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it;
                                     orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
-    _Atomic uint32_t local[DEV_DEVICES]; /* capacity.h: of a thread, the most that its kernels need;
+    _Atomic uint32_t local[DEV_DEVICES]; /* local.h: of a thread, the most that its kernels need;
                                             0: what is always there */
     int priority;
     uint64_t came;              /* when it was made */
@@ -247,7 +281,7 @@ struct dev_client {
     _Atomic uint32_t uses;   /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT
                                 each */
     _Atomic bool handing;    /* its thread may be handing something over */
-    bool was_handing;        /* fallback.h: `handing` as it was before its thread began to wait */
+    bool was_handing;        /* settle.h: `handing` as it was before its thread began to wait */
     bool words_wanted;       /* `words` has been asked for, with or without success */
     _Atomic uint64_t *words; /* private completion words, which the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees `words`; 0: not asked yet */
@@ -364,12 +398,11 @@ struct dev_queue {
     _Atomic uint32_t needs; /* precedence.h: what its last kernel needs */
     _Atomic bool touched;   /* the driver has work of it that it has not said to be done */
     /* inflight.h: calls of the driver, counted from its beginning */
-    uint64_t calls;            /* so far, with those that the row and the next mark will make */
-    uint64_t calls_marked;     /* up to the last mark */
-    uint64_t asked;            /* up to the last point that the GPU was told to report */
-    uint64_t proven;           /* up to the last point that the GPU has reported */
-    struct cuda_run *learning; /* to which operations are added instead of being submitted; NULL:
-                                  they are submitted */
+    uint64_t calls;        /* so far, with those that the row and the next mark will make */
+    uint64_t calls_marked; /* up to the last mark */
+    uint64_t asked;        /* up to the last point that the GPU was told to report */
+    uint64_t proven;       /* up to the last point that the GPU has reported */
+    struct cuda_learning learning;
 
     /* output.h, dev->lock */
     struct gm_list printed; /* dev->printed, or alone */
@@ -409,6 +442,10 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
 /* The client has made a mistake, at an address: it gets the error. Any thread, no lock held. */
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
+/* The driver has refused something of a client: ends the process if the context has ended. The
+ * answer itself does not say so. Compilers and loaders give errors of ended contexts for bytes that
+ * a client sent, and what an ended context refuses may be called an invalid value. */
+void cuda_die_if_lost(struct cuda_gpu *g);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 

@@ -7,16 +7,12 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/far.h"
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/local.h"
 #include "device/cuda/op.h"
 #include "device/cuda/point.h"
-#include "device/cuda/queue.h"
-
-void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
-{
-    c->dev->events.client_fault(c->dev->events.arg, c, (int)r, address, what);
-}
+#include "device/cuda/array.h"
 
 _Static_assert(sizeof(CUlaunchAttribute) == DEV_LAUNCH_ATTRIBUTE, "as the client sends it");
 
@@ -89,14 +85,14 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
                        CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
     void **extra = size ? buffer : NULL;
     /* What is learnt is replayed later, whichever clients are there then. */
-    const bool precedes = l->precedes && !q->learning && !q->place->green;
+    const bool precedes = l->precedes && !q->learning.run && !q->place->green;
     CUresult r = l->attributes || precedes
                      ? launch_with_attributes(q, l, bytes, precedes, extra)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2],
                                            l->block[0], l->block[1], l->block[2], l->shared_bytes,
                                            cuda_into(q), NULL, extra);
     if (!cuda_outcome(q, r, "the device refused a launch"))
-        cuda_capacity_unsure(q->client, q->gpu);
+        cuda_local_unsure(q->client, q->gpu);
 }
 
 static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice, uint64_t *out)
@@ -236,7 +232,7 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r,
     from = from ? from : to;
     *does = doer(q, to, from);
     if (to != from &&
-        (q->learning || !to->context || !from->context)) /* that is no operation for a graph */
+        (q->learning.run || !to->context || !from->context)) /* that is no operation for a graph */
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = cuda_go(q, *does, &into);
     if (result == CUDA_SUCCESS)

@@ -8,9 +8,9 @@
  * The copy goes to session memory, where the client could write, too; it would only deceive itself.
  */
 #include "device/cuda/far.h"
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
 #include "device/cuda/op.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/wait_value.h"
 #include "device/value.h"
 
 /* memory_lock: nothing is unmapped meanwhile. CUDA_ERROR_NOT_READY: there is no way yet to the GPU

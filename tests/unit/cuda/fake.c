@@ -1,6 +1,7 @@
 #include "device/cuda/client.h"
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 #include "device/cuda/link.h"
+#include "device/cuda/memory.h"
 #include "device/cuda/module.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
@@ -16,8 +17,10 @@
 #include "device/cuda/array.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/settle.h"
 #include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
+#include "device/cuda/intake.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "transport/memfd.h"
@@ -77,7 +80,7 @@ struct CUgraph_st {
 
 static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
-static bool graphs_refused, fallbacks_refused, lost, death_expected;
+static bool graphs_refused, fallbacks_refused, lost;
 static void (*asked)(CUstream);
 static void (*launched)(void);
 static unsigned channel_size;
@@ -578,6 +581,12 @@ static CUresult device_pointer(CUdeviceptr *out, void *p, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+static CUresult set_current(CUcontext c)
+{
+    entered = (const struct cuda_gpu *)(void *)c;
+    return CUDA_SUCCESS;
+}
+
 static CUresult range(int *least, int *greatest)
 {
     *least = 0;
@@ -744,6 +753,7 @@ struct dev *fake_devices(uint32_t count)
     d = (struct dev) { .api = { .cuStreamCreateWithPriority = stream_create,
                                 .cuGreenCtxStreamCreate = green_stream,
                                 .cuStreamDestroy_v2 = stream_destroy,
+                                .cuCtxSetCurrent = set_current,
                                 .cuCtxSetLimit = set_limit,
                                 .cuCtxGetLimit = get_limit,
                                 .cuStreamQuery = query,
@@ -1071,16 +1081,6 @@ const char *fake_printed(void)
 
 /* --- what the tests leave out of the device --------------------------------------------------- */
 
-void cuda_enter(struct cuda_gpu *g)
-{
-    entered = g;
-}
-
-struct cuda_gpu *cuda_entered(void)
-{
-    return (struct cuda_gpu *)(uintptr_t)entered;
-}
-
 unsigned fake_copies(const struct fake_copy **out)
 {
     *out = copies;
@@ -1131,29 +1131,6 @@ void fake_lose(void)
     lost = true;
 }
 
-void fake_expect_death(void)
-{
-    death_expected = true;
-}
-
-bool cuda_is_fatal(CUresult r)
-{
-    return r == CUDA_ERROR_LAUNCH_FAILED || r == CUDA_ERROR_UNKNOWN;
-}
-
-bool cuda_check(struct dev_client *c, CUresult r, const char *what)
-{
-    if (r != CUDA_SUCCESS)
-        fault(NULL, c, (int)r, 0, what);
-    return r == CUDA_SUCCESS;
-}
-
-void cuda_die(struct dev *d, CUresult r)
-{
-    cr_assert(lost || death_expected, "the context died of %d", (int)r);
-    _exit(FAKE_DEATH);
-}
-
 void cuda_library_keep(struct dev *d, struct cuda_library *l)
 {
     cr_assert_gt(l->users, 0);
@@ -1175,6 +1152,10 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
 }
 
 void cuda_arrays_init(struct dev_client *c)
+{
+}
+
+void cuda_objects_finish(struct dev_client *c)
 {
 }
 
@@ -1218,6 +1199,10 @@ CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct c
                               CUkernel k)
 {
     return find_loaded(g, k);
+}
+
+void cuda_kernel_allow(const struct dev *d, CUfunction f, uint32_t bytes)
+{
 }
 
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,

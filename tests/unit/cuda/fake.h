@@ -48,11 +48,10 @@ struct dev *fake_devices(uint32_t count);
 const struct cuda_gpu *fake_entered(void);
 /* How many copies there have been. */
 unsigned fake_copies(const struct fake_copy **out);
-/* The context has ended: the call that finds that out ends the process, with this status. */
-#define FAKE_DEATH 42
+/* The status with which the device ends the process when its context has ended, or is given up. */
+#define FAKE_DEATH 1
+/* The context has ended: the call that finds that out ends the process. */
 void fake_lose(void);
-/* The device may give up the context, and so end the process. */
-void fake_expect_death(void);
 /* The last copy of more than one row. */
 const CUDA_MEMCPY3D *fake_box(void);
 /* So many more are taken; then clients have errors, and these are counted. */

@@ -8,9 +8,13 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
 #include "device/cuda/library.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
+#include "device/cuda/memory.h"
 #include "device/cuda/queue.h"
+#include "device/cuda/settle.h"
 #include "fake.h"
 
 #define PAGE 4096u
@@ -447,7 +451,6 @@ static void *stop(void *client)
 static void kill_it(void)
 {
     pthread_t thread;
-    fake_expect_death();
     cr_assert_eq(pthread_create(&thread, NULL, stop, one), 0);
     pthread_detach(thread);
 }
@@ -468,6 +471,7 @@ Test(admit, is_ended_with_the_context_where_nobody_loses_anything, .init = begin
      .exit_code = FAKE_DEATH, .timeout = 5)
 {
     launches_go_on();
+    fake_expect_faults(); /* of the one that is gone */
     kill_it();
     for (;;)
         sched_yield();

@@ -6,8 +6,10 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/call.h"
 #include "device/cuda/capacity.h"
-#include "device/cuda/green.h"
-#include "device/cuda/limit.h"
+#include "device/cuda/stream.h"
+#include "device/cuda/local.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 
@@ -192,7 +194,7 @@ Test(capacity, so_are_runs, .init = begin, .fini = end)
     while (!cuda_is_quiet(d, 1))
         sched_yield();
     cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_LEARN);
-    cuda_run_fails(queues[0]->learning);
+    queues[0]->learning.failed = true;
     (void)cuda_run_end(queues[0], &r);
 }
 
@@ -279,7 +281,7 @@ Test(capacity, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = e
     cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_LEARN);
     cr_assert_eq(d->gpus[0].capacity.nodes, 3);
     cr_assert_not(cuda_capacity_take_graph(runs_on, 3, 0, &other));
-    cuda_run_fails(queues[0]->learning);
+    queues[0]->learning.failed = true;
     cr_assert_not(cuda_run_end(queues[0], &r));
     cr_assert_eq(d->gpus[0].capacity.nodes, 0);
     cr_assert_eq(d->gpus[0].capacity.used, ROOM - 2);
@@ -375,6 +377,16 @@ Test(capacity, all_stacks_together_are_an_eighth_of_the_memory)
     fake_client_end(c);
 }
 
+static CUresult (*set_current)(CUcontext c);
+
+/* Just before local memory is given back a client comes that needs it. */
+static CUresult somebody_comes(CUcontext c)
+{
+    struct cuda_gpu *g = (void *)c;
+    g->local = 100u << 10;
+    return set_current(c);
+}
+
 /* The limit is larger meanwhile, for the local memory of somebody's kernel. */
 Test(capacity, a_stack_stays_when_local_memory_goes)
 {
@@ -391,15 +403,16 @@ Test(capacity, a_stack_stays_when_local_memory_goes)
     raise_stack(c, 8u << 10);
     raise_stack(c, 2u << 10);
     large->local[0] = 0;
-    cuda_capacity_shrink(device);
+    cuda_local_shrink(device);
     cr_assert_eq(fake_stack(), 8u << 10);
     cr_assert_eq(g->local, 8u << 10);
     raise_stack(c, 12u << 10);
     cr_assert_eq(fake_stack(), 12u << 10);
-    cuda_limits_shrink(g); /* for what was before */
-    cr_assert_eq(fake_stack(), 12u << 10);
-    cuda_capacity_local(g, local); /* meanwhile somebody else has come, who needs it */
-    cuda_limits_shrink(g);
+    g->local = local; /* of a client that has gone meanwhile, too */
+    cuda_enter(&device->fallbacks[0]);
+    set_current = device->api.cuCtxSetCurrent;
+    device->api.cuCtxSetCurrent = somebody_comes;
+    cuda_local_shrink(device);
     cr_assert_eq(fake_stack(), local);
     fake_client_end(large);
     fake_client_end(c);

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "device/cuda/chain.h"
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 #include "device/cuda/library.h"
 #include "device/cuda/output.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -9,6 +9,8 @@
 #include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
 #include "device/cuda/library.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -8,7 +8,10 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/client.h"
 #include "device/cuda/far.h"
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
+#include "device/cuda/memory.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

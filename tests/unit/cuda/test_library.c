@@ -9,14 +9,12 @@
 
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
-#include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
 #include "device/cuda/image.h"
 #include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
-#include "device/cuda/limit.h"
+#include "device/cuda/kernel.h"
+#include "device/cuda/local.h"
 #include "device/cuda/link.h"
-#include "device/cuda/queue.h"
+#include "device/cuda/settle.h"
 
 TestSuite(library, .timeout = 30);
 
@@ -127,11 +125,13 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, CUfunc
     return CUDA_SUCCESS;
 }
 
-static unsigned shrunk;
+static size_t shrunk;
 
-void cuda_limits_shrink(struct cuda_gpu *g)
+static CUresult set_limit(CUlimit limit, size_t value)
 {
-    shrunk = atomic_load(&g->local);
+    cr_assert_eq(limit, CU_LIMIT_STACK_SIZE);
+    shrunk = value;
+    return CUDA_SUCCESS;
 }
 
 static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, const char *name)
@@ -171,10 +171,6 @@ void cuda_enter(struct cuda_gpu *g)
 struct cuda_gpu *cuda_entered(void)
 {
     return NULL;
-}
-
-void cuda_hand_over(struct dev_client *c)
-{
 }
 
 /* No client is hidden here: there are none with queues. */
@@ -285,6 +281,7 @@ static void begin(void)
     d.api.cuKernelGetFunction = get_function;
     d.api.cuLibraryGetGlobal = get_global;
     d.api.cuFuncGetAttribute = get_attribute;
+    d.api.cuCtxSetLimit = set_limit;
     gpu->local = 1024;
     image = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(image, MAP_FAILED);
@@ -667,11 +664,11 @@ Test(library, much_local_memory_goes_with_a_client_that_needed_it, .init = begin
     }
     launch_with(&clients[0], l, 8 << 10);
     gm_list_remove(&clients[0].link);
-    cuda_capacity_shrink(&d);
+    cuda_local_shrink(&d);
     cr_assert_eq(shrunk, 0, "so little stays");
     launch_with(&clients[0], l, 128 << 10);
     launch_with(&clients[1], l, 4 << 10); /* there is room for it */
-    cuda_capacity_shrink(&d);
+    cuda_local_shrink(&d);
     cr_assert_eq(shrunk, 4 << 10);
     cr_assert_eq(gpu->local, 4 << 10);
 }
@@ -686,7 +683,7 @@ Test(library, a_client_that_fails_to_get_local_memory_leaves_no_claim, .init = b
     }
     launch_with(&clients[1], l, 4 << 10);
     launch_with(&clients[0], l, 512 << 10);
-    cuda_capacity_unsure(&clients[0], gpu);
+    cuda_local_unsure(&clients[0], gpu);
     cr_assert_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
     local = 4 << 10;
     cr_assert_not_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));

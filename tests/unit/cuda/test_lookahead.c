@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -14,9 +14,11 @@
 
 #include "base/clock.h"
 #include "device/cuda/client.h"
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 #include "device/cuda/library.h"
 #include "device/cuda/output.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -4,8 +4,10 @@
 #include <sched.h>
 
 #include "device/cuda/call.h"
-#include "device/cuda/green.h"
-#include "device/cuda/limit.h"
+#include "device/cuda/stream.h"
+#include "device/cuda/local.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 
@@ -25,7 +27,7 @@ Test(places, what_is_said_of_the_device)
     cr_assert_eq(d->gpus[0].info.multiprocessors_step, 8);
     cr_assert_eq(d->gpus[0].info.multiprocessors_shared, 120);
     cr_assert_eq(d->gpus[0].info.priorities, 6, "the driver's");
-    cuda_limits_open(&d->gpus[0]);
+    cuda_local_open(&d->gpus[0]);
     cr_assert_eq(d->gpus[0].info.limits[CU_LIMIT_STACK_SIZE], fake_stack());
     cr_assert_eq(d->gpus[0].info.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT], 2048);
 }

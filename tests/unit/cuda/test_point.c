@@ -6,6 +6,8 @@
 #include <criterion/criterion.h>
 
 #include "device/cuda/point.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

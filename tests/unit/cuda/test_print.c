@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "device/cuda/client.h"
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
 #include "device/cuda/output.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -4,8 +4,10 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "device/cuda/green.h"
+#include "device/cuda/place.h"
 #include "device/cuda/output.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -2,7 +2,9 @@
  * before, until it is right; nothing that comes behind is with the driver before that. */
 #include <criterion/criterion.h>
 
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

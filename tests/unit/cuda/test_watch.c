@@ -3,7 +3,9 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "device/cuda/green.h"
+#include "device/cuda/stream.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 

@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 #include "device/cuda/admit.h"
-#include "device/cuda/capacity.h"
-#include "device/cuda/fallback.h"
-#include "device/cuda/green.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/library.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/link.h"
+#include "device/cuda/local.h"
+#include "device/cuda/settle.h"
 #include "device/cuda/variables.h"
 #include "files.h"
 #include "transport/memfd.h"
@@ -55,14 +53,14 @@ struct cuda_gpu *cuda_entered(void)
     return NULL;
 }
 
-bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
-                       CUfunction f)
+bool cuda_local_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                    CUfunction f)
 {
     return true;
 }
 
-void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
-                        CUfunction f)
+void cuda_local_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
+                     CUfunction f)
 {
 }
 

@@ -1,8 +1,8 @@
 /*
- * Places, and the streams that live in them (green.c); partitions of a program's own (part.c).
+ * Places where streams live (place.c), and partitions of a program's own (part.c).
  */
-#ifndef GMUX_DEVICE_CUDA_GREEN_H
-#define GMUX_DEVICE_CUDA_GREEN_H
+#ifndef GMUX_DEVICE_CUDA_PLACE_H
+#define GMUX_DEVICE_CUDA_PLACE_H
 
 #include "device/cuda/state.h"
 
@@ -25,31 +25,12 @@ static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multipr
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
 void cuda_places_collect(struct dev_client *c, bool all);
-/* The client's thread, as the following: the queue has no stream yet, or one where the client is no
- * longer. Makes one where the client's place is; without one, the client has an error. */
-void cuda_stream_place(struct dev_queue *q);
-/* The driver's priority for kernels of the queue that go before its others (precedence.h). */
-int cuda_stream_precedence(const struct dev_queue *q);
-/* Another stream in the same place; CUDA_ERROR_NOT_READY: there is no room for it now. */
-CUresult cuda_stream_like(struct dev_queue *q, CUstream *out);
-/* Gives up the stream that was left, if it is done. */
-void cuda_stream_settle(struct dev_queue *q);
-/* The queue has none any more; what it has next makes another one. */
-void cuda_stream_give_up(struct dev_queue *q);
-void cuda_stream_destroy(struct dev_queue *q);
 
 /* --- part.c; the client's thread ------------------------------------------------------------- */
 
 /* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's
  * thread. */
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
-/* Where the queue's stream is to be, from now on. */
-static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
-{
-    struct cuda_place *p =
-        atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire);
-    return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
-}
 /* The queue is in none any more. places_lock is held. */
 void cuda_part_forget(struct dev_queue *q);
 

@@ -1,0 +1,410 @@
+/*
+ * Operations: each becomes a call or two of the driver on the queue's stream, and none waits. See
+ * state.h for how completion comes back.
+ *
+ * A stream of the driver never stands at a gate, because the driver's own calls may stand still
+ * with it: what comes behind a gate is held here until the gate opens, and so is a wait for
+ * something that is held. Everything of a client is its thread's, so that needs no lock.
+ *
+ * How much the driver may have of a client is bounded (inflight.h), and of a queue by the time that
+ * it takes (lookahead.h); beyond that operations are held back here, too.
+ *
+ * Where a program records an event (a mark or a stamp) the completion is written at once, whatever
+ * comes behind it, and the driver records an event of its own, for other streams to wait for
+ * (point.h).
+ */
+#include "base/clock.h"
+#include "device/cuda/admit.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/chain.h"
+#include "device/cuda/complaint.h"
+#include "device/cuda/fallback.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/intake.h"
+#include "device/cuda/kernel.h"
+#include "device/cuda/lookahead.h"
+#include "device/cuda/mark.h"
+#include "device/cuda/module.h"
+#include "device/cuda/op.h"
+#include "device/cuda/output.h"
+#include "device/cuda/point.h"
+#include "device/cuda/precedence.h"
+#include "device/cuda/queue.h"
+#include "device/cuda/stream.h"
+#include "device/cuda/wait_value.h"
+
+/* --- room ------------------------------------------------------------------------------------- */
+
+#define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* a client that was at the limit goes on below this */
+#define ASK_NS      GM_NS_PER_MS /* how often the driver is asked about a client at its limit */
+
+static void ask_driver(struct dev_client *c)
+{
+    uint64_t now = gm_now_ns();
+    if (now - c->driver_asked < ASK_NS)
+        return;
+    c->driver_asked = now;
+    gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing) {
+        cuda_chain_hand_over(q);
+        if (!gm_list_empty(&q->dirty))
+            cuda_queue_mark(q); /* with a proof; it has been counted */
+        else
+            cuda_calls_ask(q);
+    }
+}
+
+/* At the limit. True if there is room after all; else the watch rings the ring's bell with each
+ * completion. */
+static bool make_room(struct dev_client *c)
+{
+    /* Before it is looked: the watch wakes for what comes later. */
+    atomic_store_explicit(&c->full, true, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing)
+        cuda_calls_look(q);
+    if (c->calls >= CALLS_AGAIN)
+        ask_driver(c);
+    if (c->calls >= CALLS_AGAIN)
+        return false;
+    atomic_store_explicit(&c->full, false, memory_order_relaxed);
+    return true;
+}
+
+/* One more operation may be handed over. */
+static inline bool has_room(struct dev_client *c)
+{
+    return GM_LIKELY(c->calls < CUDA_CALLS &&
+                     !atomic_load_explicit(&c->full, memory_order_relaxed)) ||
+           make_room(c);
+}
+
+/* --- one operation ---------------------------------------------------------------------------- */
+
+/* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for
+ * it. */
+static void complete_at_once(struct dev_queue *q, uint64_t seq)
+{
+    struct dev *d = q->client->dev;
+    pthread_mutex_lock(&d->lock);
+    atomic_fetch_add_explicit(&q->client->completed, seq - q->seen, memory_order_relaxed);
+    q->last = q->marked = q->seen = q->shown = seq;
+    pthread_mutex_unlock(&d->lock);
+    tp_word_publish(&q->slot->completed, seq);
+}
+
+/* A kernel is launched in the primary context, and known to be loaded there. */
+static bool is_loaded_there(const struct dev_queue *q, CUfunction loaded)
+{
+    return GM_LIKELY(loaded && !q->gpu->is_fallback);
+}
+
+/* Finds the kernel of a launch again after its queue has gone to another context. False: the client
+ * has an error, or is about to be stopped. */
+static bool find_kernel(struct dev_queue *q, struct cuda_op_launch *l)
+{
+    struct dev_client *c = q->client;
+    CUresult r = cuda_library_launch(c, q->gpu->index, l->library, l->kernel, &l->loaded);
+    if (r != CUDA_SUCCESS && cuda_is_leaving(c->dev, c))
+        return false;
+    if (!cuda_check(c, r, "the device refused to load a kernel"))
+        return false;
+    if (!q->stream)
+        cuda_stream_place(q); /* it has gone there */
+    if (l->shared_bytes)
+        cuda_kernel_allow(c->dev, l->loaded, l->shared_bytes);
+    return q->stream != NULL;
+}
+
+static void submit(struct dev_queue *q, const struct cuda_op *op)
+{
+    if (GM_UNLIKELY(!q->stream) && op->kind == CUDA_OP_MARK) {
+        complete_at_once(q, op->seq);
+        return;
+    }
+    cuda_enter(q->gpu); /* what it waits for may have been handed to another one */
+    if (GM_UNLIKELY(q->place != cuda_place_now(q))) {
+        cuda_chain_hand_over(q);
+        cuda_stream_place(q);
+    }
+    if (GM_UNLIKELY(!q->stream)) { /* the client has an error */
+        q->last = op->seq;
+        return;
+    }
+    struct cuda_op found;
+    if (op->kind == CUDA_OP_LAUNCH && !is_loaded_there(q, op->u.launch.loaded)) {
+        found = *op;
+        if (!find_kernel(q, &found.u.launch)) {
+            q->last = op->seq;
+            return;
+        }
+        op = &found;
+    }
+    if (cuda_may_have(q, CUDA_CHAIN) && cuda_chain_take(q, op))
+        return;
+    cuda_chain_hand_over(q);
+    if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
+        cuda_output_begin(q, op->seq);
+    if (op->kind != CUDA_OP_GATE && op->kind != CUDA_OP_VALUE) {
+        cuda_count(q, 1);
+        cuda_op_submit(q, op);
+        cuda_queue_submitted(q, op->seq);
+        if (op->kind == CUDA_OP_MARK || op->kind == CUDA_OP_STAMP)
+            cuda_point_set(q);
+        return;
+    }
+    cuda_queue_mark(
+        q); /* what is before the gate must be seen to be done while the stream stands at it */
+    q->gate = op->seq;
+    if (op->kind == CUDA_OP_VALUE) {
+        cuda_value_begin(q, &op->u.value);
+        return;
+    }
+    cuda_count(q, 1);
+    cuda_op_submit(q, op);
+}
+
+bool cuda_intake_is_open(struct dev_queue *q)
+{
+    if (q->gate || !gm_list_empty(&q->held))
+        return false;
+    cuda_chain_hand_over(q);
+    if (GM_UNLIKELY(q->place != cuda_place_now(q)))
+        cuda_stream_place(q);
+    return q->stream != NULL;
+}
+
+static void accept(struct dev_queue *q, uint64_t seq)
+{
+    atomic_fetch_add_explicit(&q->client->submitted, seq - q->accepted, memory_order_relaxed);
+    q->accepted = seq;
+}
+
+void cuda_intake_run(struct dev_queue *q, uint64_t seq, uint32_t count)
+{
+    accept(q, seq);
+    cuda_count(q, count);
+    cuda_queue_submitted(q, seq);
+    if (!gm_list_empty(&q->dirty))
+        cuda_queue_mark(q);
+}
+
+/* --- holding back ----------------------------------------------------------------------------- */
+
+/* One of those that are learnt. */
+static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *bytes)
+{
+    op->bytes = bytes;
+    cuda_enter(q->gpu);
+    if (op->kind == CUDA_OP_LAUNCH &&
+        (op->u.launch.prints ||
+         !is_loaded_there(q, op->u.launch.loaded))) /* such take turns, or have to be found */
+        q->learning.failed = true;
+    else
+        cuda_op_submit(q, op);
+    if (op->kind != CUDA_OP_LAUNCH)
+        q->learning.names_memory = true;
+    return GM_CUDA_SUCCESS;
+}
+
+/* It has to wait for something that is not with the driver yet, or for its client's turn to print.
+ */
+static bool stands(const struct dev_queue *q, const struct cuda_op *op)
+{
+    if (op->kind == CUDA_OP_WAIT)
+        cuda_chain_hand_over(op->u.wait.other);
+    if (q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq))
+        return true;
+    return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) &&
+           !cuda_output_take_turn(q->client);
+}
+
+static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
+{
+    cuda_hands_on(q->client); /* until the flush that follows */
+    if (GM_UNLIKELY(q->learning.run != NULL))
+        return take_to_learn(q, op, bytes);
+    if (gm_list_empty(&q->held) && has_room(q->client) && cuda_has_ahead(q) && !stands(q, op)) {
+        op->bytes = bytes;
+        accept(q, op->seq); /* before: a thread that asks meanwhile who is busy must see it */
+        submit(q, op);
+    } else {
+        if (!cuda_queue_hold(q, op, bytes, size))
+            return GM_CUDA_OUT_OF_MEMORY;
+        accept(q, op->seq);
+    }
+    return GM_CUDA_SUCCESS;
+}
+
+/* Submits what it can of a queue's held operations. True if there was any. */
+static bool advance(struct dev_queue *q)
+{
+    bool any = false;
+    while (!gm_list_empty(&q->held)) {
+        struct cuda_op *op = gm_list_entry(q->held.next, struct cuda_op, link);
+        if (q->client->calls >= CUDA_CALLS || !cuda_has_ahead(q) || stands(q, op))
+            return any;
+        gm_list_remove(&op->link);
+        submit(q, op);
+        cuda_queue_release(q, op);
+        any = true;
+    }
+    gm_list_remove(&q->holding);
+    return any;
+}
+
+static void advance_all(struct dev_client *c)
+{
+    /* One queue's progress may be what another waits for. Where there is no room, all wait. */
+    for (bool any = true; (any || c->calls >= CUDA_CALLS) && has_room(c);) {
+        any = false;
+        gm_list_for_each_safe (q, &c->holding, struct dev_queue, holding)
+            any |= advance(q);
+    }
+}
+
+static bool is_opened(const struct dev_queue *q)
+{
+    return atomic_load_explicit(&q->slot->gate, memory_order_acquire) >= q->gate;
+}
+
+void cuda_gate_moved(struct dev_queue *q)
+{
+    bool looks = q->gate && q->value.width;
+    if (!q->gate || (!looks && !is_opened(q)))
+        return;
+    cuda_hands_on(q->client);
+    cuda_enter(q->gpu);
+    if (looks)
+        cuda_value_look(q);
+    if (is_opened(q)) {
+        cuda_queue_submitted(q, q->gate);
+        q->gate = 0;
+        q->value.width = 0;
+        advance_all(q->client);
+    }
+    cuda_hands_off(q->client);
+}
+
+uint32_t cuda_backlog(struct dev_client *c)
+{
+    if (GM_UNLIKELY(atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) != 0))
+        return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
+    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)))
+        cuda_fallback_return(c);
+    if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed))) {
+        cuda_hands_on(c);
+        advance_all(c); /* before more of the ring is read */
+        cuda_hands_off(c);
+    }
+    return GM_LIKELY(has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
+}
+
+void cuda_flush(struct dev_client *c)
+{
+    cuda_hands_on(c);
+    if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
+        advance_all(c);
+    cuda_hand_over(c);
+    if (GM_UNLIKELY(!gm_list_empty(&c->passing)))
+        cuda_capacity_collect(c, false);
+    if (GM_UNLIKELY(c->moving))
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            cuda_stream_settle(q);
+    cuda_hands_off(c);
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
+{
+    struct cuda_function *f =
+        l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
+    cuda_enter(q->gpu);
+    if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
+        (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE,
+                           "launch of a function that does not exist, or not so");
+        return cuda_mark(q, seq);
+    }
+    if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_fallback)
+        f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
+    if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
+        cuda_function_dynamic(q->gpu, f, l->shared_bytes);
+    if (GM_UNLIKELY(l->module->library->traits.asserts))
+        cuda_complaint_asserts(q->client);
+    struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
+                          .seq = seq,
+                          .u.launch = { .library = l->module->library,
+                                        .kernel = f->handle,
+                                        .loaded = f->loaded,
+                                        .grid = { l->grid[0], l->grid[1], l->grid[2] },
+                                        .block = { l->block[0], l->block[1], l->block[2] },
+                                        .shared_bytes = l->shared_bytes,
+                                        .modules = atomic_load_explicit(&q->client->runs.modules,
+                                                                        memory_order_relaxed),
+                                        .in_clusters = f->in_clusters,
+                                        .prints = l->module->library->traits.prints &&
+                                                  cuda_output_watched(q),
+                                        .more = l->more,
+                                        .precedes = cuda_has_precedence(q, f, l),
+                                        .attributes = l->attributes,
+                                        .params_size = l->params_size } };
+    return take(q, &op, l->params, l->params_size);
+}
+
+int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r)
+{
+    struct cuda_op op = { .kind = CUDA_OP_COPY, .seq = seq, .u.copy = *r };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r)
+{
+    struct cuda_op op = { .kind = CUDA_OP_COPY_ARRAY, .seq = seq, .u.copy_array = *r };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size)
+{
+    struct cuda_op op = { .kind = CUDA_OP_WRITE,
+                          .seq = seq,
+                          .u.write = { .dst = dst, .size = size } };
+    return take(q, &op, data, size);
+}
+
+int cuda_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r)
+{
+    struct cuda_op op = { .kind = CUDA_OP_FILL, .seq = seq, .u.fill = *r };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq)
+{
+    struct cuda_op op = { .kind = CUDA_OP_WAIT,
+                          .seq = seq,
+                          .u.wait = { .other = other, .seq = other_seq } };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
+{
+    struct cuda_op op = { .kind = CUDA_OP_STAMP, .seq = seq, .u.event = event };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_gate(struct dev_queue *q, uint64_t seq)
+{
+    struct cuda_op op = { .kind = CUDA_OP_GATE, .seq = seq };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r)
+{
+    struct cuda_op op = { .kind = CUDA_OP_VALUE, .seq = seq, .u.value = *r };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_mark(struct dev_queue *q, uint64_t seq)
+{
+    struct cuda_op op = { .kind = CUDA_OP_MARK, .seq = seq };
+    return take(q, &op, NULL, 0);
+}
