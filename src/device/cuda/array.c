@@ -27,7 +27,7 @@
 
 static struct cuda_array *entry(struct dev_client *c, uint32_t number)
 {
-    return number && number <= c->arrays_count ? &c->arrays[number - 1] : NULL;
+    return number && number <= c->arrays.count ? &c->arrays.at[number - 1] : NULL;
 }
 
 struct cuda_array *cuda_array_find(struct dev_client *c, uint32_t number, uint32_t level)
@@ -49,45 +49,45 @@ CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t l
 
 int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes)
 {
-    pthread_mutex_lock(&c->arrays_lock);
-    bool ok = bytes >= c->arrays_bytes[device];
+    pthread_mutex_lock(&c->arrays.lock);
+    bool ok = bytes >= c->arrays.bytes[device];
     if (ok)
-        c->arrays_limit[device] = bytes;
-    pthread_mutex_unlock(&c->arrays_lock);
+        c->arrays.limit[device] = bytes;
+    pthread_mutex_unlock(&c->arrays.lock);
     return ok ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
 }
 
 static bool take_bytes(struct dev_client *c, const struct cuda_gpu *g, uint64_t bytes)
 {
-    pthread_mutex_lock(&c->arrays_lock);
-    uint64_t *used = &c->arrays_bytes[g->index], limit = c->arrays_limit[g->index];
+    pthread_mutex_lock(&c->arrays.lock);
+    uint64_t *used = &c->arrays.bytes[g->index], limit = c->arrays.limit[g->index];
     bool ok = *used <= limit && bytes <= limit - *used;
     if (ok)
         *used += bytes;
-    pthread_mutex_unlock(&c->arrays_lock);
+    pthread_mutex_unlock(&c->arrays.lock);
     return ok;
 }
 
 static void give_bytes(struct dev_client *c, const struct cuda_gpu *g, uint64_t bytes)
 {
-    pthread_mutex_lock(&c->arrays_lock);
-    c->arrays_bytes[g->index] -= bytes;
-    pthread_mutex_unlock(&c->arrays_lock);
+    pthread_mutex_lock(&c->arrays.lock);
+    c->arrays.bytes[g->index] -= bytes;
+    pthread_mutex_unlock(&c->arrays.lock);
 }
 
 /* --- making and destroying -------------------------------------------------------------------- */
 
 static struct cuda_array *place(struct dev_client *c, uint32_t *number)
 {
-    for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (!c->arrays[i].exists) {
+    for (uint32_t i = 0; i < c->arrays.count; i++)
+        if (!c->arrays.at[i].exists) {
             *number = i + 1;
-            return &c->arrays[i];
+            return &c->arrays.at[i];
         }
-    if (!gm_array_room(&c->arrays, sizeof(*c->arrays), c->arrays_count, ARRAYS_MAX))
+    if (!gm_array_room(&c->arrays.at, sizeof(*c->arrays.at), c->arrays.count, ARRAYS_MAX))
         return NULL;
-    *number = ++c->arrays_count;
-    return memset(&c->arrays[*number - 1], 0, sizeof(*c->arrays));
+    *number = ++c->arrays.count;
+    return memset(&c->arrays.at[*number - 1], 0, sizeof(*c->arrays.at));
 }
 
 static CUresult make(const struct cuda_driver *api, struct cuda_array *a)
@@ -131,16 +131,16 @@ static bool is_idle(struct dev_client *c)
 /* Those that were destroyed while something used them. */
 static void reap(struct dev_client *c)
 {
-    if (!c->arrays_dying || !is_idle(c))
+    if (!c->arrays.dying || !is_idle(c))
         return;
-    for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (c->arrays[i].dying && !c->arrays[i].users) {
-            const uint32_t gpus = CUDA_GPU_BIT(c->arrays[i].gpu);
+    for (uint32_t i = 0; i < c->arrays.count; i++)
+        if (c->arrays.at[i].dying && !c->arrays.at[i].users) {
+            const uint32_t gpus = CUDA_GPU_BIT(c->arrays.at[i].gpu);
             if (!cuda_admit_try(c->dev, c, gpus))
                 continue;
-            destroy(c, &c->arrays[i]);
+            destroy(c, &c->arrays.at[i]);
             cuda_admit_end(c->dev, gpus);
-            c->arrays_dying--;
+            c->arrays.dying--;
         }
 }
 
@@ -149,7 +149,7 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
 {
     if (take_bytes(c, c->asked, bytes))
         return true;
-    if (!c->arrays_dying || !is_idle(c) ||
+    if (!c->arrays.dying || !is_idle(c) ||
         !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
         return false;
     reap(c); /* which joins */
@@ -162,7 +162,7 @@ static void answer(const struct dev_client *c, uint32_t number, struct wire_enc 
 {
     /* Only this thread changes what is in use. */
     wire_put_call_array_is(reply, &(struct wire_call_array_is) {
-                                      .array = number, .bytes = c->arrays_bytes[c->asked->index] });
+                                      .array = number, .bytes = c->arrays.bytes[c->asked->index] });
 }
 
 int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
@@ -205,7 +205,7 @@ int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_
     if (!a)
         return GM_CUDA_INVALID_HANDLE;
     a->dying = true;
-    c->arrays_dying++;
+    c->arrays.dying++;
     reap(c);
     answer(c, 0, reply);
     return GM_CUDA_SUCCESS;
@@ -213,17 +213,17 @@ int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_
 
 void cuda_arrays_init(struct dev_client *c)
 {
-    pthread_mutex_init(&c->arrays_lock, NULL);
+    pthread_mutex_init(&c->arrays.lock, NULL);
 }
 
 void cuda_arrays_finish(struct dev_client *c)
 {
-    for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (c->arrays[i].exists)
-            destroy(c, &c->arrays[i]);
-    free(c->arrays);
-    c->arrays = NULL;
-    c->arrays_count = 0;
+    for (uint32_t i = 0; i < c->arrays.count; i++)
+        if (c->arrays.at[i].exists)
+            destroy(c, &c->arrays.at[i]);
+    free(c->arrays.at);
+    c->arrays.at = NULL;
+    c->arrays.count = 0;
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */

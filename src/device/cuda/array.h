@@ -4,8 +4,13 @@
 #ifndef GMUX_DEVICE_CUDA_ARRAY_H
 #define GMUX_DEVICE_CUDA_ARRAY_H
 
+#include <pthread.h>
+
 #include "device/array.h"
-#include "device/cuda/state.h"
+#include "device/cuda/driver.h"
+#include "device/device.h"
+
+struct cuda_gpu;
 
 struct cuda_array {
     bool exists;
@@ -26,6 +31,19 @@ struct cuda_object {
     struct cuda_gpu *gpu;
     uint64_t handle;
     uint32_t array; /* 0: none */
+};
+
+/* A client's, each by number - 1. */
+struct cuda_arrays {
+    struct cuda_array *at;
+    uint32_t count, dying;
+    pthread_mutex_t lock;
+    uint64_t bytes[DEV_DEVICES], limit[DEV_DEVICES]; /* lock */
+};
+
+struct cuda_objects {
+    struct cuda_object *at;
+    uint32_t count, free; /* all below `free` are in use */
 };
 
 /* The array with this number if it is there and has that level. Valid until the next one is made.

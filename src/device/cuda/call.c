@@ -5,6 +5,7 @@
 #include "device/cuda/call.h"
 
 #include "device/cuda/intake.h"
+#include "device/cuda/module.h"
 
 typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);

@@ -16,7 +16,32 @@
 #ifndef GMUX_DEVICE_CUDA_CAPACITY_H
 #define GMUX_DEVICE_CUDA_CAPACITY_H
 
-#include "device/cuda/state.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/cuda/driver.h"
+
+struct cuda_gpu;
+struct cuda_place;
+struct dev_client;
+struct dev_queue;
+
+/* What a context has room for: streams and graphs; dev->lock. */
+struct cuda_capacity {
+    uint32_t used;
+    uint32_t made;              /* so many there have been at once, or a little less */
+    uint32_t nodes, nodes_made; /* of the graphs */
+};
+
+/* A graph that can be launched, and its place. */
+struct cuda_exec {
+    CUgraphExec handle;   /* NULL: it is not made */
+    struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
+    uint32_t nodes;
+    bool launched;  /* at least once */
+    uint32_t queue; /* number of the client's queue in which it was launched last */
+    uint64_t calls; /* that launch is done when so many calls of the queue are */
+};
 
 /* A context that is new, and current. */
 void cuda_capacity_open(struct cuda_gpu *g);

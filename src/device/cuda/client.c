@@ -123,7 +123,7 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
         pthread_mutex_init(locks[i], NULL);
     cuda_runs_init(&c->runs);
     cuda_arrays_init(c);
-    tp_output_init(&c->output, c->session);
+    tp_output_init(&c->prints.output, c->session);
 }
 
 static int create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)

@@ -142,7 +142,7 @@ void cuda_complaint_deliver(struct dev *d)
     if (kept_size) {
         struct dev_client *c = find_culprit(d);
         if (c)
-            (void)tp_output_write(&c->output, 2, kept, kept_size);
+            (void)tp_output_write(&c->prints.output, 2, kept, kept_size);
         else
             gm_error(&topic, "an assertion of one of several programs failed: none is told which");
         kept_size = 0;

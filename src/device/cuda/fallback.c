@@ -13,6 +13,7 @@
 #include "device/cuda/chain.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/kernel.h"
+#include "device/cuda/module.h"
 #include "device/cuda/settle.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("fallback");
@@ -31,11 +32,11 @@ static bool has_parts(struct dev_client *c, uint32_t device)
 
 static bool has_arrays(const struct dev_client *c, uint32_t device)
 {
-    for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (c->arrays[i].exists && c->arrays[i].gpu->index == device)
+    for (uint32_t i = 0; i < c->arrays.count; i++)
+        if (c->arrays.at[i].exists && c->arrays.at[i].gpu->index == device)
             return true;
-    for (uint32_t i = 0; i < c->objects_count; i++)
-        if (c->objects[i].exists && c->objects[i].gpu->index == device)
+    for (uint32_t i = 0; i < c->objects.count; i++)
+        if (c->objects.at[i].exists && c->objects.at[i].gpu->index == device)
             return true;
     return c->linking != NULL;
 }

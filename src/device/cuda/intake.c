@@ -87,7 +87,7 @@ static void complete_at_once(struct dev_queue *q, uint64_t seq)
     struct dev *d = q->client->dev;
     pthread_mutex_lock(&d->lock);
     atomic_fetch_add_explicit(&q->client->completed, seq - q->seen, memory_order_relaxed);
-    q->last = q->marked = q->seen = q->shown = seq;
+    q->last = q->marked = q->seen = q->prints.shown = seq;
     pthread_mutex_unlock(&d->lock);
     tp_word_publish(&q->slot->completed, seq);
 }

@@ -3,6 +3,7 @@
  * for a safe point, since with it the driver loads what the others need, too.
  */
 #include "device/cuda/kernel.h"
+#include "device/cuda/module.h"
 
 #include "base/array.h"
 #include "device/cuda/admit.h"
@@ -21,11 +22,11 @@ static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
                         CUfunction *out)
 {
     bool found = false;
-    pthread_mutex_lock(&g->dev->libraries_lock);
+    pthread_mutex_lock(&g->dev->libraries.lock);
     for (uint32_t i = 0; i < l->loaded_count && !found; i++)
         if ((found = l->loaded[i].kernel == k && l->loaded[i].gpu == g))
             *out = l->loaded[i].function;
-    pthread_mutex_unlock(&g->dev->libraries_lock);
+    pthread_mutex_unlock(&g->dev->libraries.lock);
     return found;
 }
 
@@ -33,11 +34,11 @@ static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
 static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k,
                         CUfunction function)
 {
-    pthread_mutex_lock(&g->dev->libraries_lock);
+    pthread_mutex_lock(&g->dev->libraries.lock);
     if (gm_array_room(&l->loaded, sizeof(*l->loaded), l->loaded_count, KERNELS_MAX))
         l->loaded[l->loaded_count++] = (struct cuda_loaded) { k, function, g };
     l->gpus |= CUDA_GPU_BIT(g);
-    pthread_mutex_unlock(&g->dev->libraries_lock);
+    pthread_mutex_unlock(&g->dev->libraries.lock);
 }
 
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
@@ -54,10 +55,10 @@ static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device,
                                    const struct cuda_library *l, bool *waits)
 {
     struct cuda_gpu *g = cuda_home(c, device);
-    pthread_mutex_lock(&g->dev->libraries_lock);
+    pthread_mutex_lock(&g->dev->libraries.lock);
     *waits =
         !(l->gpus & CUDA_GPU_BIT(g)); /* what else the driver has of it comes without waiting */
-    pthread_mutex_unlock(&g->dev->libraries_lock);
+    pthread_mutex_unlock(&g->dev->libraries.lock);
     if (*waits && !(g = cuda_settle(c, g, true)))
         return NULL;
     cuda_enter(g);
@@ -157,11 +158,11 @@ bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t by
     const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     int now = 0;
     pthread_mutex_lock(
-        &d->libraries_lock); /* between looking and raising nobody else may raise it more */
+        &d->libraries.lock); /* between looking and raising nobody else may raise it more */
     CUresult r = d->api.cuKernelGetAttribute(&now, a, kernel, g->device);
     if (r != CUDA_SUCCESS || now < 0 || (uint32_t)now < bytes)
         r = d->api.cuKernelSetAttribute(a, (int)bytes, kernel, g->device);
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_unlock(&d->libraries.lock);
     return r == CUDA_SUCCESS;
 }
 

@@ -189,7 +189,7 @@ static void finish(struct dev_client *c)
     if (c->host_reserved)
         munmap((void *)(uintptr_t)(c->base + c->half), c->half);
     cuda_ranges_finish(c);
-    tp_output_finish(&c->output);
+    tp_output_finish(&c->prints.output);
     pthread_mutex_destroy(&c->moves_lock);
     pthread_mutex_destroy(&c->memory_lock);
     pthread_mutex_destroy(&c->arrivals_lock);

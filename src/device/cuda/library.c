@@ -2,6 +2,7 @@
  * The lists of libraries: in use, being loaded, kept without users, to be unloaded.
  */
 #include "device/cuda/library.h"
+#include "device/cuda/module.h"
 #include "device/cuda/link.h"
 
 #include <stdlib.h>
@@ -37,22 +38,22 @@ static void *unload(void *arg)
     struct dev *d = arg;
     pthread_setname_np(pthread_self(), "unload");
     cuda_enter(&d->gpus[0]);
-    pthread_mutex_lock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
     for (;;) {
-        while (gm_list_empty(&d->unused))
-            pthread_cond_wait(&d->more_unused, &d->libraries_lock);
-        struct cuda_library *l = gm_list_entry(d->unused.next, struct cuda_library, link);
+        while (gm_list_empty(&d->libraries.unused))
+            pthread_cond_wait(&d->libraries.more_unused, &d->libraries.lock);
+        struct cuda_library *l = gm_list_entry(d->libraries.unused.next, struct cuda_library, link);
         gm_list_remove(&l->link);
-        pthread_mutex_unlock(&d->libraries_lock); /* launches need it */
+        pthread_mutex_unlock(&d->libraries.lock); /* launches need it */
         const uint32_t gpus = l->gpus;
         bool admitted = cuda_admit_wait(d, NULL, gpus, gm_now_ns() + UNLOAD_NS);
         if (admitted) {
             library_destroy(d, l);
             cuda_admit_end(d, gpus);
         }
-        pthread_mutex_lock(&d->libraries_lock);
+        pthread_mutex_lock(&d->libraries.lock);
         if (!admitted) /* others may be in contexts that are idle */
-            gm_list_append(&d->unused, &l->link);
+            gm_list_append(&d->libraries.unused, &l->link);
     }
     return NULL;
 }
@@ -61,20 +62,20 @@ static void *unload(void *arg)
  * the GPU (admit.h). libraries_lock is held, also in what follows. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
-    d->unloads = d->unloads || cuda_thread_start(d, unload) == 0;
-    gm_list_append(&d->unused, &l->link); /* without a thread until there is one */
-    pthread_cond_signal(&d->more_unused);
+    d->libraries.unloads = d->libraries.unloads || cuda_thread_start(d, unload) == 0;
+    gm_list_append(&d->libraries.unused, &l->link); /* without a thread until there is one */
+    pthread_cond_signal(&d->libraries.more_unused);
 }
 
 static void forget(struct dev *d, struct cuda_library *l)
 {
     gm_list_remove(&l->kept);
-    d->kept_bytes -= l->size;
+    d->libraries.kept_bytes -= l->size;
 }
 
 static void drop_oldest(struct dev *d)
 {
-    struct cuda_library *oldest = gm_list_entry(d->kept.next, struct cuda_library, kept);
+    struct cuda_library *oldest = gm_list_entry(d->libraries.kept.next, struct cuda_library, kept);
     forget(d, oldest);
     gm_list_remove(&oldest->link);
     retire(d, oldest);
@@ -83,9 +84,9 @@ static void drop_oldest(struct dev *d)
 /* Nobody uses it now: a program that is started again finds its kernels loaded. */
 static void keep(struct dev *d, struct cuda_library *l)
 {
-    gm_list_append(&d->kept, &l->kept);
-    d->kept_bytes += l->size;
-    while (d->kept_bytes > d->kept_max)
+    gm_list_append(&d->libraries.kept, &l->kept);
+    d->libraries.kept_bytes += l->size;
+    while (d->libraries.kept_bytes > d->libraries.kept_max)
         drop_oldest(d);
 }
 
@@ -95,19 +96,19 @@ static void take_unused(struct dev *d, uint32_t device, struct gm_list *out)
 {
     const uint32_t here = CUDA_GPU_BIT(&d->gpus[device]) | CUDA_GPU_BIT(&d->fallbacks[device]);
     gm_list_init(out);
-    pthread_mutex_lock(&d->libraries_lock);
-    gm_list_for_each_safe (l, &d->kept, struct cuda_library, kept)
+    pthread_mutex_lock(&d->libraries.lock);
+    gm_list_for_each_safe (l, &d->libraries.kept, struct cuda_library, kept)
         if (!l->gpus || (l->gpus & here)) {
             forget(d, l);
             gm_list_remove(&l->link);
             gm_list_append(out, &l->link);
         }
-    gm_list_for_each_safe (l, &d->unused, struct cuda_library, link)
+    gm_list_for_each_safe (l, &d->libraries.unused, struct cuda_library, link)
         if (!l->gpus || (l->gpus & here)) {
             gm_list_remove(&l->link);
             gm_list_append(out, &l->link);
         }
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_unlock(&d->libraries.lock);
 }
 
 /* Those of the list that are loaded in the same contexts as its first, at one safe point. False:
@@ -141,12 +142,12 @@ void cuda_memory_trim(struct dev_client *c, uint32_t device)
     while (!gm_list_empty(&all) &&
            (unload_alike(d, c, &all) || (!cuda_is_leaving(d, c) && gm_now_ns() < until)))
         ;
-    pthread_mutex_lock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
     gm_list_for_each_safe (l, &all, struct cuda_library, link) {
         gm_list_remove(&l->link);
         retire(d, l);
     }
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_unlock(&d->libraries.lock);
 }
 
 /* --- one library ------------------------------------------------------------------------------ */
@@ -293,7 +294,7 @@ static bool is_same(const struct cuda_library *a, const struct cuda_library *b)
 
 static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
 {
-    gm_list_for_each (l, &d->libraries, struct cuda_library, link)
+    gm_list_for_each (l, &d->libraries.shared, struct cuda_library, link)
         if (is_same(l, like))
             return l;
     return NULL;
@@ -311,9 +312,9 @@ static void share(struct dev *d, struct cuda_library *l, const struct cuda_libra
     l->uid = like->uid;
     l->capability = like->capability;
     memcpy(l->digest, like->digest, sizeof(l->digest));
-    pthread_mutex_lock(&d->libraries_lock);
-    gm_list_append(&d->libraries, &l->link);
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
+    gm_list_append(&d->libraries.shared, &l->link);
+    pthread_mutex_unlock(&d->libraries.lock);
 }
 
 /* A library that somebody is loading to share it. */
@@ -324,7 +325,7 @@ struct loading {
 
 static const struct loading *find_loading(struct dev *d, const struct cuda_library *like)
 {
-    gm_list_for_each (l, &d->loading, struct loading, link)
+    gm_list_for_each (l, &d->libraries.loading, struct loading, link)
         if (is_same(l->what, like))
             return l;
     return NULL;
@@ -340,7 +341,7 @@ static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_libra
     const struct loading *first = l ? NULL : find_loading(d, like);
     if (first) {
         while (find_loading(d, like) == first)
-            pthread_cond_wait(&d->library_loaded, &d->libraries_lock);
+            pthread_cond_wait(&d->libraries.loaded, &d->libraries.lock);
         l = find(d, like);
     }
     if (l && l->users++ == 0)
@@ -348,7 +349,7 @@ static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_libra
     mine->what = like;
     gm_list_init(&mine->link);
     if (!l && !first)
-        gm_list_append(&d->loading, &mine->link);
+        gm_list_append(&d->libraries.loading, &mine->link);
     return l;
 }
 
@@ -366,41 +367,41 @@ int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *imag
     like.digest[0] = h.low64;
     like.digest[1] = h.high64;
     struct loading mine;
-    pthread_mutex_lock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
     *out = find_or_begin(d, &like, &mine);
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_unlock(&d->libraries.lock);
     if (*out)
         return GM_CUDA_SUCCESS;
     int r = library_create(g, c, image, size, kind, out, log);
     if (r == GM_CUDA_SUCCESS && !(*out)->traits.keeps_values &&
         cuda_image_has_cubin(image, size, kind, like.capability))
         share(d, *out, &like);
-    pthread_mutex_lock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
     gm_list_remove(&mine.link);
-    pthread_cond_broadcast(&d->library_loaded);
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_cond_broadcast(&d->libraries.loaded);
+    pthread_mutex_unlock(&d->libraries.lock);
     return r;
 }
 
 void cuda_library_keep(struct dev *d, struct cuda_library *l)
 {
-    pthread_mutex_lock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
     l->users++;
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_unlock(&d->libraries.lock);
 }
 
 void cuda_library_close(struct dev *d, struct cuda_library *l)
 {
     if (!l)
         return;
-    pthread_mutex_lock(&d->libraries_lock);
+    pthread_mutex_lock(&d->libraries.lock);
     if (--l->users == 0) {
         if (cuda_library_is_shared(l))
             keep(d, l);
         else
             retire(d, l);
     }
-    pthread_mutex_unlock(&d->libraries_lock);
+    pthread_mutex_unlock(&d->libraries.lock);
 }
 
 /* --- what a client changes -------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
  * first.
  *
  * A shared library stays loaded when it has no users, so that a program that is started again loads
- * nothing. The images of all such libraries come to dev->kept_max bytes at most; then the one goes
+ * nothing. The images of all such libraries come to kept_max bytes at most; then the one goes
  * that has been unused for longest. When a device refuses memory, those go that take some of it
  * (cuda_memory_trim).
  *
@@ -18,20 +18,42 @@
 #ifndef GMUX_DEVICE_CUDA_LIBRARY_H
 #define GMUX_DEVICE_CUDA_LIBRARY_H
 
+#include <pthread.h>
+
+#include "base/list.h"
 #include "device/cuda/image.h"
-#include "device/cuda/state.h"
+#include "device/cuda/driver.h"
+
+struct cuda_function;
+struct cuda_gpu;
+struct dev;
+struct dev_client;
+struct dev_module;
+
+struct cuda_libraries {
+    pthread_mutex_t lock;
+    struct gm_list shared;  /* those that clients share */
+    struct gm_list loading; /* those that clients will share */
+    pthread_cond_t loaded;
+    struct gm_list kept;   /* shared, without users, the longest unused first */
+    uint64_t kept_bytes;   /* size of their images */
+    uint64_t kept_max;     /* limit of kept_bytes; constant */
+    struct gm_list unused; /* without users, for a thread to unload */
+    pthread_cond_t more_unused;
+    bool unloads; /* that thread has been started */
+};
 
 /* Of images whose libraries stay without users. */
 #define CUDA_KEPT_BYTES (256u << 20)
 
 struct cuda_library {
     struct gm_list
-        link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
+        link; /* libraries.shared, or alone: one client's; libraries.lock, as are the following */
     unsigned users;
     uint32_t gpus;              /* contexts where something of it is loaded, a CUDA_GPU_BIT each */
     struct cuda_loaded *loaded; /* its kernels that are loaded there */
     uint32_t loaded_count;
-    struct gm_list kept; /* dev->kept, or alone: it has no users, and may have again */
+    struct gm_list kept; /* libraries.kept, or alone: it has no users, and may have again */
     uint64_t digest[2];  /* xxhash: where to look; the bytes are compared */
     /* constant */
     CUlibrary handle;

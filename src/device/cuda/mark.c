@@ -40,7 +40,7 @@ void cuda_queue_mark(struct dev_queue *q)
     if (q->marked == q->last || !q->stream)
         return;
     cuda_enter(q->gpu);
-    if (GM_UNLIKELY(c->may_print))
+    if (GM_UNLIKELY(c->prints.may))
         word = cuda_output_word(q, word);
     if (!cuda_check(c, write_mark(q, word), "the device refused to write a completion"))
         return;

@@ -6,6 +6,42 @@
 
 #include "device/cuda/state.h"
 
+struct cuda_function {
+    CUkernel handle;
+    CUfunction loaded; /* the same in the GPU's primary context, without a look at the current one;
+                          NULL: not loaded */
+    uint32_t param_bytes;
+    uint32_t registers, shared_bytes; /* of a thread, of a block */
+    bool in_clusters;                 /* as it was compiled, whatever a launch says */
+    bool non_portable; /* clusters larger than all GPUs take; of this client, whatever others have
+                          set */
+    uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver
+                             for more */
+};
+
+/* A library of the driver, whose kernels are loaded when the client finds them. Functions and
+ * variables in the order in which it did; the client's thread adds them, with client->modules_lock
+ * held for variables. */
+struct dev_module {
+    struct gm_list link; /* client->modules */
+    struct dev_client *client;
+    struct cuda_gpu *gpu;
+    struct cuda_library *library; /* library.h */
+    CUlibrary handle;             /* of the library */
+    CUkernel *listed;             /* all kernels, once the client has asked for a list */
+    uint32_t listed_count;
+    struct cuda_function *functions;
+    uint32_t functions_count;
+    struct cuda_global { /* of the module's GPU */
+        uint64_t address, size;
+    } * globals;
+    uint32_t globals_count;
+    struct cuda_variables
+        *variables; /* variables that are in the client's window (variables.h); NULL: none */
+    bool altered;   /* attributes of its kernels were set that hold for one context */
+    void *info;
+};
+
 int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size,
                      uint32_t kind, struct dev_module **out, struct dev_module_info *info);
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);

@@ -26,17 +26,17 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("print");
 static bool others_wait(const struct dev_client *c)
 {
     gm_list_for_each (other, &c->dev->clients, struct dev_client, link)
-        if (other != c && other->print_waits)
+        if (other != c && other->prints.waits)
             return true;
     return false;
 }
 
 static void end_turn(struct dev *d)
 {
-    d->author_before = d->author;
-    d->author = NULL;
+    d->output.author_before = d->output.author;
+    d->output.author = NULL;
     gm_list_for_each (c, &d->clients, struct dev_client, link)
-        if (c->print_waits)
+        if (c->prints.waits)
             tp_ring_wake(&c->session->control->ring);
 }
 
@@ -44,22 +44,23 @@ static void end_turn(struct dev *d)
 static void queue_settled(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
-    q->print_seq = 0;
-    if (--c->print_queues != 0)
+    q->prints.seq = 0;
+    if (--c->prints.queues != 0)
         return;
-    c->print_hog = false;
-    if (c->dev->author == c)
+    c->prints.hog = false;
+    if (c->dev->output.author == c)
         end_turn(c->dev);
 }
 
 void cuda_output_turns(struct dev *d, uint64_t now)
 {
-    if (!d->author || now - d->author_since < TURN_MAX_NS || !others_wait(d->author))
+    if (!d->output.author || now - d->output.author_since < TURN_MAX_NS ||
+        !others_wait(d->output.author))
         return;
     gm_warn(
         &topic,
         "a kernel that may print does not end: others that print do not wait for it any longer");
-    d->author->print_hog = true;
+    d->output.author->prints.hog = true;
     end_turn(d);
 }
 
@@ -70,15 +71,15 @@ static struct dev_client *find_author(struct dev *d)
     unsigned anys = 0, onlys = 0, louds = 0;
     bool hog = false;
     gm_list_for_each (c, &d->clients, struct dev_client, link) {
-        anys += c->may_print;
-        any = c->may_print ? c : any;
-        if (!c->print_queues)
+        anys += c->prints.may;
+        any = c->prints.may ? c : any;
+        if (!c->prints.queues)
             continue;
-        hog |= c->print_hog;
+        hog |= c->prints.hog;
         only = c;
         onlys++;
-        louds += c->print_silent < QUIET;
-        loud = c->print_silent < QUIET ? c : loud;
+        louds += c->prints.silent < QUIET;
+        loud = c->prints.silent < QUIET ? c : loud;
     }
     if (onlys == 1)
         return only;
@@ -87,7 +88,7 @@ static struct dev_client *find_author(struct dev *d)
     if (louds == 1 && !hog)
         return loud;
     gm_list_for_each (c, &d->clients, struct dev_client, link)
-        c->print_silent = 0;
+        c->prints.silent = 0;
     return NULL;
 }
 
@@ -98,8 +99,8 @@ static void deliver(struct dev *d, const char *text, size_t size)
     pthread_mutex_lock(&d->lock);
     struct dev_client *c = find_author(d);
     if (c) {
-        c->print_silent = 0;
-        (void)tp_output_write(&c->output, 1, text, size);
+        c->prints.silent = 0;
+        (void)tp_output_write(&c->prints.output, 1, text, size);
     }
     pthread_mutex_unlock(&d->lock);
     if (!c)
@@ -112,17 +113,17 @@ static void drain(struct dev *d)
 {
     static char text[TP_OUTPUT_TEXT_MAX];
     ssize_t n;
-    pthread_mutex_lock(&d->pipe_lock);
-    while ((n = read(d->pipe, text, sizeof(text))) > 0)
+    pthread_mutex_lock(&d->output.pipe_lock);
+    while ((n = read(d->output.pipe, text, sizeof(text))) > 0)
         deliver(d, text, (size_t)n);
-    pthread_mutex_unlock(&d->pipe_lock);
+    pthread_mutex_unlock(&d->output.pipe_lock);
 }
 
 /* The driver may print more than the pipe holds. */
 static void *reader(void *arg)
 {
     struct dev *d = arg;
-    struct pollfd p = { .fd = d->pipe, .events = POLLIN };
+    struct pollfd p = { .fd = d->output.pipe, .events = POLLIN };
     for (;;)
         if (poll(&p, 1, -1) > 0)
             drain(d);
@@ -146,13 +147,13 @@ static void flush(struct cuda_gpu *g)
 
 void cuda_output_look(struct dev_queue *q)
 {
-    if (!q->print_seq)
+    if (!q->prints.seq)
         return;
     uint64_t arrived = atomic_load_explicit(&q->client->words[q->number], memory_order_acquire);
-    if (arrived <= q->shown || !gm_list_empty(&q->printed))
+    if (arrived <= q->prints.shown || !gm_list_empty(&q->prints.link))
         return;
-    gm_list_append(&q->client->dev->printed, &q->printed);
-    pthread_cond_signal(&q->client->dev->print_work);
+    gm_list_append(&q->client->dev->output.printed, &q->prints.link);
+    pthread_cond_signal(&q->client->dev->output.work);
 }
 
 static void *shower(void *arg)
@@ -160,23 +161,23 @@ static void *shower(void *arg)
     struct dev *d = arg;
     pthread_mutex_lock(&d->lock);
     for (;;) {
-        while (gm_list_empty(&d->printed))
-            pthread_cond_wait(&d->print_work, &d->lock);
-        struct dev_queue *q = gm_list_entry(d->printed.next, struct dev_queue, printed);
+        while (gm_list_empty(&d->output.printed))
+            pthread_cond_wait(&d->output.work, &d->lock);
+        struct dev_queue *q = gm_list_entry(d->output.printed.next, struct dev_queue, prints.link);
         struct dev_client *c = q->client;
         struct cuda_gpu *gpu = q->gpu;
         uint64_t arrived = atomic_load_explicit(&c->words[q->number], memory_order_acquire);
-        c->print_silent++;
-        d->showing = q;
+        c->prints.silent++;
+        d->output.showing = q;
         pthread_mutex_unlock(&d->lock);
         flush(gpu);
         pthread_mutex_lock(&d->lock);
-        d->showing = NULL;
-        pthread_cond_broadcast(&d->print_shown);
-        gm_list_remove(&q->printed);
-        q->shown = arrived;
+        d->output.showing = NULL;
+        pthread_cond_broadcast(&d->output.shown);
+        gm_list_remove(&q->prints.link);
+        q->prints.shown = arrived;
         tp_word_publish(&q->slot->completed, arrived);
-        if (q->print_seq && q->print_seq <= arrived && q->print_marked <= arrived)
+        if (q->prints.seq && q->prints.seq <= arrived && q->prints.marked <= arrived)
             queue_settled(q);
     }
     return NULL;
@@ -188,12 +189,12 @@ bool cuda_output_watched(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    if (GM_LIKELY(c->may_print && c->words_at[q->gpu->index]))
+    if (GM_LIKELY(c->prints.may && c->words_at[q->gpu->index]))
         return true;
-    if (d->pipe < 0 || !cuda_words(c, q->gpu))
+    if (d->output.pipe < 0 || !cuda_words(c, q->gpu))
         return false;
     pthread_mutex_lock(&d->lock);
-    c->may_print = true;
+    c->prints.may = true;
     pthread_mutex_unlock(&d->lock);
     return true;
 }
@@ -204,19 +205,19 @@ bool cuda_output_take_turn(struct dev_client *c)
     bool mine;
     pthread_mutex_lock(&d->lock);
     bool others = others_wait(c);
-    bool quiet = c->print_silent >= QUIET;
+    bool quiet = c->prints.silent >= QUIET;
     if (quiet)
         mine = true;
-    else if (d->author == c)
-        mine = !others || gm_now_ns() - d->author_since < TURN_NS;
+    else if (d->output.author == c)
+        mine = !others || gm_now_ns() - d->output.author_since < TURN_NS;
     else
-        mine = !d->author && (c != d->author_before || !others);
-    if (mine && !quiet && d->author != c) {
-        d->author = c;
-        d->author_since = gm_now_ns();
+        mine = !d->output.author && (c != d->output.author_before || !others);
+    if (mine && !quiet && d->output.author != c) {
+        d->output.author = c;
+        d->output.author_since = gm_now_ns();
     }
-    c->print_waits = !mine;
-    if (d->author == c && (quiet || (!mine && c->print_queues == 0)))
+    c->prints.waits = !mine;
+    if (d->output.author == c && (quiet || (!mine && c->prints.queues == 0)))
         end_turn(d); /* nobody else would */
     pthread_mutex_unlock(&d->lock);
     return mine;
@@ -226,8 +227,8 @@ void cuda_output_begin(struct dev_queue *q, uint64_t seq)
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->dev->lock);
-    c->print_queues += q->print_seq == 0;
-    q->print_seq = seq;
+    c->prints.queues += q->prints.seq == 0;
+    q->prints.seq = seq;
     pthread_mutex_unlock(&c->dev->lock);
 }
 
@@ -236,9 +237,9 @@ CUdeviceptr cuda_output_word(struct dev_queue *q, CUdeviceptr direct)
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->dev->lock);
     bool apart =
-        q->print_seq != 0; /* as long as the client has not been shown what it may have printed */
+        q->prints.seq != 0; /* as long as the client has not been shown what it may have printed */
     if (apart)
-        q->print_marked = q->last;
+        q->prints.marked = q->last;
     pthread_mutex_unlock(&c->dev->lock);
     return apart ? c->words_at[q->gpu->index] + q->number * sizeof(uint64_t) : direct;
 }
@@ -247,10 +248,10 @@ void cuda_output_drop(struct dev_queue *q)
 {
     struct dev *d = q->client->dev;
     pthread_mutex_lock(&d->lock);
-    while (d->showing == q)
-        pthread_cond_wait(&d->print_shown, &d->lock);
-    gm_list_remove(&q->printed);
-    if (q->print_seq)
+    while (d->output.showing == q)
+        pthread_cond_wait(&d->output.shown, &d->lock);
+    gm_list_remove(&q->prints.link);
+    if (q->prints.seq)
         queue_settled(q);
     pthread_mutex_unlock(&d->lock);
 }
@@ -268,8 +269,8 @@ void cuda_output_join(struct dev_client *c)
 static void give_up_turns(struct dev_client *c)
 {
     struct dev *d = c->dev;
-    c->print_waits = false;
-    if (!d->author || d->author == c) /* others may wait for it to take its turn */
+    c->prints.waits = false;
+    if (!d->output.author || d->output.author == c) /* others may wait for it to take its turn */
         end_turn(d);
 }
 
@@ -292,8 +293,8 @@ void cuda_output_leave(struct dev_client *c)
     }
     gm_list_remove(&c->link);
     give_up_turns(c);
-    if (d->author_before == c)
-        d->author_before = NULL;
+    if (d->output.author_before == c)
+        d->output.author_before = NULL;
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -307,7 +308,7 @@ int cuda_output_open(struct dev *d)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
-    d->pipe = ends[0];
+    d->output.pipe = ends[0];
     int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
     r = r ? r : cuda_thread_start(d, reader);
     r = r ? r : cuda_thread_start(d, shower);
@@ -315,6 +316,6 @@ int cuda_output_open(struct dev *d)
         r = -errno;
     close(ends[1]);
     if (r < 0)
-        d->pipe = -1;
+        d->output.pipe = -1;
     return r;
 }

@@ -22,7 +22,47 @@
 #ifndef GMUX_DEVICE_CUDA_OUTPUT_H
 #define GMUX_DEVICE_CUDA_OUTPUT_H
 
-#include "device/cuda/state.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "device/cuda/driver.h"
+#include "transport/output.h"
+
+struct cuda_gpu;
+struct dev;
+struct dev_client;
+struct dev_queue;
+
+/* dev->lock where nothing else is said, here and in the following. */
+struct cuda_output {
+    int pipe; /* what standard output is, to read from; -1: kernels' texts are lost */
+    pthread_mutex_t pipe_lock; /* to read; before dev->lock */
+    struct dev_client *author, *author_before;
+    uint64_t author_since;
+    struct gm_list printed;    /* queues whose completion waits for its text */
+    struct dev_queue *showing; /* the one that the output thread works on */
+    pthread_cond_t work, shown;
+};
+
+/* Of a client. */
+struct cuda_prints {
+    struct tp_output output; /* has a lock of its own */
+    bool may;                /* print; the client's thread reads it without the lock */
+    bool waits;              /* for its turn to print */
+    bool hog;                /* its turn was ended because it took too long */
+    uint32_t queues;         /* that have prints.seq */
+    uint32_t silent;         /* completions since the last text */
+};
+
+/* Of a queue. */
+struct cuda_queue_prints {
+    struct gm_list link; /* output.printed, or alone */
+    uint64_t seq;        /* the last launch that may print, until it was shown; 0: none */
+    uint64_t marked;     /* last mark in the private word */
+    uint64_t shown;      /* what of it has been published */
+};
 
 /* Redirects standard output and starts the threads. 0 or -errno; without it nothing prints. */
 GM_MUST_CHECK int cuda_output_open(struct dev *d);

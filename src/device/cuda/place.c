@@ -153,6 +153,11 @@ static CUresult join_groups(struct cuda_place *p)
     return cuda_place_make_green(p, chosen, count);
 }
 
+bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
+{
+    return multiprocessors && multiprocessors < g->info.multiprocessors && g->groups.count;
+}
+
 CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority)
 {

@@ -4,7 +4,40 @@
 #ifndef GMUX_DEVICE_CUDA_PLACE_H
 #define GMUX_DEVICE_CUDA_PLACE_H
 
-#include "device/cuda/state.h"
+#include "base/list.h"
+#include "device/cuda/capacity.h"
+
+#define CUDA_GROUPS_MAX 64u
+
+/* The multiprocessors, split into groups of the smallest size. */
+struct cuda_groups {
+    uint32_t size; /* multiprocessors in each; 0: the device cannot be split */
+    uint32_t count;
+    CUdevResource group[CUDA_GROUPS_MAX];
+    uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
+};
+
+/* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
+struct cuda_place {
+    struct gm_list link; /* client->places */
+    struct cuda_gpu *gpu;
+    uint64_t number;               /* never used twice in a client */
+    CUgreenCtx green;              /* NULL: the whole device */
+    CUcontext context;             /* the green one, as a context */
+    struct cuda_capacity capacity; /* of the green one */
+    uint64_t groups;               /* bit for each; 0: all of the device */
+    uint32_t multiprocessors;      /* asked for; 0: no limit */
+    bool low;                      /* below normal */
+    bool unsure; /* it was left with work that may still run, so it stays until the client's end */
+    uint32_t streams; /* the client's thread */
+    uint32_t parts;   /* places with this one as their parent; places_lock */
+    /* If it is a part of another place, for a green context of the program's: */
+    uint64_t of;   /* the number of the client's place that it is in; 0: it is no part */
+    uint32_t part; /* the program's number of it */
+    struct cuda_place
+        *parent;     /* what was split: the client's place, or a part of it; NULL: it is none */
+    uint32_t queues; /* that are to be in it; places_lock */
+};
 
 /* What the GPU can be split into; also what programs are told of that. */
 void cuda_places_open(struct cuda_gpu *g);
@@ -17,10 +50,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
 CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority);
 /* That place would be a green context. */
-static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
-{
-    return multiprocessors && multiprocessors < g->info.multiprocessors && g->groups.count;
-}
+bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors);
 /* The place's green context, of these. */
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */

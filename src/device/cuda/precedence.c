@@ -6,6 +6,7 @@
 #include "device/cuda/precedence.h"
 
 #include "base/clock.h"
+#include "device/cuda/module.h"
 
 /* Without a large kernel in sight everybody is served at once, and priorities would only cost
  * rows their graphs (chain.h). */

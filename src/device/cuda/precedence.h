@@ -16,6 +16,8 @@
 
 #include "device/cuda/op.h"
 
+struct cuda_function;
+
 /* Of the kernel, which is about to be launched: it is to have precedence. Also notes how large it
  * is, for others. The client's thread. */
 bool cuda_has_precedence(struct dev_queue *q, const struct cuda_function *f,

@@ -96,8 +96,8 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     q->gpu = cuda_home(c, device);
     q->number = stream;
     q->slot = &c->session->streams[stream];
-    q->last = q->marked = q->seen = q->accepted = q->shown = done;
-    gm_list_init(&q->printed);
+    q->last = q->marked = q->seen = q->accepted = q->prints.shown = done;
+    gm_list_init(&q->prints.link);
     gm_list_init(&q->dirty);
     gm_list_init(&q->active);
     gm_list_init(&q->held);

@@ -2,6 +2,7 @@
  * A sorted array, because nearly all that is asked is who has an address.
  */
 #include "device/cuda/range.h"
+#include "device/cuda/module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,12 +11,19 @@
 
 void cuda_dev_init(struct dev *d, const struct dev_events *events)
 {
-    struct gm_list *const lists[] = { &d->active,    &d->clients, &d->gone,
-                                      &d->libraries, &d->loading, &d->kept,
-                                      &d->unused,    &d->printed, &d->waiting };
-    pthread_mutex_t *const locks[] = { &d->lock, &d->libraries_lock, &d->open_lock, &d->pipe_lock };
-    pthread_cond_t *const conditions[] = { &d->work,        &d->more_gone,  &d->library_loaded,
-                                           &d->more_unused, &d->print_work, &d->print_shown,
+    struct gm_list *const lists[] = {
+        &d->active,           &d->clients,           &d->gone,
+        &d->libraries.shared, &d->libraries.loading, &d->libraries.kept,
+        &d->libraries.unused, &d->output.printed,    &d->waiting
+    };
+    pthread_mutex_t *const locks[] = { &d->lock, &d->libraries.lock, &d->open_lock,
+                                       &d->output.pipe_lock };
+    pthread_cond_t *const conditions[] = { &d->work,
+                                           &d->more_gone,
+                                           &d->libraries.loaded,
+                                           &d->libraries.more_unused,
+                                           &d->output.work,
+                                           &d->output.shown,
                                            &d->points };
     for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
         gm_list_init(lists[i]);
@@ -31,8 +38,8 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
     d->away_ns = CUDA_AWAY_NS;
     d->returns_ns = CUDA_RETURNS_NS;
     d->ahead_ns = CUDA_AHEAD_NS;
-    d->kept_max = CUDA_KEPT_BYTES;
-    d->pipe = -1;
+    d->libraries.kept_max = CUDA_KEPT_BYTES;
+    d->output.pipe = -1;
 }
 
 int cuda_thread_start(void *arg, void *(*body)(void *))

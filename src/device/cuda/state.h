@@ -14,7 +14,7 @@
  * flight get the error, and the server starts another executor for the rest.
  *
  * Locks: a client's moves_lock before all others; dev.lock for the lists of clients and active
- * queues, for how often groups of multiprocessors are used, and for who prints; libraries_lock;
+ * queues, for how often groups of multiprocessors are used, and for who prints; libraries.lock;
  * open_lock, before all others. Of a client: memory_lock, then ranges_lock or modules_lock;
  * places_lock, then dev.lock. Everything else of a client belongs to its thread, or to the
  * executor's orders, of which device.h says which come one at a time. Nobody reports a fault with
@@ -59,29 +59,15 @@
 
 #include <pthread.h>
 
-#include "base/list.h"
+#include "device/cuda/array.h"
+#include "device/cuda/capacity.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/library.h"
+#include "device/cuda/output.h"
+#include "device/cuda/place.h"
 #include "device/cuda/range.h"
 #include "device/cuda/run.h"
 #include "device/device.h"
-#include "transport/output.h"
-
-#define CUDA_GROUPS_MAX 64u
-
-/* The multiprocessors, split into groups of the smallest size. */
-struct cuda_groups {
-    uint32_t size; /* multiprocessors in each; 0: the device cannot be split */
-    uint32_t count;
-    CUdevResource group[CUDA_GROUPS_MAX];
-    uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
-};
-
-/* What a context has room for (capacity.h): streams and graphs; dev->lock. */
-struct cuda_capacity {
-    uint32_t used;
-    uint32_t made;              /* so many there have been at once, or a little less */
-    uint32_t nodes, nodes_made; /* of the graphs */
-};
 
 /* Of a context (admit.h); dev->lock. */
 struct cuda_safe_point {
@@ -90,40 +76,6 @@ struct cuda_safe_point {
     uint64_t idle;  /* when the context was found idle; 0: not yet */
     uint64_t over;  /* when the last safe point ended */
     uint64_t took;  /* how long that one lasted */
-};
-
-struct cuda_gpu;
-
-/* A graph that can be launched, and its place. */
-struct cuda_exec {
-    CUgraphExec handle;   /* NULL: it is not made */
-    struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
-    uint32_t nodes;
-    bool launched;  /* at least once */
-    uint32_t queue; /* number of the client's queue in which it was launched last */
-    uint64_t calls; /* that launch is done when so many calls of the queue are */
-};
-
-/* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
-struct cuda_place {
-    struct gm_list link; /* client->places */
-    struct cuda_gpu *gpu;
-    uint64_t number;               /* never used twice in a client */
-    CUgreenCtx green;              /* NULL: the whole device */
-    CUcontext context;             /* the green one, as a context */
-    struct cuda_capacity capacity; /* of the green one */
-    uint64_t groups;               /* bit for each; 0: all of the device */
-    uint32_t multiprocessors;      /* asked for; 0: no limit */
-    bool low;                      /* below normal */
-    bool unsure; /* it was left with work that may still run, so it stays until the client's end */
-    uint32_t streams; /* the client's thread */
-    uint32_t parts;   /* places with this one as their parent; places_lock */
-    /* If it is a part of another place, for a green context of the program's: */
-    uint64_t of;   /* the number of the client's place that it is in; 0: it is no part */
-    uint32_t part; /* the program's number of it */
-    struct cuda_place
-        *parent;     /* what was split: the client's place, or a part of it; NULL: it is none */
-    uint32_t queues; /* that are to be in it; places_lock */
 };
 
 #define CUDA_GPU_BIT(gpu) (1u << ((gpu)->index + (gpu)->is_fallback * DEV_DEVICES))
@@ -183,25 +135,8 @@ struct dev {
     struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
     pthread_cond_t more_gone;
 
-    /* output.h; under `lock` where nothing else is said */
-    int pipe; /* what standard output is, to read from; -1: kernels' texts are lost */
-    pthread_mutex_t pipe_lock; /* to read; before `lock` */
-    struct dev_client *author, *author_before;
-    uint64_t author_since;
-    struct gm_list printed;    /* queues whose completion waits for its text */
-    struct dev_queue *showing; /* the one that the output thread works on */
-    pthread_cond_t print_work, print_shown;
-
-    pthread_mutex_t libraries_lock;
-    struct gm_list libraries; /* that clients share */
-    struct gm_list loading;   /* that clients will share */
-    pthread_cond_t library_loaded;
-    struct gm_list kept;   /* shared libraries without users, the longest unused first */
-    uint64_t kept_bytes;   /* size of their images */
-    uint64_t kept_max;     /* limit of kept_bytes; constant */
-    struct gm_list unused; /* libraries without users that a thread is to unload */
-    pthread_cond_t more_unused;
-    bool unloads; /* that thread has been started */
+    struct cuda_output output;
+    struct cuda_libraries libraries;
 
     _Atomic uint32_t orders;   /* under way, to make a client or to load a module */
     pthread_mutex_t open_lock; /* while a GPU is being opened */
@@ -286,25 +221,15 @@ struct dev_client {
     _Atomic uint64_t *words; /* private completion words, which the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees `words`; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
-    uint64_t arrivals;         /* arrivals_lock */
-    struct cuda_array *arrays; /* array.c; both by number - 1 */
-    struct cuda_object *objects;
-    uint32_t arrays_count, arrays_dying;
-    uint32_t objects_count, objects_free; /* all below objects_free are in use */
-    pthread_mutex_t arrays_lock;
-    uint64_t arrays_bytes[DEV_DEVICES], arrays_limit[DEV_DEVICES]; /* arrays_lock */
-    struct cuda_link *_Atomic linking;                             /* link.c; the client's thread */
-    _Atomic uint64_t submitted;                                    /* operations accepted */
-    _Atomic uint64_t completed; /* of those, as far as was seen */
+    uint64_t arrivals; /* arrivals_lock */
+    struct cuda_arrays arrays;
+    struct cuda_objects objects;
+    struct cuda_link *_Atomic linking; /* link.c; the client's thread */
+    _Atomic uint64_t submitted;        /* operations accepted */
+    _Atomic uint64_t completed;        /* of those, as far as was seen */
 
-    /* output.h; dev->lock where nothing else is said */
-    struct tp_output output; /* has a lock of its own */
-    _Atomic bool asserts;    /* complaint.h: has launched something that has assertions */
-    bool may_print;          /* the client's thread reads it without */
-    bool print_waits;        /* for its turn to print */
-    bool print_hog;          /* its turn was ended because it took too long */
-    uint32_t print_queues;   /* that have print_seq */
-    uint32_t print_silent;   /* completions since the last text */
+    struct cuda_prints prints;
+    _Atomic bool asserts; /* complaint.h: has launched something that has assertions */
 };
 
 /* Marks of a queue whose ends are predicted one by one (watch.c). */
@@ -313,42 +238,6 @@ struct dev_client {
 /* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy.
  * How much the driver has of a client that does not tell the truth there is inflight.h. */
 #define CUDA_DEPTH 768u
-
-struct cuda_function {
-    CUkernel handle;
-    CUfunction loaded; /* the same in the GPU's primary context, without a look at the current one;
-                          NULL: not loaded */
-    uint32_t param_bytes;
-    uint32_t registers, shared_bytes; /* of a thread, of a block */
-    bool in_clusters;                 /* as it was compiled, whatever a launch says */
-    bool non_portable; /* clusters larger than all GPUs take; of this client, whatever others have
-                          set */
-    uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver
-                             for more */
-};
-
-/* A library of the driver, whose kernels are loaded when the client finds them. Functions and
- * variables in the order in which it did; the client's thread adds them, with client->modules_lock
- * held for variables. */
-struct dev_module {
-    struct gm_list link; /* client->modules */
-    struct dev_client *client;
-    struct cuda_gpu *gpu;
-    struct cuda_library *library; /* library.h */
-    CUlibrary handle;             /* of the library */
-    CUkernel *listed;             /* all kernels, once the client has asked for a list */
-    uint32_t listed_count;
-    struct cuda_function *functions;
-    uint32_t functions_count;
-    struct cuda_global { /* of the module's GPU */
-        uint64_t address, size;
-    } * globals;
-    uint32_t globals_count;
-    struct cuda_variables
-        *variables; /* variables that are in the client's window (variables.h); NULL: none */
-    bool altered;   /* attributes of its kernels were set that hold for one context */
-    void *info;
-};
 
 struct dev_queue {
     struct dev_client *client;
@@ -404,11 +293,7 @@ struct dev_queue {
     uint64_t proven;       /* up to the last point that the GPU has reported */
     struct cuda_learning learning;
 
-    /* output.h, dev->lock */
-    struct gm_list printed; /* dev->printed, or alone */
-    uint64_t print_seq;     /* the last launch that may print, until it was shown; 0: none */
-    uint64_t print_marked;  /* last mark in the private word */
-    uint64_t shown;         /* what of it has been published */
+    struct cuda_queue_prints prints;
 };
 
 /* The client's context of that GPU: the primary one or the fallback. Any thread. */

@@ -4,7 +4,7 @@
 #ifndef GMUX_DEVICE_CUDA_STREAM_H
 #define GMUX_DEVICE_CUDA_STREAM_H
 
-#include "device/cuda/place.h"
+#include "device/cuda/state.h"
 
 /* A stream of the context, which is entered then, or of the place's green context (`p` may be
  * NULL). Waits where there is no room for one; CUDA_ERROR_NOT_READY: the client is about to be

@@ -96,21 +96,21 @@ static CUresult make(struct dev_client *c, const struct wire_call_object_create 
 
 static struct cuda_object *place(struct dev_client *c, uint32_t *number)
 {
-    for (uint32_t i = c->objects_free; i < c->objects_count; i++)
-        if (!c->objects[i].exists) {
-            c->objects_free = i + 1;
+    for (uint32_t i = c->objects.free; i < c->objects.count; i++)
+        if (!c->objects.at[i].exists) {
+            c->objects.free = i + 1;
             *number = i + 1;
-            return &c->objects[i];
+            return &c->objects.at[i];
         }
-    if (!gm_array_room(&c->objects, sizeof(*c->objects), c->objects_count, OBJECTS_MAX))
+    if (!gm_array_room(&c->objects.at, sizeof(*c->objects.at), c->objects.count, OBJECTS_MAX))
         return NULL;
-    *number = c->objects_free = ++c->objects_count;
-    return memset(&c->objects[*number - 1], 0, sizeof(*c->objects));
+    *number = c->objects.free = ++c->objects.count;
+    return memset(&c->objects.at[*number - 1], 0, sizeof(*c->objects.at));
 }
 
 static void destroy(struct dev_client *c, struct cuda_object *o)
 {
-    struct cuda_array *a = o->array ? &c->arrays[o->array - 1] : NULL;
+    struct cuda_array *a = o->array ? &c->arrays.at[o->array - 1] : NULL;
     cuda_enter(o->gpu);
     if (o->surface)
         (void)c->dev->api.cuSurfObjectDestroy(o->handle);
@@ -119,7 +119,7 @@ static void destroy(struct dev_client *c, struct cuda_object *o)
     if (a)
         a->users--;
     memset(o, 0, sizeof(*o));
-    c->objects_free = GM_MIN(c->objects_free, (uint32_t)(o - c->objects));
+    c->objects.free = GM_MIN(c->objects.free, (uint32_t)(o - c->objects.at));
 }
 
 int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
@@ -138,7 +138,7 @@ int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_
     if (r == CUDA_SUCCESS)
         r = make(c, &w, &resource, &handle);
     if (r != CUDA_SUCCESS) {
-        c->objects_free = GM_MIN(c->objects_free, number - 1);
+        c->objects.free = GM_MIN(c->objects.free, number - 1);
         return (int)r;
     }
     bool of_array = w.type == CU_RESOURCE_TYPE_ARRAY || w.type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
@@ -148,7 +148,7 @@ int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_
                                 .handle = handle,
                                 .array = of_array ? w.array : 0 };
     if (of_array)
-        c->arrays[w.array - 1].users++;
+        c->arrays.at[w.array - 1].users++;
     wire_put_call_object_is(reply,
                             &(struct wire_call_object_is) { .object = number, .handle = handle });
     return GM_CUDA_SUCCESS;
@@ -161,18 +161,19 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
     struct wire_call_object w;
     (void)reply;
     wire_get_call_object(args, &w);
-    if (args->fatal || !w.object || w.object > c->objects_count || !c->objects[w.object - 1].exists)
+    if (args->fatal || !w.object || w.object > c->objects.count ||
+        !c->objects.at[w.object - 1].exists)
         return GM_CUDA_INVALID_HANDLE;
-    destroy(c, &c->objects[w.object - 1]);
+    destroy(c, &c->objects.at[w.object - 1]);
     return GM_CUDA_SUCCESS;
 }
 
 void cuda_objects_finish(struct dev_client *c)
 {
-    for (uint32_t i = 0; i < c->objects_count; i++)
-        if (c->objects[i].exists)
-            destroy(c, &c->objects[i]);
-    free(c->objects);
-    c->objects = NULL;
-    c->objects_count = 0;
+    for (uint32_t i = 0; i < c->objects.count; i++)
+        if (c->objects.at[i].exists)
+            destroy(c, &c->objects.at[i]);
+    free(c->objects.at);
+    c->objects.at = NULL;
+    c->objects.count = 0;
 }

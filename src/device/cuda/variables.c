@@ -5,6 +5,7 @@
  * said then.
  */
 #include "device/cuda/variables.h"
+#include "device/cuda/module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,8 @@
 
 #include "device/cuda/state.h"
 
+struct cuda_variables;
+
 /* All on the thread that loads the module. */
 
 /* Of the image that the module's library was just made of: m->variables, or NULL if none of its

@@ -64,7 +64,7 @@ static bool look(struct dev_queue *q, uint64_t at)
     if (moved)
         tp_word_wake(&q->slot->completed);
     cuda_pace_note(q, at, 0);
-    if (q->seen == q->marked && !q->print_seq && !q->drains) {
+    if (q->seen == q->marked && !q->prints.seq && !q->drains) {
         gm_list_remove(&q->active);
         q->since = 0;
     }
@@ -133,7 +133,7 @@ static void rest(struct dev *d, uint64_t now, uint64_t moved)
 static void overrule(struct dev_queue *q, uint64_t now)
 {
     const uint64_t word = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
-    if (word < q->marked && q->seen < q->marked && !q->print_seq)
+    if (word < q->marked && q->seen < q->marked && !q->prints.seq)
         note_done(q, now, q->marked);
 }
 

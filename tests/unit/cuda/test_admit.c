@@ -13,6 +13,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/intake.h"
 #include "device/cuda/memory.h"
+#include "device/cuda/module.h"
 #include "device/cuda/queue.h"
 #include "device/cuda/settle.h"
 #include "fake.h"

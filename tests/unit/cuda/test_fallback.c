@@ -11,6 +11,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/intake.h"
+#include "device/cuda/module.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
 
@@ -201,10 +202,10 @@ Test(fallback, not_with_attributes_that_hold_there, .init = begin, .fini = end)
 Test(fallback, not_with_arrays, .init = begin, .fini = end)
 {
     struct cuda_array a = { .exists = true, .gpu = &d->gpus[0] };
-    two->arrays = &a;
-    two->arrays_count = 1;
+    two->arrays.at = &a;
+    two->arrays.count = 1;
     stays();
-    two->arrays_count = 0;
+    two->arrays.count = 0;
 }
 
 /* The watch may be at its rounds just then: until it has, or the test's time is up. */

@@ -272,7 +272,7 @@ static void begin(void)
     d.gpus[0].dev = d.fallbacks[0].dev = &d;
     d.fallbacks[0].is_fallback = true;
     cuda_dev_init(&d, &(struct dev_events) { 0 });
-    d.rest_ns = d.unknown_ns = d.kept_max = 0;
+    d.rest_ns = d.unknown_ns = d.libraries.kept_max = 0;
     gm_list_init(&busy.active);
     busy.gpu = gpu;
     d.api.cuLibraryLoadData = load_data;
@@ -344,7 +344,7 @@ Test(library, who_loads_the_same_at_the_same_time_shares_it, .init = begin)
     for (unsigned i = 0; i < THREADS; i++)
         cuda_library_close(&d, o[i].got);
     wait_for_unloads(1);
-    cr_assert(gm_list_empty(&d.libraries) && gm_list_empty(&d.loading));
+    cr_assert(gm_list_empty(&d.libraries.shared) && gm_list_empty(&d.libraries.loading));
 }
 
 Test(library, what_has_variables_is_everybodys_own, .init = begin)
@@ -368,7 +368,7 @@ Test(library, a_load_that_fails_is_nobody_elses, .init = begin)
     open_all(o);
     for (unsigned i = 0; i < THREADS; i++)
         cr_assert_eq(o[i].result, CUDA_ERROR_INVALID_IMAGE);
-    cr_assert(gm_list_empty(&d.loading));
+    cr_assert(gm_list_empty(&d.libraries.loading));
 }
 
 /* The next one to load the same finds it, and its kernels. */
@@ -376,7 +376,7 @@ Test(library, without_users_it_stays, .init = begin)
 {
     struct opener a, b;
     CUfunction f;
-    d.kept_max = 4096;
+    d.libraries.kept_max = 4096;
     let_go();
     start(&a, 1000);
     pthread_join(a.thread, NULL);
@@ -387,7 +387,7 @@ Test(library, without_users_it_stays, .init = begin)
     pthread_join(b.thread, NULL);
     cr_assert_eq(b.got, a.got);
     cr_assert_eq(loads, 1);
-    cr_assert_eq(d.kept_bytes, 0, "it has a user");
+    cr_assert_eq(d.libraries.kept_bytes, 0, "it has a user");
     cr_assert_eq(cuda_library_function(&clients[0], 0, b.got, (CUkernel)(void *)&busy, &f),
                  CUDA_SUCCESS);
     cr_assert_eq(functions, 1);
@@ -397,7 +397,7 @@ Test(library, without_users_it_stays, .init = begin)
     cr_assert_eq(loads, 2);
     cuda_library_close(&d, b.got); /* and there is room for one */
     wait_for_unloads(1);
-    cr_assert_eq(d.kept_bytes, 4096);
+    cr_assert_eq(d.libraries.kept_bytes, 4096);
 }
 
 /* Kept without users, with a kernel that is loaded on the device where its client is. */
@@ -414,14 +414,14 @@ static void keep_one(uint32_t uid, uint32_t device)
 /* Somebody is to have its memory. */
 Test(library, without_users_it_gives_way, .init = begin)
 {
-    d.kept_max = 1 << 20;
+    d.libraries.kept_max = 1 << 20;
     keep_one(1000, 0);
     keep_one(1001, 0);
-    cr_assert_eq(d.kept_bytes, 2 * 4096);
+    cr_assert_eq(d.libraries.kept_bytes, 2 * 4096);
     run_a_kernel(true);
     clients[0].leaving = &yes;
     cuda_memory_trim(&clients[0], 0); /* does not wait */
-    cr_assert_eq(d.kept_bytes, 0);
+    cr_assert_eq(d.libraries.kept_bytes, 0);
     run_a_kernel(false);
     wait_for_unloads(2);
     cr_assert_not(disturbed);
@@ -441,16 +441,16 @@ static void *trim(void *arg)
 Test(library, memory_comes_first_from_where_nothing_runs, .init = begin)
 {
     pthread_t thread;
-    d.kept_max = 1 << 20;
+    d.libraries.kept_max = 1 << 20;
     atomic_store(&clients[1].seats[0].home, &d.fallbacks[0]);
     keep_one(1000, 0);
     keep_one(1001, 0);
     run_a_kernel(true); /* in the primary context */
     cr_assert_eq(pthread_create(&thread, NULL, trim, NULL), 0);
     wait_for_unloads(1);
-    pthread_mutex_lock(&d.libraries_lock);
-    cr_assert_not(d.unloads, "the client that wants the memory has not given up");
-    pthread_mutex_unlock(&d.libraries_lock);
+    pthread_mutex_lock(&d.libraries.lock);
+    cr_assert_not(d.libraries.unloads, "the client that wants the memory has not given up");
+    pthread_mutex_unlock(&d.libraries.lock);
     run_a_kernel(false);
     pthread_join(thread, NULL);
     wait_for_unloads(2);
@@ -461,13 +461,13 @@ Test(library, other_devices_keep_what_they_have, .init = begin)
     d.count = 2;
     d.gpus[1] = (struct cuda_gpu) { .dev = &d, .index = 1 };
     d.fallbacks[1] = (struct cuda_gpu) { .dev = &d, .index = 1, .is_fallback = true };
-    d.kept_max = 1 << 20;
+    d.libraries.kept_max = 1 << 20;
     keep_one(1000, 1);
     cuda_memory_trim(&clients[0], 0);
-    cr_assert_eq(d.kept_bytes, 4096);
+    cr_assert_eq(d.libraries.kept_bytes, 4096);
     cuda_memory_trim(&clients[0], 1);
     cr_assert_eq(unloads, 1);
-    cr_assert_eq(d.kept_bytes, 0);
+    cr_assert_eq(d.libraries.kept_bytes, 0);
 }
 
 /* Users share nothing: not even a wait. */

@@ -73,8 +73,8 @@ Test(print, completions_go_the_short_way_when_nothing_was_printed, .init = begin
     /* The output thread settles the queue in the step that publishes; its lock says when that has
      * ended. */
     pthread_mutex_lock(&d->lock);
-    cr_assert_eq(q->print_seq, 0);
-    cr_assert_null(d->author);
+    cr_assert_eq(q->prints.seq, 0);
+    cr_assert_null(d->output.author);
     pthread_mutex_unlock(&d->lock);
     cr_assert_eq(cuda_mark(q, 2), 0);
     cuda_flush(c);

@@ -10,6 +10,7 @@
 #include "device/cuda/kernel.h"
 #include "device/cuda/link.h"
 #include "device/cuda/local.h"
+#include "device/cuda/module.h"
 #include "device/cuda/settle.h"
 #include "device/cuda/variables.h"
 #include "files.h"
@@ -156,21 +157,14 @@ static struct dev device = { .api = { .cuLibraryLoadData = load_data,
                                       .cuKernelGetAttribute = get_attribute,
                                       .cuKernelSetAttribute = set_attribute,
                                       .cuMemcpyHtoDAsync_v2 = write_values,
-                                      .cuStreamSynchronize = synchronize },
-                             .rest_ns = CUDA_NEVER,
-                             .libraries_lock = PTHREAD_MUTEX_INITIALIZER };
+                                      .cuStreamSynchronize = synchronize } };
 static struct dev_client client = { .dev = &device, .uid = 1000 };
 
 static void setup(void)
 {
-    gm_list_init(&device.libraries);
-    gm_list_init(&device.loading);
-    gm_list_init(&device.unused);
-    gm_list_init(&device.kept);
-    gm_list_init(&device.active);
-    gm_list_init(&device.clients);
-    pthread_mutex_init(&device.lock, NULL);
-    pthread_cond_init(&device.more_unused, NULL);
+    cuda_dev_init(&device, &(struct dev_events) { 0 });
+    device.rest_ns = CUDA_NEVER;
+    device.libraries.kept_max = 0;
     device.gpus[0].dev = &device;
     device.gpus[0].info.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
 }
@@ -212,7 +206,7 @@ Test(library, loaded_once, .init = setup)
     cuda_library_close(&device, c);
     cuda_library_close(&device, e);
     wait_for_unloads(3);
-    cr_assert(gm_list_empty(&device.libraries));
+    cr_assert(gm_list_empty(&device.libraries.shared));
 }
 
 Test(library, not_shared, .init = setup)
