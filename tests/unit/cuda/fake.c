@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "device/cuda/admit.h"
 #include "device/cuda/array.h"
@@ -23,7 +22,6 @@
 #include "device/cuda/kernel.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
-#include "transport/memfd.h"
 
 struct green {
     struct fake_sms sms;
@@ -97,6 +95,7 @@ static unsigned copies_count, copies_allowed = UINT_MAX, faults;
 static bool faults_expected;
 static CUDA_MEMCPY3D last_box;
 static char printed[1 << 16]; /* not flushed */
+static _Atomic(const void *) last_mark;
 static uint32_t happened[1 << 16];
 static unsigned happened_count;
 
@@ -306,6 +305,7 @@ static CUresult batch(CUstream s, unsigned count, CUstreamBatchMemOpParams *ops,
 {
     for (unsigned i = 0; i < count; i++) {
         cr_assert_eq(ops[i].operation, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+        last_mark = (const void *)(uintptr_t)ops[i].writeValue.address;
         act(s, (struct action) { .what = WRITE,
                                  .address = ops[i].writeValue.address,
                                  .value = ops[i].writeValue.value64,
@@ -321,6 +321,7 @@ static CUresult wait_event(CUstream s, CUevent e, unsigned flags)
 
 static CUresult write64(CUstream s, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {
+    last_mark = (const void *)(uintptr_t)address;
     return act(s, (struct action) { .what = WRITE, .address = address, .value = value });
 }
 
@@ -472,7 +473,8 @@ static CUresult copied(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s
         return CUDA_ERROR_INVALID_VALUE;
     copies_allowed -= copies_allowed != UINT_MAX;
     if (copies_count < GM_ARRAY_LEN(copies))
-        copies[copies_count++] = (struct fake_copy) { dst, src, size, s, entered, peers };
+        copies[copies_count++] =
+            (struct fake_copy) { dst, src, size, s, entered->index, entered->is_fallback, peers };
     return act(s, (struct action) { .what = COPY, .value = (dst - FAKE_WINDOW) % FAKE_GPU_BYTES });
 }
 
@@ -535,6 +537,19 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
         if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
             atomic_store(&launch_priority, config->attrs[i].value.priority);
     return launch(f, 1, 1, 1, 1, 1, 1, 0, config->hStream, params, extra);
+}
+
+static CUresult array_create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+    *out = calloc(1, 1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult array_destroy(CUarray a)
+{
+    wait_for_all();
+    free(a);
+    return CUDA_SUCCESS;
 }
 
 static CUresult import(CUmemGenericAllocationHandle *out, void *fd, CUmemAllocationHandleType type)
@@ -741,6 +756,15 @@ static CUresult green_resource(CUgreenCtx g, CUdevResource *r, CUdevResourceType
 
 /* --- the device ------------------------------------------------------------------------------- */
 
+static _Atomic unsigned gone;
+
+static void is_gone(void *arg, struct tp_session *session)
+{
+    tp_session_detach(session);
+    free(session);
+    gone++;
+}
+
 static void fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
 {
     cr_assert(faults_expected, "a client failed: %d, %s", result, text);
@@ -781,6 +805,8 @@ struct dev *fake_devices(uint32_t count)
                                 .cuLaunchKernel = launch,
                                 .cuLaunchKernelEx = launch_ex,
                                 .cuLaunchHostFunc = host_function,
+                                .cuArray3DCreate_v2 = array_create,
+                                .cuArrayDestroy = array_destroy,
                                 .cuMemImportFromShareableHandle = import,
                                 .cuMemMap = map,
                                 .cuMemRelease = release,
@@ -798,7 +824,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGreenCtxDestroy = green_destroy,
                                 .cuGreenCtxGetDevResource = green_resource },
                        .count = count };
-    cuda_dev_init(&d, &(struct dev_events) { .client_fault = fault });
+    cuda_dev_init(&d, &(struct dev_events) { .client_fault = fault, .client_gone = is_gone });
     d.rest_ns = d.ahead_ns = CUDA_NEVER; /* until a test says otherwise */
     d.unknown_ns = d.held_ns = d.away_ns = 0;
     d.returns_ns = 0;
@@ -830,67 +856,13 @@ struct dev *fake_devices(uint32_t count)
         cr_assert_eq(cuda_output_add(g), CUDA_SUCCESS);
     }
     cr_assert_eq(cuda_watch_start(&d), 0);
+    cr_assert_eq(cuda_leave_start(&d), 0);
     return &d;
 }
 
 struct dev *fake_device(void)
 {
     return fake_devices(1);
-}
-
-struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority)
-{
-    struct dev_client *c = calloc(1, sizeof(*c));
-    struct dev_client_config config = { .window_base = FAKE_WINDOW,
-                                        .window_size = 2ull << 30,
-                                        .priority = priority };
-    int fd = tp_session_create();
-    config.session = calloc(1, sizeof(*config.session));
-    cr_assert_eq(tp_session_attach(config.session, fd, TP_SESSION_SIZE), 0);
-    close(fd);
-    for (uint32_t i = 0; i < d->count; i++)
-        config.multiprocessors[i] = multiprocessors;
-    cuda_client_init(c, d, &config);
-    for (uint32_t i = 0; i < d->count; i++) {
-        c->seats[i].streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
-        cr_assert_eq(cuda_place_set(c, &d->gpus[i], multiprocessors, priority), CUDA_SUCCESS);
-    }
-    cuda_output_join(c);
-    return c;
-}
-
-void fake_map(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device)
-{
-    cr_assert_eq(cuda_memory_attach(c, address, size, -1, 0, device, 0), 0);
-}
-
-void fake_map_host(struct dev_client *c, uint64_t address, uint64_t size)
-{
-    int fd = tp_memfd_create("host", size);
-    cr_assert_eq(cuda_memory_attach(c, address, size, fd, 0, 0, 0), 0);
-    close(fd);
-}
-
-void *fake_limit(void *client)
-{
-    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
-    cuda_client_set_share(client, 30, multiprocessors, 0);
-    return NULL;
-}
-
-void fake_client_end(struct dev_client *c)
-{
-    cuda_runs_finish(c);
-    gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
-        cuda_queue_destroy(q);
-    cuda_capacity_collect(c, true);
-    cuda_places_collect(c, true);
-    cuda_ranges_finish(c);
-    cuda_output_leave(c);
-    cuda_words_finish(c);
-    tp_session_detach(c->session);
-    free(c->session);
-    free(c);
 }
 
 void fake_hold(CUstream s, bool hold)
@@ -947,48 +919,6 @@ unsigned fake_graph_launches(void)
 void fake_refuse_graphs(bool refuse)
 {
     graphs_refused = refuse;
-}
-
-void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k)
-{
-    static struct cuda_library libraries[2] = { { .users = 1 },
-                                                { .users = 1, .traits.prints = true } };
-    struct cuda_library *library = k->library ? k->library : &libraries[k->prints];
-    struct {
-        CUlaunchAttribute attribute;
-        uint32_t number;
-    } params = { .attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .number = k->number };
-    struct cuda_function function = { .handle = (CUkernel)(void *)library,
-                                      .loaded = k->unknown ? NULL : (CUfunction)(void *)library,
-                                      .param_bytes = sizeof(params.number),
-                                      .in_clusters = k->in_clusters };
-    struct dev_module module = {
-        .client = q->client, .library = library, .functions = &function, .functions_count = 1
-    };
-    uint32_t before = k->attribute ? DEV_LAUNCH_ATTRIBUTE : 0;
-    const struct dev_launch l = { .module = &module,
-                                  .grid = { GM_MAX(k->blocks, 1u), 1, 1 },
-                                  .block = { 1, 1, 1 },
-                                  .attributes = k->attribute,
-                                  .params = (uint8_t *)&params.number - before,
-                                  .params_size = before + (uint32_t)sizeof(params.number),
-                                  .more = k->more };
-    cr_assert_eq(cuda_launch(q, seq, &l), 0);
-}
-
-void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number)
-{
-    fake_launch_as(q, seq, &(struct fake_kernel) { .number = number, .prints = true });
-}
-
-void fake_launch_one_of_many(struct dev_queue *q, uint64_t seq, uint32_t number)
-{
-    fake_launch_as(q, seq, &(struct fake_kernel) { .number = number, .more = true });
-}
-
-void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number)
-{
-    fake_launch_as(q, seq, &(struct fake_kernel) { .number = number });
 }
 
 unsigned fake_happened(const uint32_t **out)
@@ -1081,6 +1011,32 @@ const char *fake_printed(void)
 
 /* --- what the tests leave out of the device --------------------------------------------------- */
 
+unsigned fake_entered(bool *away)
+{
+    *away = entered->is_fallback;
+    return entered->index;
+}
+
+const void *fake_last_mark(void)
+{
+    return last_mark;
+}
+
+unsigned fake_gone(void)
+{
+    return gone;
+}
+
+unsigned fake_waiting_in(CUstream s)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = s->done; i < s->count; i++)
+        n += s->actions[i].what == PRINT || s->actions[i].what == COPY;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
 unsigned fake_copies(const struct fake_copy **out)
 {
     *out = copies;
@@ -1121,11 +1077,6 @@ unsigned fake_faults(void)
     return faults;
 }
 
-const struct cuda_gpu *fake_entered(void)
-{
-    return entered;
-}
-
 void fake_lose(void)
 {
     lost = true;
@@ -1147,27 +1098,7 @@ void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t
 {
 }
 
-void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
-{
-}
-
-void cuda_arrays_init(struct dev_client *c)
-{
-}
-
-void cuda_objects_finish(struct dev_client *c)
-{
-}
-
-void cuda_arrays_finish(struct dev_client *c)
-{
-}
-
 void cuda_link_finish(struct dev_client *c)
-{
-}
-
-void cuda_module_unload(struct dev_module *m)
 {
 }
 
@@ -1179,6 +1110,10 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
 struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first)
 {
     return fallbacks_refused ? NULL : &first->dev->fallbacks[first->index];
+}
+
+void cuda_memory_trim(struct dev_client *c, uint32_t device)
+{
 }
 
 /* A client's thread asks. */
@@ -1234,15 +1169,6 @@ void fake_capacity(struct dev *d, unsigned size)
     for (uint32_t i = 0; i < d->count; i++)
         d->gpus[i].capacity = d->fallbacks[i].capacity =
             (struct cuda_capacity) { .made = size, .nodes = UINT16_MAX };
-}
-
-void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held)
-{
-    pthread_mutex_lock(&d->lock); /* the watch reads it */
-    d->rest_ns = rest;
-    d->unknown_ns = unknown;
-    d->held_ns = held;
-    pthread_mutex_unlock(&d->lock);
 }
 
 void fake_refuse_fallbacks(bool refuse)

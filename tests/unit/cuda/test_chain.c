@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/chain.h"
-#include "device/cuda/place.h"
-#include "device/cuda/library.h"
-#include "device/cuda/output.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(chain, .timeout = 20);
@@ -28,15 +21,12 @@ static void begin(void)
     c = fake_client(d, 132, 0);
     seq = 0;
     next = printed = 1;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
-    cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
+    q = fake_queue(c, 0, 1, 0);
+    other = fake_queue(c, 0, 2, 0);
 }
 
 static void end(void)
 {
-    while (!gm_list_empty(&c->queues))
-        cuda_queue_destroy(gm_list_entry(c->queues.next, struct dev_queue, link));
-    cr_assert_eq(c->chain_graphs, 0);
     fake_client_end(c);
     cr_assert_eq(fake_graphs(), 0);
 }
@@ -62,11 +52,11 @@ static void happened(unsigned count)
 
 static void all_of_it(unsigned count)
 {
-    cuda_flush(c);
+    cuda.flush(c);
     happened(count);
-    while (cuda_backlog(c)) /* until the watch has seen it */
+    while (cuda.backlog(c)) /* until the watch has seen it */
         sched_yield();
-    cr_assert_eq(atomic_load(&q->slot->completed.value), seq);
+    cr_assert_eq(fake_done(q), seq);
 }
 
 /* Enough for graphs of both lengths. */
@@ -86,7 +76,7 @@ Test(chain, one_launch_goes_by_itself, .init = begin, .fini = end)
         happened(1);
     }
     all_of_it(0);
-    cr_assert_null(q->chain);
+    cr_assert_eq(fake_graphs(), 0);
 }
 
 Test(chain, rows_become_graphs, .init = begin, .fini = end)
@@ -126,13 +116,13 @@ Test(chain, whatever_else_comes_is_behind_it, .init = begin, .fini = end)
 {
     get_used_to_it();
     launches(5);
-    cr_assert_eq(cuda_mark(q, ++seq), 0);
+    cr_assert_eq(cuda.mark(q, ++seq), 0);
     happened(5);
     launches(2);
-    cr_assert_eq(cuda_copy(q, ++seq, &(struct wire_rec_copy) { .width = 0 }), 0); /* of nothing */
+    cr_assert_eq(cuda.copy(q, ++seq, &(struct wire_rec_copy) { .width = 0 }), 0); /* of nothing */
     happened(2);
     launches(2);
-    cr_assert_eq(cuda_wait(other, 1, q, seq), 0);
+    cr_assert_eq(cuda.wait(other, 1, q, seq), 0);
     happened(2);
     all_of_it(0);
 }
@@ -140,23 +130,23 @@ Test(chain, whatever_else_comes_is_behind_it, .init = begin, .fini = end)
 /* What was held back may begin a row, and somebody else be held back until that is handed over. */
 Test(chain, a_client_that_waits_for_it_goes_on, .init = begin, .fini = end)
 {
-    cr_assert_eq(cuda_gate(other, 1), 0);
-    cr_assert_eq(cuda_wait(q, ++seq, other, 1), 0);
+    cr_assert_eq(cuda.gate(other, 1), 0);
+    cr_assert_eq(cuda.wait(q, ++seq, other, 1), 0);
     launches(1);
-    cr_assert_eq(cuda_gate(q, ++seq), 0);
-    cr_assert_eq(cuda_wait(other, 2, q, seq), 0);
+    cr_assert_eq(cuda.gate(q, ++seq), 0);
+    cr_assert_eq(cuda.wait(other, 2, q, seq), 0);
     fake_launch_one_of_many(other, 3, 2);
-    cr_assert_eq(cuda_wait(q, ++seq, other, 3), 0);
+    cr_assert_eq(cuda.wait(q, ++seq, other, 3), 0);
     next = 3;
     launches(1);
-    cuda_flush(c);
+    cuda.flush(c);
     happened(0);
-    atomic_store(&other->slot->gate, 1);
-    cuda_gate_moved(other);
-    cuda_flush(c);
+    atomic_store(&fake_slot(other)->gate, 1);
+    cuda.gate_moved(other);
+    cuda.flush(c);
     happened(1);
-    atomic_store(&q->slot->gate, 3);
-    cuda_gate_moved(q);
+    atomic_store(&fake_slot(q)->gate, 3);
+    cuda.gate_moved(q);
     all_of_it(2);
 }
 
@@ -164,7 +154,7 @@ Test(chain, goes_with_the_place_of_its_client, .init = begin, .fini = end)
 {
     get_used_to_it();
     launches(3);
-    cr_assert_eq(cuda_place_set(c, &c->dev->gpus[0], 40, 0), CUDA_SUCCESS);
+    fake_share(c, 40, 0);
     launches(1);
     happened(3);
     all_of_it(1);
@@ -173,13 +163,13 @@ Test(chain, goes_with_the_place_of_its_client, .init = begin, .fini = end)
         all_of_it(16);
     }
     cr_assert_gt(fake_graphs(), 0);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 5);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 5);
 }
 
 Test(chain, is_made_anew_when_a_module_has_gone, .init = begin, .fini = end)
 {
     get_used_to_it();
-    atomic_fetch_add(&c->runs.modules, 1);
+    fake_modules_change(c);
     unsigned before = fake_graph_launches();
     for (int i = 0; i < 15; i++) {
         launches(16);
@@ -211,9 +201,9 @@ Test(chain, is_dropped_with_its_queue, .init = begin, .fini = end)
 {
     get_used_to_it();
     launches(3);
-    cuda_queue_destroy(q);
+    cuda.queue_destroy(q);
     cr_assert_eq(fake_graphs(), 0);
-    cuda_flush(c);
+    cuda.flush(c);
     happened(0);
 }
 
@@ -221,10 +211,10 @@ Test(chain, not_every_queue_has_graphs, .init = begin, .fini = end)
 {
     struct dev_queue *all[40];
     for (uint32_t i = 0; i < 40; i++) {
-        cr_assert_eq(cuda_queue_create(c, 0, 3 + i, 0, 0, &all[i]), 0);
+        all[i] = fake_queue(c, 0, 3 + i, 0);
         for (uint64_t n = 1; n <= 320; n++)
             fake_launch_one_of_many(all[i], n, next++);
-        cuda_flush(c);
+        cuda.flush(c);
         happened(320);
     }
     cr_assert_leq(fake_graphs(), 32);
@@ -238,16 +228,15 @@ Test(chain, what_has_lost_its_module_is_not_for_a_graph, .init = begin, .fini = 
         launches(16);
         all_of_it(16);
     }
-    struct cuda_library l = { .users = 1 };
+    struct fake_module *m = fake_module(false, false);
     for (unsigned i = 0; i < 15; i++)
         fake_launch_as(q, ++seq,
-                       &(struct fake_kernel) { .number = next++, .library = &l, .more = true });
-    atomic_fetch_add(&c->runs.modules, 1);
-    cuda_library_close(d, &l);
-    cr_assert_gt(l.users, 0);
+                       &(struct fake_kernel) { .number = next++, .module = m, .more = true });
+    fake_module_unload(c, m);
+    cr_assert_gt(fake_module_users(m), 0);
     launches(1);
     happened(16);
-    cr_assert_eq(l.users, 0);
+    cr_assert_eq(fake_module_users(m), 0);
     for (int i = 0; i < 4; i++) {
         launches(16);
         all_of_it(16);

@@ -1,12 +1,13 @@
 /* Whose a failed assertion is, as far as can be told, and that all that is said on standard error
  * still goes where it went. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "device/cuda/complaint.h"
 #include "fake.h"
+#include "transport/output.h"
 
 TestSuite(complaint, .timeout = 30);
 
@@ -23,7 +24,7 @@ static void begin(void)
     cr_assert_geq(dup2(ends[1], STDERR_FILENO), 0);
     close(ends[1]);
     d = fake_device();
-    cr_assert_eq(cuda_complaint_open(), 0);
+    fake_hear_complaints();
 }
 
 static void say(const char *text)
@@ -38,7 +39,7 @@ static const char *texts(struct dev_client *c)
     struct tp_input in;
     size_t size = 0, n;
     int fd;
-    tp_input_init(&in, c->session);
+    tp_input_init(&in, fake_session(c));
     while ((n = tp_input_take(&in, &fd, all + size)) > 0) {
         cr_assert_eq(fd, 2);
         cr_assert_leq(size += n, 65536);
@@ -49,11 +50,14 @@ static const char *texts(struct dev_client *c)
 
 static struct dev_client *client(bool busy, bool asserts, uint32_t uid)
 {
-    struct dev_client *c = fake_client(d, 132, 0);
-    c->uid = uid;
-    atomic_store(&c->submitted, atomic_load(&c->completed) + busy);
-    if (asserts)
-        cuda_complaint_asserts(c);
+    struct dev_client *c = fake_client_of(d, uid);
+    struct dev_queue *q = fake_queue_with_stream(c, 0, 1, 0);
+    fake_hold(fake_stream(q), busy);
+    fake_launch_as(q, 1,
+                   &(struct fake_kernel) { .number = 1, .module = fake_module(false, asserts) });
+    cuda.flush(c);
+    while (!busy && cuda.backlog(c)) /* until the watch has seen it */
+        sched_yield();
     return c;
 }
 
@@ -62,7 +66,7 @@ Test(complaint, the_one_that_had_assertions_in_flight, .init = begin)
     struct dev_client *idle = client(false, true, 5), *other = client(true, false, 5),
                       *c = client(true, true, 5);
     say(failed);
-    cuda_complaint_deliver(d);
+    fake_deliver_complaints(d);
     cr_assert_str_eq(texts(c), failed);
     cr_assert_str_eq(texts(idle), "");
     cr_assert_str_eq(texts(other), "");
@@ -72,7 +76,7 @@ Test(complaint, one_of_several_is_nobody, .init = begin)
 {
     struct dev_client *a = client(true, true, 5), *b = client(true, true, 5);
     say(failed);
-    cuda_complaint_deliver(d);
+    fake_deliver_complaints(d);
     cr_assert_str_eq(texts(a), "");
     cr_assert_str_eq(texts(b), "");
 }
@@ -81,7 +85,7 @@ Test(complaint, another_user_may_have_been_it, .init = begin)
 {
     struct dev_client *a = client(true, true, 5), *b = client(true, false, 6);
     say(failed);
-    cuda_complaint_deliver(d);
+    fake_deliver_complaints(d);
     cr_assert_str_eq(texts(a), "");
     cr_assert_str_eq(texts(b), "");
 }
@@ -95,7 +99,7 @@ Test(complaint, all_is_passed_on, .init = begin)
     struct dev_client *c = client(true, true, 5);
     say(warning);
     say(failed);
-    cuda_complaint_deliver(d);
+    fake_deliver_complaints(d);
     cr_assert_str_eq(texts(c), failed);
     while (size < want) {
         ssize_t n = read(before, got + size, want - size);

@@ -2,17 +2,11 @@
  * it is about. The fake driver checks that a stream's context is current whenever something is put
  * into it. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <limits.h>
 #include <sched.h>
 
-#include "device/cuda/admit.h"
-#include "device/cuda/client.h"
-#include "device/cuda/far.h"
-#include "device/cuda/stream.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/memory.h"
-#include "device/cuda/queue.h"
+#include "base/clock.h"
 #include "fake.h"
 
 #define MIB (1u << 20)
@@ -22,10 +16,11 @@ TestSuite(far, .timeout = 20);
 static const CUdeviceptr here = FAKE_WINDOW, there = FAKE_WINDOW + 2 * MIB,
                          host = FAKE_WINDOW + (1u << 30);
 
+/* Its memory `there` is the second GPU's, if there is one. */
 static struct dev_client *client(struct dev *d)
 {
     struct dev_client *c = fake_client(d, 132, 0);
-    fake_map(c, there, 2 * MIB, d->count > 1);
+    fake_map(c, there, 2 * MIB, fake_count(d) > 1);
     fake_map(c, here, 2 * MIB, 0);
     fake_map_host(c, host, 2 * MIB);
     return c;
@@ -33,30 +28,28 @@ static struct dev_client *client(struct dev *d)
 
 static struct dev_queue *queue(struct dev_client *c, uint32_t device, uint32_t number)
 {
-    struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, device, number, 0, 0, &q), 0);
-    return q;
+    return fake_queue(c, device, number, 0);
 }
 
 static void copy(struct dev_queue *q, uint64_t seq, CUdeviceptr dst, CUdeviceptr src)
 {
     const struct wire_rec_copy r = { .dst = dst, .src = src, .width = 64, .height = 1, .depth = 1 };
-    cr_assert_eq(cuda_copy(q, seq, &r), 0);
+    cr_assert_eq(cuda.copy(q, seq, &r), 0);
 }
 
 Test(far, whose_memory_it_is)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
-    cr_assert_eq(cuda_memory_at(c, here, 1).gpu, &d->gpus[0]);
-    cr_assert_eq(cuda_memory_at(c, here + 2 * MIB - 1, 1).gpu, &d->gpus[0]);
-    cr_assert_eq(cuda_memory_at(c, there, 1).gpu, &d->gpus[1]);
-    cr_assert_null(cuda_memory_at(c, there + 2 * MIB, 1).gpu);
-    cr_assert_null(cuda_memory_at(c, host, 1).gpu);
-    cr_assert_null(cuda_memory_at(c, FAKE_WINDOW - 1, 1).gpu);
-    cuda_memory_unmap(c, here, 2 * MIB);
-    cr_assert_null(cuda_memory_at(c, here, 1).gpu);
-    cr_assert_eq(cuda_memory_at(c, there, 1).gpu, &d->gpus[1]);
+    cr_assert_eq(fake_owner(c, here), 0);
+    cr_assert_eq(fake_owner(c, here + 2 * MIB - 1), 0);
+    cr_assert_eq(fake_owner(c, there), 1);
+    cr_assert_eq(fake_owner(c, there + 2 * MIB), FAKE_NOBODYS);
+    cr_assert_eq(fake_owner(c, host), FAKE_NOBODYS);
+    cr_assert_eq(fake_owner(c, FAKE_WINDOW - 1), FAKE_NOBODYS);
+    cuda.memory_unmap(c, here, 2 * MIB);
+    cr_assert_eq(fake_owner(c, here), FAKE_NOBODYS);
+    cr_assert_eq(fake_owner(c, there), 1);
     fake_client_end(c);
 }
 
@@ -64,16 +57,16 @@ Test(far, what_is_memory)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
-    cr_assert(cuda_holds(c, here, 2 * MIB));
-    cr_assert(cuda_holds(c, here + MIB, 3 * MIB), "one beside the other");
-    cr_assert_not(cuda_holds(c, here + MIB, 3 * MIB + 1));
-    cr_assert(cuda_holds(c, host + 2 * MIB - 1, 1));
-    cr_assert_not(cuda_holds(c, host + 2 * MIB - 1, 2));
-    cr_assert_not(cuda_holds(c, host - 1, 1));
-    cr_assert_not(cuda_holds(c, host - 1, 2));
-    cuda_memory_unmap(c, here, 2 * MIB);
-    cr_assert_not(cuda_holds(c, here, 4 * MIB));
-    cr_assert_not(cuda_holds(c, here + 2 * MIB - 1, 2));
+    cr_assert(fake_holds(c, here, 2 * MIB));
+    cr_assert(fake_holds(c, here + MIB, 3 * MIB), "one beside the other");
+    cr_assert_not(fake_holds(c, here + MIB, 3 * MIB + 1));
+    cr_assert(fake_holds(c, host + 2 * MIB - 1, 1));
+    cr_assert_not(fake_holds(c, host + 2 * MIB - 1, 2));
+    cr_assert_not(fake_holds(c, host - 1, 1));
+    cr_assert_not(fake_holds(c, host - 1, 2));
+    cuda.memory_unmap(c, here, 2 * MIB);
+    cr_assert_not(fake_holds(c, here, 4 * MIB));
+    cr_assert_not(fake_holds(c, here + 2 * MIB - 1, 2));
     fake_client_end(c);
 }
 
@@ -114,14 +107,15 @@ Test(far, copies_go_where_the_memory_is)
     const uint32_t gpu[] = { 0, 0, 0, 1, 1, 1, 0 };
     const bool peers[] = { false, false, true, true, true, false, false };
     for (unsigned i = 0; i < 7; i++) {
-        cr_assert_eq(copies[i].gpu, &d->gpus[gpu[i]], "copy %u", i);
+        cr_assert_eq(copies[i].device, gpu[i], "copy %u", i);
         cr_assert_eq(copies[i].peers, peers[i], "copy %u", i);
     }
-    cr_assert_eq(copies[0].stream, q[0]->stream);
-    cr_assert_neq(copies[1].stream, q[1]->stream);
-    cuda_flush(c);
+    cr_assert_eq(copies[0].stream, fake_stream(q[0]));
+    cr_assert_neq(copies[1].stream, fake_stream(q[1]));
+    cuda.flush(c);
+    const uint64_t last[] = { 4, 2, 1 };
     for (uint32_t i = 0; i < 3; i++)
-        cr_assert_eq(atomic_load(&c->session->streams[i].completed.value), q[i]->last);
+        cr_assert_eq(fake_done(q[i]), last[i]);
     fake_client_end(c);
 }
 
@@ -135,16 +129,16 @@ Test(far, a_gpu_that_may_touch_it_does_it)
         .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4
     };
     const struct fake_copy *copies;
-    cr_assert_eq(cuda_memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE), 0);
+    cr_assert_eq(cuda.memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE), 0);
     copy(q, 1, host, there);
     copy(q, 2, here, there);
-    cr_assert_eq(cuda_fill(q, 3, &r), 0);
+    cr_assert_eq(cuda.fill(q, 3, &r), 0);
     cr_assert_eq(fake_copies(&copies), 3);
     for (unsigned i = 0; i < 3; i++) {
-        cr_assert_eq(copies[i].stream, q->stream, "copy %u", i);
+        cr_assert_eq(copies[i].stream, fake_stream(q), "copy %u", i);
         cr_assert_not(copies[i].peers, "copy %u", i);
     }
-    cr_assert_eq(cuda_memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE << 2), 0);
+    cr_assert_eq(cuda.memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE << 2), 0);
     copy(q, 4, here, there);
     cr_assert_eq(fake_copies(&copies), 4);
     cr_assert(copies[3].peers);
@@ -160,19 +154,19 @@ Test(far, a_detour_is_in_the_order_of_its_queue)
         .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4
     };
     const struct fake_copy *copies;
-    cr_assert_eq(cuda_stamp(q, 1, 0), 0);
-    fake_hold(q->stream, true);
-    cr_assert_eq(cuda_stamp(q, 2, 0), 0);
-    cr_assert_eq(cuda_fill(q, 3, &r), 0);
+    cr_assert_eq(cuda.stamp(q, 1, 0), 0);
+    fake_hold(fake_stream(q), true);
+    cr_assert_eq(cuda.stamp(q, 2, 0), 0);
+    cr_assert_eq(cuda.fill(q, 3, &r), 0);
     cr_assert_eq(fake_copies(&copies), 1);
-    cr_assert_eq(copies[0].gpu, &d->gpus[1]);
-    cuda_flush(c);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 1);
+    cr_assert_eq(copies[0].device, 1);
+    cuda.flush(c);
+    cr_assert_eq(fake_done(q), 1);
     fake_hold(copies[0].stream, true);
-    fake_hold(q->stream, false);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 2, "the stream waits for the detour");
+    fake_hold(fake_stream(q), false);
+    cr_assert_eq(fake_done(q), 2, "the stream waits for the detour");
     fake_hold(copies[0].stream, false);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    cr_assert_eq(fake_done(q), 3);
     fake_client_end(c);
 }
 
@@ -181,15 +175,15 @@ Test(far, queues_of_different_devices_wait_for_each_other)
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
     struct dev_queue *a = queue(c, 0, 1), *b = queue(c, 1, 2);
-    cr_assert_eq(cuda_stamp(a, 1, 0), 0);
-    cr_assert_eq(cuda_stamp(b, 1, 1), 0);
-    fake_hold(a->stream, true);
-    cr_assert_eq(cuda_stamp(a, 2, 0), 0);
-    cr_assert_eq(cuda_wait(b, 2, a, 2), 0);
-    cuda_flush(c);
-    cr_assert_eq(atomic_load(&b->slot->completed.value), 1);
-    fake_hold(a->stream, false);
-    cr_assert_eq(atomic_load(&b->slot->completed.value), 2);
+    cr_assert_eq(cuda.stamp(a, 1, 0), 0);
+    cr_assert_eq(cuda.stamp(b, 1, 1), 0);
+    fake_hold(fake_stream(a), true);
+    cr_assert_eq(cuda.stamp(a, 2, 0), 0);
+    cr_assert_eq(cuda.wait(b, 2, a, 2), 0);
+    cuda.flush(c);
+    cr_assert_eq(fake_done(b), 1);
+    fake_hold(fake_stream(a), false);
+    cr_assert_eq(fake_done(b), 2);
     fake_client_end(c);
 }
 
@@ -200,10 +194,10 @@ Test(far, the_first_operation_of_a_queue_may_be_a_wait)
     struct dev_client *c = client(d);
     struct dev_queue *a = queue(c, 0, 1), *b = queue(c, 1, 2);
     fake_launch_one_of_many(b, 1, 1);
-    cr_assert_eq(cuda_wait(a, 1, b, 1), 0);
-    cr_assert_eq(cuda_stamp(a, 2, 0), 0);
-    cuda_flush(c);
-    cr_assert_eq(atomic_load(&a->slot->completed.value), 2);
+    cr_assert_eq(cuda.wait(a, 1, b, 1), 0);
+    cr_assert_eq(cuda.stamp(a, 2, 0), 0);
+    cuda.flush(c);
+    cr_assert_eq(fake_done(a), 2);
     fake_client_end(c);
 }
 
@@ -222,9 +216,9 @@ Test(far, a_detour_ends_where_it_fails)
     copy(q, 2, there, there + MIB);
     cr_assert_eq(fake_copies(&copies), 1);
     cr_assert_eq(fake_faults(), 1);
-    cr_assert_not(cuda_queue_is_done(q));
+    cr_assert_not(cuda.queue_is_done(q));
     fake_hold(copies[0].stream, false);
-    cr_assert(cuda_queue_is_done(q));
+    cr_assert(cuda.queue_is_done(q));
     fake_client_end(c);
 }
 
@@ -242,7 +236,7 @@ static unsigned volume(struct dev_queue *q, uint64_t seq, uint64_t height, uint6
                                      .dst_slice = slice,
                                      .src_pitch = 16,
                                      .src_slice = 16 * height };
-    cr_assert_eq(cuda_copy(q, seq, &r), 0);
+    cr_assert_eq(cuda.copy(q, seq, &r), 0);
     return fake_copies(&copies) - before;
 }
 
@@ -291,26 +285,22 @@ Test(far, the_way_is_waited_for_without_the_memory)
     const struct fake_copy *copies;
     pthread_t thread;
     fake_launch(runs_on, 1, 1);
-    fake_hold(runs_on->stream, true);
+    fake_hold(fake_stream(runs_on), true);
     fake_launch(runs_on, 2, 1);
-    cuda_flush(other);
+    cuda.flush(other);
     fake_patience(d, 0, 0, 0);
-    pthread_mutex_lock(&d->lock);
-    d->gpus[1].capacity.made = d->gpus[1].capacity.used = 32;
-    pthread_mutex_unlock(&d->lock);
-    while (cuda_is_quiet(d, 2)) /* the watch has seen it */
-        sched_yield();
+    fake_set_capacity(d, 1, (struct fake_use) { .used = 32 }, 32);
+    fake_wait_until_busy(d, FAKE_SECOND);
     fake_launch_one_of_many(before, 1, 3);
     cr_assert_eq(pthread_create(&thread, NULL, copy_there, q), 0);
     for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until; sched_yield())
         cr_assert_not(atomic_load(&over));
-    cr_assert_eq(pthread_mutex_trylock(&c->memory_lock), 0);
-    pthread_mutex_unlock(&c->memory_lock);
-    cr_assert_eq(atomic_load(&before->slot->completed.value), 1, "what came before goes on");
-    fake_hold(runs_on->stream, false);
+    fake_memory_goes(c);
+    cr_assert_eq(fake_done(before), 1, "what came before goes on");
+    fake_hold(fake_stream(runs_on), false);
     pthread_join(thread, NULL);
     cr_assert_eq(fake_copies(&copies), 1);
-    cr_assert_eq(copies[0].gpu, &d->gpus[1]);
+    cr_assert_eq(copies[0].device, 1);
     fake_client_end(c);
     fake_client_end(other);
 }
@@ -320,23 +310,14 @@ Test(far, each_context_has_its_own_way)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
-    struct dev_queue *q = queue(c, 0, 1);
-    const uint32_t first = d->gpus[1].capacity.used, second = d->fallbacks[1].capacity.used;
-    struct cuda_gpu *to[] = { &d->gpus[1], &d->fallbacks[1] };
-    CUstream into[2];
-    cuda_stream_place(q);
-    for (unsigned i = 0; i < 2; i++) {
-        cr_assert_eq(cuda_open_way(q, to[i]), CUDA_SUCCESS);
-        cr_assert_eq(cuda_go(q, to[i], &into[i]), CUDA_SUCCESS);
-        cr_assert_eq(fake_entered(), to[i]);
-        cr_assert_eq(cuda_leave(q, to[i], CUDA_SUCCESS), CUDA_SUCCESS);
-    }
-    cr_assert_neq(into[0], into[1]);
-    cr_assert_eq(d->gpus[1].capacity.used, first + 1);
-    cr_assert_eq(d->fallbacks[1].capacity.used, second + 1);
+    struct dev_queue *q = fake_queue_with_stream(c, 0, 1, 0);
+    const unsigned first = fake_use_of(d, 1, false).used, second = fake_use_of(d, 1, true).used;
+    cr_assert_neq(fake_detour(q, 1, false), fake_detour(q, 1, true));
+    cr_assert_eq(fake_use_of(d, 1, false).used, first + 1);
+    cr_assert_eq(fake_use_of(d, 1, true).used, second + 1);
     fake_client_end(c);
-    cr_assert_eq(d->gpus[1].capacity.used, first);
-    cr_assert_eq(d->fallbacks[1].capacity.used, second);
+    cr_assert_eq(fake_use_of(d, 1, false).used, first);
+    cr_assert_eq(fake_use_of(d, 1, true).used, second);
 }
 
 static bool access_refused;
@@ -357,14 +338,14 @@ Test(far, access_that_is_refused_is_not_remembered)
 {
     struct dev *d = fake_devices(1);
     struct dev_client *c = client(d);
-    d->api.cuMemSetAccess = set_access;
-    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_WRITE), 0);
+    fake_driver(d)->cuMemSetAccess = set_access;
+    cr_assert_eq(cuda.memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_WRITE), 0);
     access_refused = true;
-    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ),
+    cr_assert_eq(cuda.memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ),
                  CUDA_ERROR_NOT_SUPPORTED);
-    cr_assert(cuda_memory_at(c, here, 1).reach & 1);
+    cr_assert(fake_may_write(c, here));
     access_refused = false;
-    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), 0);
-    cr_assert_not(cuda_memory_at(c, here, 1).reach & 1);
+    cr_assert_eq(cuda.memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), 0);
+    cr_assert_not(fake_may_write(c, here));
     fake_client_end(c);
 }

@@ -5,15 +5,12 @@
 #include <sched.h>
 #include <string.h>
 
-#include "device/cuda/stream.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(inflight, .timeout = 60);
 
 #define CHANNEL 1000u /* what a queue of the driver holds */
+#define LIMIT   896u  /* what a client may have of that */
 #define BATCH   32u   /* records that the executor reads between two looks at the backlog */
 #define QUEUES  400u
 
@@ -35,7 +32,7 @@ static void begin(void)
 static void make(uint32_t count)
 {
     for (; made < count; made++)
-        cr_assert_eq(cuda_queue_create(c, 0, made + 1, 0, 0, &queues[made]), 0);
+        queues[made] = fake_queue_with_stream(c, 0, made + 1, 0);
 }
 
 static void launch(uint32_t i)
@@ -46,8 +43,7 @@ static void launch(uint32_t i)
 /* Its first kernel does not end. */
 static void stand_still(uint32_t i)
 {
-    cuda_stream_place(queues[i]);
-    fake_hold(queues[i]->stream, true);
+    fake_hold(fake_stream(queues[i]), true);
     launch(i);
 }
 
@@ -63,17 +59,17 @@ static void happened(uint32_t count)
 static void complete(void)
 {
     fake_let_go();
-    while (cuda_backlog(c))
-        cuda_flush(c);
+    while (cuda.backlog(c))
+        cuda.flush(c);
     for (uint32_t i = 0; i < made; i++)
-        cr_assert_eq(atomic_load(&queues[i]->slot->completed.value), seqs[i]);
+        cr_assert_eq(fake_done(queues[i]), seqs[i]);
 }
 
 /* As the executor reads a ring that is never empty; true while it reads on. */
 static bool read_ring(void (*record)(uint32_t n))
 {
-    if (cuda_backlog(c) >= CUDA_DEPTH) {
-        cuda_flush(c);
+    if (cuda.backlog(c) >= FAKE_DEPTH) {
+        cuda.flush(c);
         return false;
     }
     for (uint32_t n = 0; n < BATCH; n++)
@@ -81,29 +77,20 @@ static bool read_ring(void (*record)(uint32_t n))
     return true;
 }
 
-/* The watch has seen all completions up to the marks. */
-static bool is_seen(struct dev_queue *q)
-{
-    pthread_mutex_lock(&d->lock);
-    bool seen = q->seen == q->marked;
-    pthread_mutex_unlock(&d->lock);
-    return seen;
-}
-
 /* The client says that all is done. */
 static void forge(void)
 {
-    cuda_flush(c);
+    cuda.flush(c);
     for (uint32_t i = 0; i < made; i++)
-        while (!is_seen(queues[i]))
-            atomic_store(&queues[i]->slot->completed.value, seqs[i]);
+        while (!fake_is_seen(queues[i]))
+            atomic_store(&fake_slot(queues[i])->completed.value, seqs[i]);
 }
 
 /* Completion words say the truth again. */
 static void confess(void)
 {
     for (uint32_t i = 0; i < made; i++)
-        atomic_store(&queues[i]->slot->completed.value, 0);
+        atomic_store(&fake_slot(queues[i])->completed.value, 0);
 }
 
 static void launch_first(uint32_t n)
@@ -120,7 +107,7 @@ Test(inflight, forged_words_make_no_room, .init = begin)
         forge();
     }
     cr_assert_gt(fake_in_channel(), CHANNEL / 2);
-    cr_assert_geq(cuda_backlog(c), CUDA_DEPTH);
+    cr_assert_geq(cuda.backlog(c), FAKE_DEPTH);
     confess();
     complete();
     happened(next);
@@ -137,15 +124,14 @@ static void launch_anywhere(uint32_t n)
     if (at % 2)
         launch(i);
     else
-        cr_assert_eq(cuda_wait(queues[i], ++seqs[i], queues[other], seqs[other]), 0);
+        cr_assert_eq(cuda.wait(queues[i], ++seqs[i], queues[other], seqs[other]), 0);
 }
 
 Test(inflight, many_streams_count_together, .init = begin)
 {
     make(QUEUES);
     for (uint32_t i = 0; i < QUEUES; i++) {
-        cuda_stream_place(queues[i]);
-        fake_hold(queues[i]->stream, true);
+        fake_hold(fake_stream(queues[i]), true);
     }
     for (uint32_t i = 0; i < 200; i++)
         read_ring(launch_anywhere);
@@ -160,8 +146,7 @@ Test(inflight, many_streams_that_lie, .init = begin)
 {
     make(QUEUES);
     for (uint32_t i = 0; i < QUEUES; i++) {
-        cuda_stream_place(queues[i]);
-        fake_hold(queues[i]->stream, true);
+        fake_hold(fake_stream(queues[i]), true);
     }
     for (uint32_t i = 0; i < 100; i++) {
         read_ring(launch_anywhere);
@@ -178,7 +163,7 @@ Test(inflight, many_streams_that_lie, .init = begin)
 static void launch_and_rest(uint32_t n)
 {
     launch(0);
-    cuda_flush(c);
+    cuda.flush(c);
 }
 
 Test(inflight, marks_count, .init = begin)
@@ -197,17 +182,17 @@ Test(inflight, what_was_held_back_comes_as_there_is_room, .init = begin)
 {
     make(2);
     stand_still(0);
-    cr_assert_eq(cuda_gate(queues[1], ++seqs[1]), 0);
+    cr_assert_eq(cuda.gate(queues[1], ++seqs[1]), 0);
     for (uint32_t i = 0; i < 600; i++)
         launch(1);
     for (uint32_t i = 0; i < 50; i++) {
         read_ring(launch_first);
         forge();
     }
-    fake_hold(queues[1]->stream, true);
-    atomic_store(&queues[1]->slot->gate, seqs[1]);
-    cuda_gate_moved(queues[1]);
-    cuda_flush(c);
+    fake_hold(fake_stream(queues[1]), true);
+    atomic_store(&fake_slot(queues[1])->gate, seqs[1]);
+    cuda.gate_moved(queues[1]);
+    cuda.flush(c);
     confess();
     complete();
     happened(next);
@@ -244,9 +229,9 @@ Test(inflight, runs_count, .init = begin)
 {
     make(1);
     stand_still(0);
-    for (uint32_t i = 0; i < CUDA_DEPTH + 500; i++)
+    for (uint32_t i = 0; i < FAKE_DEPTH + 500; i++)
         launch(0);
-    cuda_flush(c);
+    cuda.flush(c);
     complete();
     happened(next);
     fake_client_end(c);
@@ -262,14 +247,13 @@ Test(inflight, thirty_two_busy_streams_notice_nothing, .init = begin)
         for (uint32_t i = 0; i < made; i++) {
             for (uint32_t n = 0; n < 5; n++)
                 launch(i);
-            cuda_flush(c);
-            cr_assert_lt(cuda_backlog(c), CUDA_DEPTH);
-            cr_assert_not(atomic_load(&c->full));
+            cuda.flush(c);
+            cr_assert_lt(cuda.backlog(c), FAKE_DEPTH);
         }
         for (uint32_t i = 0; i < made; i++) {
-            fake_hold(queues[i]->stream, false);
-            fake_hold(queues[i]->stream, true);
-            while (!is_seen(queues[i]))
+            fake_hold(fake_stream(queues[i]), false);
+            fake_hold(fake_stream(queues[i]), true);
+            while (!fake_is_seen(queues[i]))
                 sched_yield();
             launch(i);
         }
@@ -287,10 +271,10 @@ Test(inflight, the_depth_comes_first, .init = begin)
     for (uint32_t round = 0; round < 4; round++) {
         while (read_ring(launch_first))
             ;
-        cr_assert_not(atomic_load(&c->full));
-        fake_hold(queues[0]->stream, false);
-        fake_hold(queues[0]->stream, true);
-        while (cuda_backlog(c))
+        cr_assert_lt(fake_in_channel(), LIMIT);
+        fake_hold(fake_stream(queues[0]), false);
+        fake_hold(fake_stream(queues[0]), true);
+        while (cuda.backlog(c))
             sched_yield();
     }
     complete();
@@ -305,19 +289,17 @@ Test(inflight, a_client_that_was_at_the_limit_is_woken, .init = begin)
     fake_channel(0);
     stand_still(0);
     stand_still(1);
-    while (cuda_backlog(c) < CUDA_DEPTH) {
+    while (cuda.backlog(c) < FAKE_DEPTH) {
         launch(0);
-        cr_assert_eq(cuda_wait(queues[1], ++seqs[1], queues[0], seqs[0]), 0);
-        cuda_flush(c);
+        cr_assert_eq(cuda.wait(queues[1], ++seqs[1], queues[0], seqs[0]), 0);
+        cuda.flush(c);
     }
-    cr_assert(atomic_load(&c->full));
-    cr_assert_lt(seqs[0] + seqs[1], CUDA_DEPTH);
-    uint32_t bell = atomic_load(&c->session->control->ring.bell);
+    cr_assert_lt(seqs[0] + seqs[1], FAKE_DEPTH);
+    uint32_t bell = atomic_load(&fake_session(c)->control->ring.bell);
     fake_let_go();
-    while (atomic_load(&c->session->control->ring.bell) == bell)
+    while (atomic_load(&fake_session(c)->control->ring.bell) == bell)
         sched_yield();
-    cr_assert_lt(cuda_backlog(c), CUDA_DEPTH);
-    cr_assert_not(atomic_load(&c->full));
+    cr_assert_lt(cuda.backlog(c), FAKE_DEPTH);
     complete();
     fake_client_end(c);
 }

@@ -8,18 +8,12 @@
  * ORDER_SEEDS in the environment says how many cases; ORDER_FIRST the first one.
  */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "device/cuda/client.h"
-#include "device/cuda/place.h"
-#include "device/cuda/library.h"
-#include "device/cuda/output.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(order, .timeout = 0);
@@ -64,16 +58,16 @@ struct model_queue {
 struct model_client {
     struct dev_client *c;
     struct model_queue queues[EACH];
-    struct cuda_library *modules[MODULES];
+    struct fake_module *modules[MODULES];
     uint32_t generation;
     bool prints;
 };
 
 static struct dev *d;
 static struct model_client clients[CLIENTS];
-static uint32_t clients_count;
-static struct cuda_library libraries[SEQ_MAX];
-static uint32_t libraries_count;
+static uint32_t clients_count, gpus;
+static struct fake_module *modules[SEQ_MAX];
+static uint32_t modules_count;
 static uint32_t burst = 100; /* launches at once, at most */
 static uint64_t seed, state;
 static bool standing; /* some stream may stand still */
@@ -92,7 +86,7 @@ static struct model_queue *queue_of(uint32_t who)
 
 static struct tp_stream_slot *slot_of(const struct model_queue *m)
 {
-    return &m->client->c->session->streams[1 + m->who % EACH];
+    return &fake_session(m->client->c)->streams[1 + m->who % EACH];
 }
 
 /* --- the model -------------------------------------------------------------------------------- */
@@ -162,7 +156,7 @@ static void look(void)
  * stands still. */
 static void flush(struct model_client *c)
 {
-    cuda_flush(c->c);
+    cuda.flush(c->c);
     look();
     for (uint32_t i = 0; !standing && !c->prints && i < EACH; i++) {
         const struct model_queue *m = &c->queues[i];
@@ -180,23 +174,18 @@ static uint32_t number_for(struct model_queue *m)
     return m->who << 16 | m->next++;
 }
 
-static struct cuda_library *module_new(bool prints)
+static struct fake_module *module_new(void)
 {
-    cr_assert_lt(libraries_count, GM_ARRAY_LEN(libraries));
-    struct cuda_library *l = &libraries[libraries_count++];
-    *l = (struct cuda_library) { .users = 1, .traits.prints = prints };
-    return l;
+    cr_assert_lt(modules_count, GM_ARRAY_LEN(modules));
+    return modules[modules_count++] = fake_module(false, false);
 }
 
 /* As the main thread does it. */
 static void module_change(struct model_client *c)
 {
-    struct cuda_library **l = &c->modules[any(MODULES)];
-    pthread_mutex_lock(&c->c->modules_lock);
-    atomic_fetch_add(&c->c->runs.modules, 1);
-    pthread_mutex_unlock(&c->c->modules_lock);
-    cuda_library_close(d, *l);
-    *l = module_new(false);
+    struct fake_module **m = &c->modules[any(MODULES)];
+    fake_module_unload(c->c, *m);
+    *m = module_new();
     c->generation++;
 }
 
@@ -207,7 +196,7 @@ static uint64_t piece(uint32_t device)
 
 static uint32_t any_device(const struct model_queue *m)
 {
-    return any(3) ? m->device : any(d->count);
+    return any(3) ? m->device : any(gpus);
 }
 
 static void copy_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32_t to,
@@ -218,7 +207,7 @@ static void copy_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32
                                      .width = 4,
                                      .height = 1,
                                      .depth = 1 };
-    cr_assert_eq(cuda_copy(m->q, seq, &r), 0);
+    cr_assert_eq(cuda.copy(m->q, seq, &r), 0);
 }
 
 static void fill_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32_t to)
@@ -226,14 +215,14 @@ static void fill_as(struct model_queue *m, uint64_t seq, uint32_t number, uint32
     const struct wire_rec_fill r = {
         .dst = piece(to) + number, .width = 1, .height = 1, .element_size = 4
     };
-    cr_assert_eq(cuda_fill(m->q, seq, &r), 0);
+    cr_assert_eq(cuda.fill(m->q, seq, &r), 0);
 }
 
 static void launch(struct model_queue *m, bool more)
 {
     const bool prints = m->client->prints && any(4) == 0;
     const struct fake_kernel k = { .number = number_for(m),
-                                   .library = prints ? NULL : m->client->modules[any(MODULES)],
+                                   .module = prints ? NULL : m->client->modules[any(MODULES)],
                                    .prints = prints,
                                    .more = more,
                                    .attribute = any(16) == 0 };
@@ -251,7 +240,7 @@ static void transfer(struct model_queue *m)
     else if (what == 1)
         fill_as(m, taken(m), number, to);
     else
-        cr_assert_eq(cuda_write(m->q, taken(m), piece(to) + number, "text", 4), 0);
+        cr_assert_eq(cuda.write(m->q, taken(m), piece(to) + number, "text", 4), 0);
 }
 
 static void wait_for_other(struct model_queue *m)
@@ -261,14 +250,14 @@ static void wait_for_other(struct model_queue *m)
         return;
     uint64_t seq = any(3) ? other->seq : any((uint32_t)other->seq + 1);
     merge(&m->now, &other->at[seq]);
-    cr_assert_eq(cuda_wait(m->q, taken(m), other->q, seq), 0);
+    cr_assert_eq(cuda.wait(m->q, taken(m), other->q, seq), 0);
 }
 
 static void gate(struct model_queue *m)
 {
     m->gates[m->gates_count++] = m->seq + 1;
     m->now.gate[m->who] = m->seq + 1;
-    cr_assert_eq(cuda_gate(m->q, taken(m)), 0);
+    cr_assert_eq(cuda.gate(m->q, taken(m)), 0);
 }
 
 /* As a program's host function has it: not before the stream has come there. */
@@ -278,7 +267,7 @@ static void open_gate(struct model_queue *m)
         atomic_load(&slot_of(m)->arrived) < m->gates[m->gates_open])
         return;
     atomic_store(&slot_of(m)->gate, m->gates[m->gates_open++]);
-    cuda_gate_moved(m->q);
+    cuda.gate_moved(m->q);
 }
 
 /* Its operation at `at`; the same each time. */
@@ -291,11 +280,11 @@ static void run_operation(struct model_queue *m, uint32_t which, uint32_t at, ui
         copy_as(m, seq, number, m->device, m->device);
     else if (which == 4 && at == 1)
         copy_as(m, seq, number, m->device,
-                any_device(m) == m->device ? m->device : (m->device + 1) % d->count);
+                any_device(m) == m->device ? m->device : (m->device + 1) % gpus);
     else
         fake_launch_as(m->q, seq,
                        &(struct fake_kernel) { .number = number,
-                                               .library = m->client->modules[which % MODULES],
+                                               .module = m->client->modules[which % MODULES],
                                                .more = at != RUN_OPS - 1 });
 }
 
@@ -307,7 +296,7 @@ static void run(struct model_queue *m)
     const struct dev_run r = {
         .seq = m->seq + 1, .count = count, .size = sizeof(records), .records = records
     };
-    enum dev_run_verdict verdict = cuda_run_begin(m->q, &r);
+    enum dev_run_verdict verdict = cuda.run_begin(m->q, &r);
     for (uint32_t i = 0; i < count; i++) {
         expect(m, m->who << 16 | RUN_BIT | which * RUN_OPS | i);
         taken(m);
@@ -317,7 +306,7 @@ static void run(struct model_queue *m)
         if (verdict == DEV_RUN_LEARN && any(8) == 0)
             module_change(m->client); /* meanwhile */
     }
-    if (verdict == DEV_RUN_LEARN && !cuda_run_end(m->q, &r))
+    if (verdict == DEV_RUN_LEARN && !cuda.run_end(m->q, &r))
         for (uint32_t i = 0; i < count; i++)
             run_operation(m, which, i, r.seq + i);
 }
@@ -327,14 +316,13 @@ static void change_place(struct model_client *c)
     if (atomic_load(&at_work))
         return; /* somebody else does */
     static const uint32_t shares[] = { 132, 80, 40, 16 };
-    cr_assert_eq(cuda_place_set(c->c, &d->gpus[any(d->count)], shares[any(4)], (int)any(2)),
-                 CUDA_SUCCESS);
+    fake_share(c->c, shares[any(4)], (int)any(2));
 }
 
 static void create(struct model_queue *m)
 {
     cr_assert_eq(
-        cuda_queue_create(m->client->c, m->device, 1 + m->who % EACH, m->seq, -(int)any(3), &m->q),
+        cuda.queue_create(m->client->c, m->device, 1 + m->who % EACH, m->seq, -(int)any(3), &m->q),
         0);
 }
 
@@ -344,11 +332,11 @@ static void retire(struct model_queue *m)
 {
     atomic_store(&slot_of(m)->part, any(4));
     atomic_store(&slot_of(m)->priority, -(int)any(2));
-    if (any(2) || cuda_backlog(m->client->c)) {
-        cuda_queue_reuse(m->q);
+    if (any(2) || cuda.backlog(m->client->c)) {
+        cuda.queue_reuse(m->q);
         return;
     }
-    cuda_queue_destroy(m->q);
+    cuda.queue_destroy(m->q);
     create(m);
 }
 
@@ -356,9 +344,9 @@ static void stand(struct model_queue *m, bool hold)
 {
     if (!hold)
         fake_let_go();
-    else if (m->q->stream)
-        fake_hold(m->q->stream, true);
-    standing = hold && (standing || m->q->stream);
+    else if (fake_stream(m->q))
+        fake_hold(fake_stream(m->q), true);
+    standing = hold && (standing || fake_stream(m->q));
 }
 
 static void step(void)
@@ -398,7 +386,7 @@ static void step(void)
         run(m);
         break;
     case 15:
-        cr_assert_eq(any(2) ? cuda_mark(m->q, taken(m)) : cuda_stamp(m->q, taken(m), 0), 0);
+        cr_assert_eq(any(2) ? cuda.mark(m->q, taken(m)) : cuda.stamp(m->q, taken(m), 0), 0);
         break;
     case 16:
         flush(m->client);
@@ -409,7 +397,7 @@ static void step(void)
         else if (any(2))
             module_change(m->client);
         else
-            atomic_fetch_add(&m->client->c->runs.memory, 1);
+            fake_memory_goes(m->client->c);
         break;
     case 18:
         stand(m, any(3) != 0);
@@ -423,7 +411,7 @@ static void step(void)
 
 static void describe_parts(struct dev_client *c)
 {
-    struct tp_part *parts = c->session->parts;
+    struct tp_part *parts = fake_session(c)->parts;
     for (uint32_t i = 1; i < 4; i++) {
         atomic_store(&parts[i].groups[0], i == 1 ? 3 : i);
         atomic_store(&parts[i].minimum, 8);
@@ -434,16 +422,16 @@ static void describe_parts(struct dev_client *c)
 static void begin(struct model_client *c, uint32_t index, bool prints)
 {
     *c = (struct model_client) { .c = fake_client(d, 132, 0), .prints = prints };
-    for (uint32_t i = 0; i < d->count; i++)
+    for (uint32_t i = 0; i < gpus; i++)
         fake_map(c->c, piece(i), FAKE_GPU_BYTES, i);
     describe_parts(c->c);
     for (uint32_t i = 0; i < MODULES; i++)
-        c->modules[i] = module_new(false);
+        c->modules[i] = module_new();
     for (uint32_t i = 0; i < EACH; i++) {
         struct model_queue *m = &c->queues[i];
         m->client = c;
         m->who = index * EACH + i;
-        m->device = any(3) ? 0 : any(d->count);
+        m->device = any(3) ? 0 : any(gpus);
         create(m);
     }
 }
@@ -454,7 +442,7 @@ static bool is_done(void)
         if (atomic_load(&slot_of(queue_of(i))->completed.value) != queue_of(i)->seq)
             return false;
     for (uint32_t i = 0; i < clients_count; i++)
-        if (cuda_backlog(clients[i].c))
+        if (cuda.backlog(clients[i].c))
             return false;
     return true;
 }
@@ -484,18 +472,18 @@ static void finish(void)
     if (any(4))
         complete();
     for (uint32_t i = 0; i < clients_count; i++)
-        cuda_client_stop(clients[i].c);
+        cuda.client_stop(clients[i].c);
     look();
     for (uint32_t i = 0; i < clients_count; i++) {
+        for (uint32_t k = 0; k < MODULES; k++)
+            fake_module_unload(clients[i].c, clients[i].modules[k]);
         fake_client_end(clients[i].c);
         cr_assert_eq(fake_happened(&numbers), 0,
                      "seed %lu: something happens when its program has been stopped", seed);
-        for (uint32_t k = 0; k < MODULES; k++)
-            cuda_library_close(d, clients[i].modules[k]);
     }
-    for (uint32_t i = 0; i < libraries_count; i++)
-        cr_assert_eq(libraries[i].users, 0, "seed %lu: a library stays", seed);
-    libraries_count = 0;
+    for (uint32_t i = 0; i < modules_count; i++)
+        cr_assert_eq(fake_module_users(modules[i]), 0, "seed %lu: a library stays", seed);
+    modules_count = 0;
     fake_forget();
 }
 
@@ -505,11 +493,9 @@ static void *main_thread(void *arg)
     static const uint32_t shares[] = { 132, 80, 40, 16 };
     struct dev_client *c = arg;
     for (unsigned i = 0; atomic_load(&at_work); i++) {
-        cr_assert_eq(cuda_place_set(c, &d->gpus[i % d->count], shares[i % 4], i % 3 == 0),
-                     CUDA_SUCCESS);
-        pthread_mutex_lock(&c->modules_lock);
-        atomic_fetch_add(&c->runs.modules, i % 16 == 0);
-        pthread_mutex_unlock(&c->modules_lock);
+        fake_share(c, shares[i % 4], i % 3 == 0);
+        if (i % 16 == 0)
+            fake_modules_change(c);
         sched_yield();
     }
     return NULL;
@@ -521,15 +507,16 @@ static uint64_t setting(const char *name, uint64_t otherwise)
     return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static void cases(uint32_t gpus, uint32_t programs, uint64_t count, bool beside)
+static void cases(uint32_t devices, uint32_t programs, uint64_t count, bool beside)
 {
     pthread_t thread = 0;
     const uint64_t first = setting("ORDER_FIRST", 1);
+    gpus = devices;
     d = fake_devices(gpus);
     fake_channel(programs * CHANNEL);
     clients_count = programs;
     if (programs > 1)
-        cr_assert_eq(cuda_output_open(d), 0);
+        fake_hear_output(d);
     for (seed = first; seed < first + setting("ORDER_SEEDS", count); seed++) {
         state = seed;
         for (uint32_t i = 0; i < programs; i++)

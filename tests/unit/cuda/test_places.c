@@ -3,55 +3,46 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "device/cuda/call.h"
-#include "device/cuda/stream.h"
-#include "device/cuda/local.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(places, .timeout = 20);
 
 static struct dev_queue *queue(struct dev_client *c, uint32_t number, int priority)
 {
-    struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, number, 0, priority, &q), 0);
-    cuda_stream_place(q); /* as something for the GPU does */
-    return q;
+    return fake_queue_with_stream(c, 0, number, priority);
 }
 
 Test(places, what_is_said_of_the_device)
 {
-    struct dev *d = fake_device();
-    cr_assert_eq(d->gpus[0].info.multiprocessors_step, 8);
-    cr_assert_eq(d->gpus[0].info.multiprocessors_shared, 120);
-    cr_assert_eq(d->gpus[0].info.priorities, 6, "the driver's");
-    cuda_local_open(&d->gpus[0]);
-    cr_assert_eq(d->gpus[0].info.limits[CU_LIMIT_STACK_SIZE], fake_stack());
-    cr_assert_eq(d->gpus[0].info.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT], 2048);
+    const struct dev_info *info = fake_info(fake_device());
+    cr_assert_eq(info->multiprocessors_step, 8);
+    cr_assert_eq(info->multiprocessors_shared, 120);
+    cr_assert_eq(info->priorities, 6, "the driver's");
+    cr_assert_eq(info->limits[CU_LIMIT_STACK_SIZE], fake_stack());
+    cr_assert_eq(info->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT], 2048);
 }
 
 Test(places, clients_do_not_overlap_while_there_is_room)
 {
     struct dev *d = fake_device();
     struct dev_client *c[4];
+    struct dev_queue *q[3];
     uint64_t used = 0;
     for (int i = 0; i < 3; i++) {
         c[i] = fake_client(d, 40, 0);
-        uint64_t groups = fake_stream_groups(queue(c[i], 1, 0)->stream);
+        q[i] = queue(c[i], 1, 0);
+        uint64_t groups = fake_stream_groups(fake_stream(q[i]));
         cr_assert_eq(__builtin_popcountll(groups), 5);
         cr_assert_eq(groups & used, 0);
         used |= groups;
     }
     c[3] = fake_client(d, 64, 0); /* no room: anywhere */
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(queue(c[3], 1, 0)->stream)), 8);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(queue(c[3], 1, 0)))), 8);
     fake_client_end(c[3]);
-    uint64_t freed =
-        fake_stream_groups(gm_list_entry(c[1]->queues.next, struct dev_queue, link)->stream);
+    uint64_t freed = fake_stream_groups(fake_stream(q[1]));
     fake_client_end(c[1]);
     c[1] = fake_client(d, 40, 0);
-    cr_assert_eq(fake_stream_groups(queue(c[1], 1, 0)->stream), freed);
+    cr_assert_eq(fake_stream_groups(fake_stream(queue(c[1], 1, 0))), freed);
     cr_assert_eq(fake_greens(), 3);
     for (int i = 0; i < 3; i++)
         fake_client_end(c[i]);
@@ -62,7 +53,7 @@ Test(places, without_a_limit_there_is_no_green_context)
 {
     struct dev *d = fake_device();
     struct dev_client *c = fake_client(d, 132, 0);
-    cr_assert_eq(fake_stream_groups(queue(c, 1, 0)->stream), 0);
+    cr_assert_eq(fake_stream_groups(fake_stream(queue(c, 1, 0))), 0);
     cr_assert_eq(fake_greens(), 0);
     fake_client_end(c);
 }
@@ -72,18 +63,19 @@ Test(places, what_is_never_for_the_gpu_needs_no_stream)
     struct dev *d = fake_device();
     struct dev_client *c = fake_client(d, 132, 0);
     struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
-    cr_assert_eq(cuda_mark(q, 1), 0);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 1, "at once");
-    cr_assert_null(q->stream);
-    cr_assert_eq(cuda_backlog(c), 0);
-    cuda_stream_place(q);
-    fake_hold(q->stream, true);
-    cr_assert_eq(cuda_mark(q, 2), 0);
-    cuda_flush(c);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 1, "in its stream's order from then on");
-    fake_hold(q->stream, false);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 2);
+    q = fake_queue(c, 0, 1, 0);
+    cr_assert_eq(cuda.mark(q, 1), 0);
+    cr_assert_eq(fake_done(q), 1, "at once");
+    cr_assert_null(fake_stream(q));
+    cr_assert_eq(cuda.backlog(c), 0);
+    cr_assert_eq(cuda.stamp(q, 2, 0), 0);
+    cuda.flush(c);
+    fake_hold(fake_stream(q), true);
+    cr_assert_eq(cuda.mark(q, 3), 0);
+    cuda.flush(c);
+    cr_assert_eq(fake_done(q), 2, "in its stream's order from then on");
+    fake_hold(fake_stream(q), false);
+    cr_assert_eq(fake_done(q), 3);
     fake_client_end(c);
 }
 
@@ -91,13 +83,13 @@ Test(places, a_client_that_is_below_normal_comes_after_everybody)
 {
     struct dev *d = fake_device();
     struct dev_client *normal = fake_client(d, 132, 0), *low = fake_client(d, 132, 1);
-    cr_assert_eq(fake_stream_priority(queue(normal, 1, 0)->stream), -2);
-    cr_assert_eq(fake_stream_priority(queue(normal, 2, -3)->stream), -5);
-    cr_assert_eq(fake_stream_priority(queue(normal, 3, -100)->stream), -5);
-    cr_assert_eq(fake_stream_priority(queue(normal, 4, 100)->stream), -2);
-    cr_assert_eq(fake_stream_priority(queue(low, 1, 0)->stream), 0);
-    cr_assert_eq(fake_stream_priority(queue(low, 2, -1)->stream), -1);
-    cr_assert_eq(fake_stream_priority(queue(low, 3, INT32_MIN)->stream), -1);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(normal, 1, 0))), -2);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(normal, 2, -3))), -5);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(normal, 3, -100))), -5);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(normal, 4, 100))), -2);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(low, 1, 0))), 0);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(low, 2, -1))), -1);
+    cr_assert_eq(fake_stream_priority(fake_stream(queue(low, 3, INT32_MIN))), -1);
 }
 
 /* The number of a stream that has just gone is another one's before the queue could go. */
@@ -106,21 +98,21 @@ Test(places, a_number_that_is_used_again_has_its_own_priority)
     struct dev *d = fake_device();
     struct dev_client *c = fake_client(d, 132, 0);
     struct dev_queue *q = queue(c, 1, 0);
-    atomic_store(&c->session->streams[1].priority, -3);
-    fake_hold(q->stream, true);
-    cr_assert_eq(cuda_stamp(q, 1, 0), 0);
-    cuda_flush(c);
-    cuda_queue_reuse(q);
-    cr_assert_eq(fake_stream_priority(q->stream), -2, "it still has something to do");
-    fake_hold(q->stream, false);
-    while (cuda_backlog(c)) /* until the watch has seen it */
+    atomic_store(&fake_session(c)->streams[1].priority, -3);
+    fake_hold(fake_stream(q), true);
+    cr_assert_eq(cuda.stamp(q, 1, 0), 0);
+    cuda.flush(c);
+    cuda.queue_reuse(q);
+    cr_assert_eq(fake_stream_priority(fake_stream(q)), -2, "it still has something to do");
+    fake_hold(fake_stream(q), false);
+    while (cuda.backlog(c)) /* until the watch has seen it */
         sched_yield();
-    cuda_queue_reuse(q);
-    cr_assert_eq(cuda_mark(q, 2), 0);
-    cr_assert_eq(cuda_stamp(q, 3, 0), 0);
-    cuda_flush(c);
-    cr_assert_eq(fake_stream_priority(q->stream), -5);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    cuda.queue_reuse(q);
+    cr_assert_eq(cuda.mark(q, 2), 0);
+    cr_assert_eq(cuda.stamp(q, 3, 0), 0);
+    cuda.flush(c);
+    cr_assert_eq(fake_stream_priority(fake_stream(q)), -5);
+    cr_assert_eq(fake_done(q), 3);
     fake_client_end(c);
 }
 
@@ -129,31 +121,30 @@ Test(places, a_stream_moves_behind_what_it_has)
     struct dev *d = fake_device();
     struct dev_client *c = fake_client(d, 40, 0);
     struct dev_queue *q = queue(c, 1, 0);
-    CUstream first = q->stream;
+    CUstream first = fake_stream(q);
     fake_hold(first, true);
-    cr_assert_eq(cuda_mark(q, 1), 0);
-    cuda_flush(c);
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 40, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda.mark(q, 1), 0);
+    cuda.flush(c);
+    fake_share(c, 40, 0);
     cr_assert_eq(fake_greens(), 1, "nothing has changed");
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 16, 0), CUDA_SUCCESS);
+    fake_share(c, 16, 0);
     cr_assert_eq(fake_greens(), 2);
-    cr_assert_eq(cuda_mark(q, 2), 0);
-    cuda_flush(c);
-    cr_assert_neq(q->stream, first);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 0, "the new stream waits for the old one");
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 132, 0),
-                 CUDA_SUCCESS); /* again, before the first move has ended */
-    cr_assert_eq(cuda_mark(q, 3), 0);
-    cuda_flush(c);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
+    cr_assert_eq(cuda.mark(q, 2), 0);
+    cuda.flush(c);
+    cr_assert_neq(fake_stream(q), first);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 2);
+    cr_assert_eq(fake_done(q), 0, "the new stream waits for the old one");
+    fake_share(c, 132, 0); /* again, before the first move has ended */
+    cr_assert_eq(cuda.mark(q, 3), 0);
+    cuda.flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 2);
     cr_assert_eq(fake_greens(), 2);
     fake_hold(first, false);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
-    cr_assert_eq(cuda_mark(q, 4), 0);
-    cuda_flush(c);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 4);
-    cr_assert_eq(fake_stream_groups(q->stream), 0);
+    cr_assert_eq(fake_done(q), 3);
+    cr_assert_eq(cuda.mark(q, 4), 0);
+    cuda.flush(c);
+    cr_assert_eq(fake_done(q), 4);
+    cr_assert_eq(fake_stream_groups(fake_stream(q)), 0);
     cr_assert_eq(fake_greens(), 0);
     fake_client_end(c);
 }
@@ -164,7 +155,7 @@ static CUstream left;
 static void change_share(CUstream s)
 {
     if (s == left)
-        cr_assert_eq(cuda_place_set(shared, &shared->dev->gpus[0], 120, 0), CUDA_SUCCESS);
+        fake_share(shared, 120, 0);
 }
 
 /* The main thread gives a new share while the client's thread tidies up before it moves a stream.
@@ -174,20 +165,20 @@ Test(places, a_stream_does_not_move_where_its_client_was)
     struct dev *d = fake_device();
     struct dev_client *c = shared = fake_client(d, 40, 0);
     struct dev_queue *q = queue(c, 1, 0);
-    left = q->stream;
+    left = fake_stream(q);
     fake_hold(left, true);
-    cr_assert_eq(cuda_stamp(q, 1, 0), 0);
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 16, 0), CUDA_SUCCESS);
-    cr_assert_eq(cuda_stamp(q, 2, 0), 0);
-    cr_assert_eq(q->before, left);
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 80, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda.stamp(q, 1, 0), 0);
+    fake_share(c, 16, 0);
+    cr_assert_eq(cuda.stamp(q, 2, 0), 0);
+    cr_assert_neq(fake_stream(q), left);
+    fake_share(c, 80, 0);
     fake_hold(left, false);
     fake_when_asked(change_share);
-    cr_assert_eq(cuda_stamp(q, 3, 0), 0);
+    cr_assert_eq(cuda.stamp(q, 3, 0), 0);
     fake_when_asked(NULL);
-    cuda_flush(c);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 15);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    cuda.flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 15);
+    cr_assert_eq(fake_done(q), 3);
     fake_client_end(c);
     cr_assert_eq(fake_greens(), 0);
 }
@@ -199,7 +190,7 @@ Test(places, a_stream_does_not_move_where_its_client_was)
 static void part(struct dev_client *c, uint32_t number, uint32_t of, uint32_t minimum,
                  uint32_t wanted, uint64_t low, uint64_t high)
 {
-    struct tp_part *p = &c->session->parts[number];
+    struct tp_part *p = &fake_session(c)->parts[number];
     atomic_store(&p->groups[0], low);
     atomic_store(&p->groups[1], high);
     atomic_store(&p->of, of);
@@ -209,7 +200,7 @@ static void part(struct dev_client *c, uint32_t number, uint32_t of, uint32_t mi
 
 static struct dev_queue *queue_in(struct dev_client *c, uint32_t number, uint32_t part)
 {
-    atomic_store(&c->session->streams[number].part, part);
+    atomic_store(&fake_session(c)->streams[number].part, part);
     return queue(c, number, 0);
 }
 
@@ -226,8 +217,10 @@ static struct wire_call_split_is ask(struct dev_client *c, uint32_t of, uint32_t
         &enc, &(struct wire_call_split) { .of = of, .minimum = minimum, .wanted = wanted });
     wire_dec_init(&dec, bytes, enc.size);
     wire_enc_init(&enc, bytes, sizeof(bytes));
-    c->asked = &c->dev->gpus[0];
-    cr_assert_eq(cuda_split(c, &dec, &enc), result);
+    cr_assert_eq(
+        cuda.call(c,
+                  &(struct dev_call) { .function = WIRE_CALL_SPLIT, .args = &dec, .reply = &enc }),
+        result);
     wire_dec_init(&dec, bytes, enc.size);
     if (result == 0)
         wire_get_call_split_is(&dec, &is);
@@ -237,14 +230,14 @@ static struct wire_call_split_is ask(struct dev_client *c, uint32_t of, uint32_t
 
 static unsigned sms(const struct dev_queue *q)
 {
-    const struct fake_sms s = fake_stream_sms(q->stream);
+    const struct fake_sms s = fake_stream_sms(fake_stream(q));
     return (unsigned)(__builtin_popcountll(s.words[0]) + __builtin_popcountll(s.words[1]) +
                       __builtin_popcountll(s.words[2]));
 }
 
 static bool overlap(const struct dev_queue *a, const struct dev_queue *b)
 {
-    const struct fake_sms s = fake_stream_sms(a->stream), t = fake_stream_sms(b->stream);
+    const struct fake_sms s = fake_stream_sms(fake_stream(a)), t = fake_stream_sms(fake_stream(b));
     return (s.words[0] & t.words[0]) || (s.words[1] & t.words[1]) || (s.words[2] & t.words[2]);
 }
 
@@ -257,19 +250,19 @@ Test(places, parts_are_within_the_whole)
     part(c, 2, 0, 8, 5, 0x1c, 0);
     struct dev_queue *all = queue(c, 1, 0), *low = queue_in(c, 2, 1), *high = queue_in(c, 3, 2),
                      *again = queue_in(c, 4, 1);
-    uint64_t whole = fake_stream_groups(all->stream), a = fake_stream_groups(low->stream),
-             b = fake_stream_groups(high->stream);
+    uint64_t whole = fake_stream_groups(fake_stream(all)), a = fake_stream_groups(fake_stream(low)),
+             b = fake_stream_groups(fake_stream(high));
     cr_assert_eq(ask(c, 0, 8, 0, 0).groups, 5);
     cr_assert_eq(__builtin_popcountll(whole), 5);
     cr_assert_eq(__builtin_popcountll(a), 2);
     cr_assert_eq(__builtin_popcountll(b), 3);
     cr_assert_eq(a | b, whole);
     cr_assert_eq(a & b, 0);
-    cr_assert_eq(low->place, again->place, "one for both");
+    cr_assert_eq(fake_stream_groups(fake_stream(again)), a);
+    cr_assert_eq(fake_greens(), 3, "one for both");
+    cuda.queue_destroy(low);
     cr_assert_eq(fake_greens(), 3);
-    cuda_queue_destroy(low);
-    cr_assert_eq(fake_greens(), 3);
-    cuda_queue_destroy(again);
+    cuda.queue_destroy(again);
     cr_assert_eq(fake_greens(), 2, "nobody is in it any more");
     fake_client_end(c);
     cr_assert_eq(fake_greens(), 0);
@@ -324,9 +317,9 @@ Test(places, parts_of_parts)
     cr_assert_eq(sms(b), 16);
     cr_assert_not(overlap(a, b));
     cr_assert_eq(fake_greens(), 4, "with those that they are part of");
-    cuda_queue_destroy(b);
+    cuda.queue_destroy(b);
     cr_assert_eq(fake_greens(), 2);
-    cuda_queue_destroy(a);
+    cuda.queue_destroy(a);
     cr_assert_eq(fake_greens(), 0);
     fake_client_end(c);
 }
@@ -337,7 +330,7 @@ Test(places, parts_of_a_device_without_a_limit)
     struct dev_client *c = fake_client(d, FAKE_SMS, 0);
     part(c, 1, 0, 8, 15, 0x5, 0);
     part(c, 2, 0, 8, UINT32_MAX, UINT64_MAX, UINT64_MAX);
-    cr_assert_eq(fake_stream_groups(queue_in(c, 1, 1)->stream), 0x5);
+    cr_assert_eq(fake_stream_groups(fake_stream(queue_in(c, 1, 1))), 0x5);
     cr_assert_eq(sms(queue_in(c, 2, 2)), FAKE_SMS, "no more than there are");
     fake_client_end(c);
     cr_assert_eq(fake_greens(), 0);
@@ -351,19 +344,19 @@ Test(places, parts_move)
     part(c, 1, 0, 8, 5, 1, 0);
     part(c, 2, 0, 8, 10, 0x3ff, 0);
     struct dev_queue *q = queue_in(c, 1, 1);
-    uint64_t before = fake_stream_groups(q->stream);
+    uint64_t before = fake_stream_groups(fake_stream(q));
     cr_assert_eq(__builtin_popcountll(before), 1);
-    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 80, 0), CUDA_SUCCESS);
-    cr_assert_eq(cuda_mark(q, 1), 0);
-    cuda_flush(c);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 1);
-    cr_assert_eq(cuda_mark(q, 2), 0);
-    cuda_flush(c);
-    atomic_store(&q->slot->part, 2);
-    cuda_queue_reuse(q);
-    cr_assert_eq(cuda_mark(q, 3), 0);
-    cuda_flush(c);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 10);
+    fake_share(c, 80, 0);
+    cr_assert_eq(cuda.mark(q, 1), 0);
+    cuda.flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 1);
+    cr_assert_eq(cuda.mark(q, 2), 0);
+    cuda.flush(c);
+    atomic_store(&fake_slot(q)->part, 2);
+    cuda.queue_reuse(q);
+    cr_assert_eq(cuda.mark(q, 3), 0);
+    cuda.flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 10);
     fake_client_end(c);
     cr_assert_eq(fake_greens(), 0);
 }
@@ -371,9 +364,9 @@ Test(places, parts_move)
 static void move_to(struct dev_client *c, struct dev_queue *q, uint32_t multiprocessors,
                     uint64_t seq)
 {
-    cr_assert_eq(cuda_place_set(c, &c->dev->gpus[0], multiprocessors, 0), CUDA_SUCCESS);
-    cr_assert_eq(cuda_mark(q, seq), 0);
-    cuda_flush(c);
+    fake_share(c, multiprocessors, 0);
+    cr_assert_eq(cuda.mark(q, seq), 0);
+    cuda.flush(c);
 }
 
 /* A share that the split does not fit into any more, or not with as many groups. */
@@ -406,7 +399,7 @@ Test(places, parts_without_number)
     for (uint32_t i = 1; i <= 70; i++) /* more than are made */
         queue_in(c, i, i);
     cr_assert_leq(fake_greens(), 64);
-    cr_assert_eq(fake_stream_groups(queue_in(c, 71, 71)->stream), 0, "then it is all");
+    cr_assert_eq(fake_stream_groups(fake_stream(queue_in(c, 71, 71))), 0, "then it is all");
     fake_client_end(c);
     cr_assert_eq(fake_greens(), 0);
 }
@@ -423,7 +416,7 @@ Test(places, forged_parts)
     part(c, 5, 0, 8, 15, 0, 0);          /* nothing */
     part(c, 6, UINT32_MAX, 8, 15, 1, 0);
     part(c, 7, 0, 8, 15, 1, 0);
-    atomic_store(&c->session->parts[7].flags, 0x80000000u);
+    atomic_store(&fake_session(c)->parts[7].flags, 0x80000000u);
     for (uint32_t i = 8; i < TP_PARTS; i++) /* too deep */
         part(c, i, i == 8 ? 0 : i - 1, 8, 0, 1, 0);
     const uint32_t numbers[] = { 1, 2, 3, 4, 5, 6, 7, 100, TP_PARTS - 1, TP_PARTS, UINT32_MAX };

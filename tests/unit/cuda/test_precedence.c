@@ -2,11 +2,6 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "device/cuda/precedence.h"
-#include "device/cuda/stream.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(precedence, .timeout = 20);
@@ -21,9 +16,8 @@ static uint64_t seq;
 static struct dev_queue *queue_of(struct dev_client *c)
 {
     struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
-    cuda_stream_place(q);
-    fake_hold(q->stream, true);
+    q = fake_queue_with_stream(c, 0, 1, 0);
+    fake_hold(fake_stream(q), true);
     return q;
 }
 
@@ -38,8 +32,8 @@ static void begin(void)
 
 static void end(void)
 {
-    fake_hold(large->stream, false);
-    fake_hold(small->stream, false);
+    fake_hold(fake_stream(large), false);
+    fake_hold(fake_stream(small), false);
     fake_client_end(one);
     fake_client_end(two);
 }
@@ -53,10 +47,10 @@ static void launch(struct dev_queue *q, uint32_t blocks, bool more)
 static void crowd(void)
 {
     launch(large, LARGE, false);
-    cuda_flush(one);
+    cuda.flush(one);
     launch(small, 1, false);
-    cuda_flush(two);
-    while (!atomic_load(&d->gpus[0].fair_part))
+    cuda.flush(two);
+    while (!fake_is_crowded(d))
         sched_yield();
     (void)fake_launch_priority();
 }
@@ -65,7 +59,7 @@ Test(precedence, a_small_kernel_goes_before_a_large_one, .init = begin, .fini = 
 {
     crowd();
     launch(small, 1, false);
-    cr_assert_eq(fake_launch_priority(), fake_stream_priority(small->stream) - 1);
+    cr_assert_eq(fake_launch_priority(), fake_stream_priority(fake_stream(small)) - 1);
 }
 
 Test(precedence, a_large_one_does_not, .init = begin, .fini = end)
@@ -83,16 +77,16 @@ Test(precedence, it_is_in_no_row, .init = begin, .fini = end)
     crowd();
     for (unsigned i = 0; i < 16 * 20; i++)
         launch(small, 1, true);
-    cuda_flush(two);
+    cuda.flush(two);
     cr_assert_eq(fake_graph_launches(), 0);
 }
 
 Test(precedence, without_large_kernels_nobody_has_it, .init = begin, .fini = end)
 {
     launch(large, 1, false);
-    cuda_flush(one);
+    cuda.flush(one);
     launch(small, 1, false);
-    cuda_flush(two);
+    cuda.flush(two);
     for (unsigned i = 0; i < 1000; i++) /* whatever the watch has seen of it */
         sched_yield();
     launch(small, 1, false);

@@ -3,13 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/client.h"
-#include "device/cuda/stream.h"
-#include "device/cuda/output.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
+#include "transport/output.h"
 
 TestSuite(print, .timeout = 30);
 
@@ -18,16 +13,13 @@ static struct dev *d;
 
 static struct dev_queue *queue(struct dev_client *c)
 {
-    struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
-    cuda_stream_place(q); /* as something for the GPU does */
-    return q;
+    return fake_queue_with_stream(c, 0, 1, 0);
 }
 
 static void begin(void)
 {
     d = fake_device();
-    cr_assert_eq(cuda_output_open(d), 0);
+    fake_hear_output(d);
 }
 
 static const char *texts(struct dev_client *c)
@@ -36,7 +28,7 @@ static const char *texts(struct dev_client *c)
     struct tp_input in;
     size_t size = 0, n;
     int fd;
-    tp_input_init(&in, c->session);
+    tp_input_init(&in, fake_session(c));
     while ((n = tp_input_take(&in, &fd, all + size)) > 0)
         cr_assert_leq(size += n, 65536);
     all[size] = '\0';
@@ -45,7 +37,7 @@ static const char *texts(struct dev_client *c)
 
 static void wait_for(struct dev_queue *q, uint64_t seq)
 {
-    cr_assert_eq(tp_word_wait(&q->slot->completed, seq, &patient), 0);
+    cr_assert_eq(tp_word_wait(&fake_slot(q)->completed, seq, &patient), 0);
 }
 
 Test(print, the_text_is_there_when_the_launch_is_done, .init = begin)
@@ -55,7 +47,7 @@ Test(print, the_text_is_there_when_the_launch_is_done, .init = begin)
     for (uint32_t i = 1; i <= 100; i++) {
         char want[16];
         fake_print(q, i, i);
-        cuda_flush(c);
+        cuda.flush(c);
         wait_for(q, i);
         snprintf(want, sizeof(want), "%u\n", i);
         cr_assert_str_eq(texts(c), want);
@@ -68,18 +60,14 @@ Test(print, completions_go_the_short_way_when_nothing_was_printed, .init = begin
     struct dev_client *c = fake_client(d, 132, 0);
     struct dev_queue *q = queue(c);
     fake_print(q, 1, 7);
-    cuda_flush(c);
+    cuda.flush(c);
     wait_for(q, 1);
-    /* The output thread settles the queue in the step that publishes; its lock says when that has
-     * ended. */
-    pthread_mutex_lock(&d->lock);
-    cr_assert_eq(q->prints.seq, 0);
-    cr_assert_null(d->output.author);
-    pthread_mutex_unlock(&d->lock);
-    cr_assert_eq(cuda_mark(q, 2), 0);
-    cuda_flush(c);
-    cr_assert_eq(atomic_load(&q->slot->completed.value), 2);
-    cr_assert_eq(atomic_load(&c->words[1]), 1);
+    cr_assert_neq(fake_last_mark(), &fake_slot(q)->completed.value, "a private word");
+    fake_wait_for_output(d);
+    cr_assert_eq(cuda.mark(q, 2), 0);
+    cuda.flush(c);
+    cr_assert_eq(fake_done(q), 2);
+    cr_assert_eq(fake_last_mark(), &fake_slot(q)->completed.value);
     fake_client_end(c);
 }
 
@@ -87,22 +75,22 @@ Test(print, programs_take_turns, .init = begin)
 {
     struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
     struct dev_queue *qa = queue(a), *qb = queue(b);
-    fake_hold(qa->stream, true);
+    fake_hold(fake_stream(qa), true);
     fake_print(qa, 1, 11);
-    cuda_flush(a);
+    cuda.flush(a);
     fake_print(qb, 1, 22); /* not its turn */
-    cuda_flush(b);
-    cr_assert_eq(atomic_load(&qb->slot->completed.value), 0);
-    cr_assert_not(gm_list_empty(&qb->held));
-    uint32_t bell = atomic_load(&b->session->control->ring.bell);
-    fake_hold(qa->stream, false);
+    cuda.flush(b);
+    cr_assert_eq(fake_done(qb), 0);
+    cr_assert_eq(fake_waiting_in(fake_stream(qb)), 0, "the driver does not have it");
+    fake_expect(22, 0);
+    uint32_t bell = atomic_load(&fake_session(b)->control->ring.bell);
+    fake_hold(fake_stream(qa), false);
     wait_for(qa, 1);
     cr_assert_str_eq(texts(a), "11\n");
     cr_assert_str_eq(texts(b), "");
-    pthread_mutex_lock(&d->lock);
-    pthread_mutex_unlock(&d->lock);
-    cr_assert_neq(atomic_load(&b->session->control->ring.bell), bell, "it is told");
-    cuda_flush(b);
+    fake_wait_for_output(d);
+    cr_assert_neq(atomic_load(&fake_session(b)->control->ring.bell), bell, "it is told");
+    cuda.flush(b);
     wait_for(qb, 1);
     cr_assert_str_eq(texts(b), "22\n");
     cr_assert_str_eq(texts(a), "");
@@ -114,13 +102,13 @@ Test(print, a_program_that_leaves_takes_its_turn_along, .init = begin)
 {
     struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
     struct dev_queue *qa = queue(a), *qb = queue(b);
-    CUstream gone = qa->stream;
+    CUstream gone = fake_stream(qa);
     fake_hold(gone, true);
     fake_print(qa, 1, 11);
-    cuda_flush(a);
+    cuda.flush(a);
     fake_print(qb, 1, 22);
     fake_client_end(a);
-    cuda_flush(b);
+    cuda.flush(b);
     wait_for(qb, 1);
     cr_assert_str_eq(texts(b), "22\n");
     fake_client_end(b);
@@ -131,15 +119,15 @@ Test(print, a_program_that_is_stopped_does_not_wait_for_its_turn, .init = begin)
 {
     struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
     struct dev_queue *qa = queue(a), *qb = queue(b);
-    fake_hold(qa->stream, true);
+    fake_hold(fake_stream(qa), true);
     fake_print(qa, 1, 11);
-    cuda_flush(a);
+    cuda.flush(a);
     fake_print(qb, 1, 22);
-    cuda_client_stop(b);
-    fake_hold(qa->stream, false);
+    cuda.client_stop(b);
+    fake_hold(fake_stream(qa), false);
     wait_for(qa, 1);
     fake_print(qa, 2, 12);
-    cuda_flush(a);
+    cuda.flush(a);
     wait_for(qa, 2);
     cr_assert_str_eq(texts(a), "11\n12\n");
     fake_client_end(a);
@@ -150,16 +138,16 @@ Test(print, an_endless_kernel_does_not_keep_the_turn, .init = begin)
 {
     struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
     struct dev_queue *qa = queue(a), *qb = queue(b);
-    fake_hold(qa->stream, true);
+    fake_hold(fake_stream(qa), true);
     fake_print(qa, 1, 11);
-    cuda_flush(a);
+    cuda.flush(a);
     fake_print(qb, 1, 22);
-    while (atomic_load(&b->session->control->ring.bell) == 0)
+    while (atomic_load(&fake_session(b)->control->ring.bell) == 0)
         ;
-    cuda_flush(b);
+    cuda.flush(b);
     wait_for(qb, 1);
     cr_assert_str_eq(texts(b), "", "it could be from either: it is in the log");
-    fake_hold(qa->stream, false);
+    fake_hold(fake_stream(qa), false);
     wait_for(qa, 1);
     cr_assert_str_eq(texts(a), "11\n");
     fake_client_end(a);

@@ -4,11 +4,6 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "device/cuda/place.h"
-#include "device/cuda/output.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(run, .timeout = 20);
@@ -23,7 +18,7 @@ static void begin(void)
     d = fake_device();
     c = fake_client(d, 132, 0);
     seq = 0;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
+    q = fake_queue(c, 0, 1, 0);
 }
 
 static void end(void)
@@ -46,7 +41,7 @@ static void operations(uint64_t first, const uint32_t numbers[2], enum how how)
     else if (how == A_PRINT)
         fake_print(q, first + 1, numbers[1]);
     else
-        cr_assert_eq(cuda_copy(q, first + 1, &(struct wire_rec_copy) { .width = 0 }),
+        cr_assert_eq(cuda.copy(q, first + 1, &(struct wire_rec_copy) { .width = 0 }),
                      0); /* of nothing */
 }
 
@@ -57,16 +52,16 @@ static enum dev_run_verdict hand_over(uint32_t a, uint32_t b, enum how how)
     const struct dev_run run = {
         .seq = seq + 1, .count = 2, .size = sizeof(numbers), .records = numbers
     };
-    enum dev_run_verdict verdict = cuda_run_begin(q, &run);
+    enum dev_run_verdict verdict = cuda.run_begin(q, &run);
     if (verdict != DEV_RUN_DONE)
         operations(seq + 1, numbers, how);
-    if (verdict == DEV_RUN_LEARN && !cuda_run_end(q, &run))
+    if (verdict == DEV_RUN_LEARN && !cuda.run_end(q, &run))
         operations(seq + 1, numbers, how);
     seq += 2;
-    cuda_flush(c);
-    while (cuda_backlog(c)) /* until the watch has seen it */
+    cuda.flush(c);
+    while (cuda.backlog(c)) /* until the watch has seen it */
         sched_yield();
-    cr_assert_eq(atomic_load(&q->slot->completed.value), seq);
+    cr_assert_eq(fake_done(q), seq);
     return verdict;
 }
 
@@ -100,7 +95,7 @@ Test(run, is_made_anew_when_a_module_has_gone, .init = begin, .fini = end)
     same(1, 2);
     cr_assert_eq(same(1, 2), DEV_RUN_DONE);
     for (uint32_t wait = 1; wait <= 7; wait = 2 * wait + 1) { /* and each time that takes longer */
-        atomic_fetch_add(&c->runs.modules, 1);
+        fake_modules_change(c);
         for (plain = 0; same(1, 2) == DEV_RUN_PLAIN; plain++)
             ;
         cr_assert_eq(plain, wait);
@@ -113,12 +108,12 @@ Test(run, only_copies_mind_memory_that_has_gone, .init = begin, .fini = end)
 {
     same(1, 2);
     same(1, 2);
-    atomic_fetch_add(&c->runs.memory, 1);
+    fake_memory_goes(c);
     cr_assert_eq(same(1, 2), DEV_RUN_DONE);
     hand_over(5, 6, A_COPY);
     cr_assert_eq(hand_over(5, 6, A_COPY), DEV_RUN_LEARN);
     cr_assert_eq(hand_over(5, 6, A_COPY), DEV_RUN_DONE);
-    atomic_fetch_add(&c->runs.memory, 1);
+    fake_memory_goes(c);
     cr_assert_eq(hand_over(5, 6, A_COPY), DEV_RUN_PLAIN);
 }
 
@@ -128,12 +123,12 @@ Test(run, what_prints_stays_plain, .init = begin, .fini = end)
     const struct dev_run run = {
         .seq = 1, .count = 2, .size = sizeof(numbers), .records = numbers
     };
-    cr_assert_eq(cuda_output_open(d), 0);
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);
+    fake_hear_output(d);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_PLAIN);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_LEARN);
     operations(1, numbers, A_PRINT);
-    cr_assert_not(cuda_run_end(q, &run));
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
+    cr_assert_not(cuda.run_end(q, &run));
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_PLAIN);
     cr_assert_eq(fake_graphs(), 0);
 }
 
@@ -142,9 +137,9 @@ Test(run, goes_with_the_place_of_its_client, .init = begin, .fini = end)
     same(1, 2);
     same(1, 2);
     cr_assert_eq(same(1, 2), DEV_RUN_DONE);
-    cr_assert_eq(cuda_place_set(c, &c->dev->gpus[0], 40, 0), CUDA_SUCCESS);
+    fake_share(c, 40, 0);
     cr_assert_eq(same(1, 2), DEV_RUN_LEARN);
-    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 5);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(q))), 5);
     cr_assert_eq(same(1, 2), DEV_RUN_DONE);
     cr_assert_eq(fake_graphs(), 1, "the other one has gone with its place");
 }
@@ -155,19 +150,19 @@ Test(run, an_operation_that_is_refused_leaves_it_plain, .init = begin, .fini = e
     const struct dev_run run = {
         .seq = 1, .count = 2, .size = sizeof(numbers), .records = numbers
     };
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_PLAIN);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_LEARN);
     fake_launch(q, 1, 1);
     /* Outside the client's memory; were it submitted, the client would have an error. */
-    cr_assert_eq(cuda_copy(q, 2,
+    cr_assert_eq(cuda.copy(q, 2,
                            &(struct wire_rec_copy) {
                                .dst = 1, .src = 1, .width = 8, .height = 1, .depth = 1 }),
                  0);
-    cr_assert_not(cuda_run_end(q, &run));
+    cr_assert_not(cuda.run_end(q, &run));
     cr_assert_str_eq(fake_printed(), "", "nothing has happened");
     cr_assert_eq(fake_graphs(), 0);
     for (int i = 0; i < 5; i++)
-        cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
+        cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_PLAIN);
 }
 
 Test(run, the_oldest_makes_room, .init = begin, .fini = end)
@@ -180,14 +175,13 @@ Test(run, the_oldest_makes_room, .init = begin, .fini = end)
         };
         enum dev_run_verdict verdict = DEV_RUN_PLAIN;
         for (int n = 0; n < 3; n++) {
-            verdict = cuda_run_begin(q, &run);
+            verdict = cuda.run_begin(q, &run);
             if (verdict == DEV_RUN_LEARN)
-                cr_assert(cuda_run_end(q, &run));
+                cr_assert(cuda.run_end(q, &run));
         }
         cr_assert_eq(verdict, DEV_RUN_DONE);
-        cr_assert_leq(c->runs.bytes, 16u << 20);
     }
-    cr_assert_leq(fake_graphs(), 256);
+    cr_assert_leq(fake_graphs(), 256); /* 16 MiB of records */
     cr_assert_gt(fake_graphs(), 200);
 }
 
@@ -197,28 +191,28 @@ Test(run, one_that_is_done_makes_room_for_another, .init = begin, .fini = end)
     struct dev_queue *other;
     const uint32_t numbers[2] = { 1, 2 };
     struct dev_run run = {
-        .seq = 1, .count = CUDA_DEPTH / 2 + 1, .size = sizeof(numbers), .records = numbers
+        .seq = 1, .count = FAKE_DEPTH / 2 + 1, .size = sizeof(numbers), .records = numbers
     };
-    cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);
-    cr_assert(cuda_run_end(q, &run)); /* of nothing */
-    cr_assert_eq(cuda_stamp(other, 1, 0), 0);
-    cuda_flush(c);
-    while (cuda_backlog(c))
+    other = fake_queue(c, 0, 2, 0);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_PLAIN);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_LEARN);
+    cr_assert(cuda.run_end(q, &run)); /* of nothing */
+    cr_assert_eq(cuda.stamp(other, 1, 0), 0);
+    cuda.flush(c);
+    while (cuda.backlog(c))
         sched_yield();
-    fake_hold(q->stream, true);
-    fake_hold(other->stream, true);
+    fake_hold(fake_stream(q), true);
+    fake_hold(fake_stream(other), true);
     run.seq = run.count + 1;
-    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_DONE);
+    cr_assert_eq(cuda.run_begin(q, &run), DEV_RUN_DONE);
     run.seq = 2;
-    cr_assert_eq(cuda_run_begin(other, &run), DEV_RUN_DONE);
-    cuda_flush(c);
-    cr_assert_gt(cuda_backlog(c), CUDA_DEPTH);
-    uint32_t bell = atomic_load(&c->session->control->ring.bell);
-    fake_hold(q->stream, false);
-    while (atomic_load(&c->session->control->ring.bell) == bell)
+    cr_assert_eq(cuda.run_begin(other, &run), DEV_RUN_DONE);
+    cuda.flush(c);
+    cr_assert_gt(cuda.backlog(c), FAKE_DEPTH);
+    uint32_t bell = atomic_load(&fake_session(c)->control->ring.bell);
+    fake_hold(fake_stream(q), false);
+    while (atomic_load(&fake_session(c)->control->ring.bell) == bell)
         sched_yield();
-    cr_assert_eq(cuda_backlog(c), run.count);
-    fake_hold(other->stream, false);
+    cr_assert_eq(cuda.backlog(c), run.count);
+    fake_hold(fake_stream(other), false);
 }

@@ -2,10 +2,6 @@
  * before, until it is right; nothing that comes behind is with the driver before that. */
 #include <criterion/criterion.h>
 
-#include "device/cuda/stream.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(value, .timeout = 20);
@@ -24,7 +20,7 @@ static void begin_with(uint32_t gpus)
     c = fake_client(d, 132, 0);
     fake_map(c, here, 2 * MIB, 0);
     fake_map(c, there, 2 * MIB, gpus - 1);
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
+    q = fake_queue(c, 0, 1, 0);
 }
 
 static void begin(void)
@@ -37,13 +33,13 @@ static void wait_for(uint64_t seq, CUdeviceptr address, uint32_t value)
     const struct wire_rec_wait_value r = {
         .address = address, .value = value, .width = 4, .compare = 1
     };
-    cr_assert_eq(cuda_wait_value(q, seq, &r), 0);
+    cr_assert_eq(cuda.wait_value(q, seq, &r), 0);
 }
 
 /* What the driver would have copied. */
 static void word_is(uint32_t value)
 {
-    atomic_store(&q->slot->looked, value);
+    atomic_store(&fake_slot(q)->looked, value);
 }
 
 static unsigned looks(void)
@@ -54,38 +50,37 @@ static unsigned looks(void)
 
 static void look(void)
 {
-    cuda_gate_moved(q);
-    cuda_flush(c);
+    cuda.gate_moved(q);
+    cuda.flush(c);
 }
 
 static bool is_done(uint64_t seq)
 {
-    while (cuda_backlog(c) > 0 && q->gate == 0)
-        cuda_flush(c);
-    return atomic_load(&q->slot->completed.value) >= seq;
+    cuda.flush(c);
+    return fake_done(q) >= seq;
 }
 
 Test(value, is_looked_for_until_it_is_there, .init = begin)
 {
     const struct fake_copy *copies;
     const uint32_t *numbers;
-    cuda_stream_place(q);
-    fake_hold(q->stream, true);
+    cuda.queue_destroy(q);
+    q = fake_queue_with_stream(c, 0, 1, 0);
+    fake_hold(fake_stream(q), true);
     fake_launch(q, 1, 11);
     word_is(5); /* an older one's */
     wait_for(2, here + 64, 5);
     fake_launch(q, 3, 13);
     look();
     cr_assert_eq(looks(), 0, "what came before is not done");
-    fake_hold(q->stream, false);
+    fake_hold(fake_stream(q), false);
     look();
     cr_assert_eq(looks(), 1);
     (void)fake_copies(&copies);
     cr_assert_eq(copies[0].src, here + 64);
     cr_assert_eq(copies[0].size, 4);
-    cr_assert_eq(copies[0].stream, q->stream);
-    cr_assert_eq(copies[0].dst, c->seats[0].streams_at + q->number * sizeof(struct tp_stream_slot) +
-                                    offsetof(struct tp_stream_slot, looked));
+    cr_assert_eq(copies[0].stream, fake_stream(q));
+    cr_assert_eq(copies[0].dst, (CUdeviceptr)(uintptr_t)&fake_slot(q)->looked);
     word_is(4);
     look();
     cr_assert_eq(looks(), 1, "what was read last is looked at first");
@@ -96,7 +91,7 @@ Test(value, is_looked_for_until_it_is_there, .init = begin)
     look();
     cr_assert_eq(looks(), 2, "it was there");
     cr_assert(is_done(3));
-    cr_assert_geq(atomic_load(&q->slot->gate), 2);
+    cr_assert_geq(atomic_load(&fake_slot(q)->gate), 2);
     unsigned n = fake_happened(&numbers);
     cr_assert_eq(numbers[n - 1], 13);
     fake_client_end(c);
@@ -110,7 +105,7 @@ Test(value, may_be_looked_for_a_long_time, .init = begin)
         word_is(0);
         look();
     }
-    cr_assert_lt(c->calls, 8);
+    cr_assert_eq(cuda.backlog(c), 1);
     word_is(1);
     look();
     look();
@@ -137,7 +132,7 @@ Test(value, in_another_gpus_memory_is_read_there)
     look();
     cr_assert_geq(fake_copies(&copies), 1);
     cr_assert_eq(copies[0].src, there);
-    cr_assert_eq(copies[0].gpu, &d->gpus[1]);
+    cr_assert_eq(copies[0].device, 1);
     word_is(7);
     look();
     look();

@@ -1,12 +1,9 @@
 /* Who sleeps until something is done hears of it in time: its processor is woken before. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include "base/clock.h"
-#include "device/cuda/stream.h"
-#include "device/cuda/inflight.h"
-#include "device/cuda/intake.h"
-#include "device/cuda/queue.h"
 #include "fake.h"
 
 TestSuite(watch, .timeout = 20);
@@ -25,7 +22,7 @@ static int count(void *arg)
 static void *wait_for_it(void *arg)
 {
     const struct tp_wait_policy long_sleep = { .slice_ms = 3600000, .watchdog = count };
-    (void)tp_word_wait(&q->slot->completed, *(uint64_t *)arg, &long_sleep);
+    (void)tp_word_wait(&fake_slot(q)->completed, *(uint64_t *)arg, &long_sleep);
     return NULL;
 }
 
@@ -34,14 +31,13 @@ static void begin(void)
 {
     d = fake_device();
     c = fake_client(d, FAKE_SMS, 0);
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
-    cuda_stream_place(q);
-    fake_hold(q->stream, true);
+    q = fake_queue_with_stream(c, 0, 1, 0);
+    fake_hold(fake_stream(q), true);
     fake_launch(q, 1, 1);
     fake_launch(q, 2, 1);
-    cr_assert_eq(cuda_mark(q, 3), 0);
+    cr_assert_eq(cuda.mark(q, 3), 0);
     fake_launch(q, 4, 1);
-    cuda_flush(c);
+    cuda.flush(c);
 }
 
 static void end(void)
@@ -52,10 +48,7 @@ static void end(void)
 
 static void takes(uint64_t pace)
 {
-    pthread_mutex_lock(&d->lock);
-    q->pace = pace;
-    q->since = gm_now_ns();
-    pthread_mutex_unlock(&d->lock);
+    fake_pace(q, pace);
 }
 
 static void until(uint64_t ns)
@@ -76,7 +69,7 @@ Test(watch, who_sleeps_is_woken_shortly_before, .init = begin, .fini = end)
         for (const uint64_t over = gm_now_ns() + 5 * pace; sleeps == before && gm_now_ns() < over;)
             sched_yield();
     }
-    fake_hold(q->stream, false);
+    fake_hold(fake_stream(q), false);
     pthread_join(thread, NULL);
 }
 
@@ -90,6 +83,6 @@ Test(watch, and_not_for_nothing, .init = begin, .fini = end)
         sched_yield();
     until(50 * GM_NS_PER_MS);
     cr_assert_eq(sleeps, 1);
-    fake_hold(q->stream, false);
+    fake_hold(fake_stream(q), false);
     pthread_join(thread, NULL);
 }
