@@ -18,18 +18,18 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 #define SHORTLY_NS (20 * GM_NS_PER_US)
 #define POINT_NS   (5 * GM_NS_PER_MS) /* others join a context that is idle for so long */
 /* While programs have work, safe points for calls that a program waits for take at most half of the
- * time; those for calls that nobody waits for take one part in so many, with a pause of at most
- * PAUSE_MAX_NS between two of them. */
+ * time. Safe points for calls that nobody waits for take at most one NOBODYS_PART-th of it, but the
+ * pause between two of them is at most PAUSE_MAX_NS. */
 #define NOBODYS_PART 8u
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
-/* For clients that come back (fallback.h) a sixteenth. */
+/* Safe points at which clients come back (fallback.h) take at most a sixteenth of the time. */
 #define RETURNS_PART 16u
 
-/* How a safe point is tried: what is in flight may take so long, and so long a pause comes first,
- * in the time that the last one took. */
+/* When a safe point may be tried. */
 struct terms {
-    uint64_t rest_ns;
-    uint64_t pause, pause_max_ns;
+    uint64_t rest_ns;      /* what is in flight is likely to end within this */
+    uint64_t pause;        /* since the last one ended, as a multiple of what that one took */
+    uint64_t pause_max_ns; /* a pause of this length is always enough */
 };
 
 /* --- what is in flight; dev->lock held -------------------------------------------------------- */
@@ -39,8 +39,8 @@ static bool is_in_flight(const struct dev_queue *q)
     return q->seen < q->marked || q->drains;
 }
 
-/* In nanoseconds. What takes longer than predicted may take as long again, and is not waited for as
- * a rule. The watch sees what comes new within a pause of its. */
+/* How long the queue is likely to be busy, in nanoseconds. An operation that has taken longer than
+ * predicted is expected to take as long again, so it is rarely waited for. */
 static uint64_t rest_of(const struct dev_queue *q, uint64_t now)
 {
     const struct dev *d = q->gpu->dev;
@@ -59,7 +59,7 @@ static bool are_quiet(const struct dev *d, uint32_t gpus, uint64_t now, uint64_t
     return true;
 }
 
-/* The driver's word: completion words are the clients' to forge. */
+/* The driver is asked, since clients can forge their completion words. */
 static bool is_idle(const struct dev_queue *q)
 {
     if (!q->stream || !atomic_load_explicit(&q->touched, memory_order_acquire))
@@ -121,8 +121,7 @@ void cuda_nap(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* A thread that wants a safe point closes its contexts and then looks who hands over to them; here
- * it is the other way about, so that either sees the other. */
+/* Called after `handing` was set: see admit.h for the order. */
 static bool is_closed(const struct dev_client *c)
 {
     return atomic_load(&c->dev->closed) & atomic_load(&c->uses);
@@ -160,7 +159,7 @@ void cuda_hands_back(struct dev_client *c)
 
 /* --- safe points ------------------------------------------------------------------------------ */
 
-/* dev->lock held. Others have something to do there. */
+/* dev->lock held. Somebody other than `c` has something in flight there. */
 static bool others_are_busy(const struct dev *d, const struct dev_client *c, uint32_t gpus)
 {
     gm_list_for_each (q, &d->active, struct dev_queue, active)
@@ -169,7 +168,7 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
     return false;
 }
 
-/* As above. */
+/* dev->lock held. There is a safe point already that is young enough to join. */
 static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
 {
     cuda_for_each_context (g, d, gpus)
@@ -178,7 +177,8 @@ static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
     return true;
 }
 
-/* As above: nobody else has one there, and what is in flight is likely to end soon. */
+/* dev->lock held. Nobody else has a safe point there, and what is in flight is likely to end soon.
+ */
 static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now,
                       const struct terms *t)
 {
@@ -192,7 +192,8 @@ static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, 
     return are_quiet(d, gpus, now, t->rest_ns) && !(too_soon && others_are_busy(d, c, gpus));
 }
 
-/* As above. *joins: there is one, and the contexts are idle. */
+/* dev->lock held. Closes the contexts, if that is allowed now. *joins: there is a safe point
+ * already, so the contexts are idle. */
 static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now,
                   const struct terms *t, bool *joins)
 {
@@ -206,7 +207,7 @@ static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
     return true;
 }
 
-/* As above. */
+/* dev->lock held. The last one to leave opens the contexts again. */
 static void end(struct dev *d, uint32_t gpus, uint64_t now)
 {
     cuda_for_each_context (g, d, gpus) {
@@ -219,8 +220,8 @@ static void end(struct dev *d, uint32_t gpus, uint64_t now)
     pthread_cond_broadcast(&d->points);
 }
 
-/* As above, but not meanwhile: those that have begun to hand over end that, and what is in flight
- * ends. False: it takes too long. */
+/* dev->lock held, but not all the while. Waits until no thread is in the middle of handing over and
+ * nothing is in flight. False: it took too long. */
 static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t until)
 {
     struct cuda_gpu *here = cuda_entered();
@@ -235,15 +236,15 @@ static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
     return idle;
 }
 
-/* Who waits for a safe point. */
+/* A thread that waits for a safe point. */
 struct waiter {
     struct gm_list link; /* dev->waiting */
     uint32_t gpus;
     bool admitted;
 };
 
-/* dev->lock held, also in the next. The contexts are idle, and so all who wait for that have what
- * they want: what stops everybody is done for all of them at once. */
+/* dev->lock held. The contexts are idle: everybody who waits for that joins, so that clients are
+ * stopped once for all of them. */
 static void admit_others(struct dev *d, uint64_t now)
 {
     gm_list_for_each_safe (w, &d->waiting, struct waiter, link) {
@@ -257,6 +258,7 @@ static void admit_others(struct dev *d, uint64_t now)
     pthread_cond_broadcast(&d->points);
 }
 
+/* dev->lock held. */
 static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus, const struct terms *t)
 {
     const uint64_t now = gm_now_ns();

@@ -1,14 +1,14 @@
 /*
- * Arrays of a client: objects of the driver, in memory of the driver's own, which the server has
- * charged the client with. The client knows them by numbers from 1 on. A mipmapped array is one
- * object; its levels are named with it.
+ * Arrays of a client are objects of the driver, in memory that the driver allocates; the server has
+ * charged the client for it. The client knows them by numbers from 1 on. A mipmapped array is one
+ * object, of which a call names a level.
  *
- * An array that the client destroys goes at once if nothing of the client runs, nor a long kernel
- * of another one (admit.h), and no texture uses it; otherwise it can no longer be named, stays
- * charged, and goes with a later call. To wait is the client's part: a thread that waited here for
- * an endless kernel would keep the executor from letting go of it.
+ * An array that the client destroys goes at once, if nothing of the client runs, no long kernel of
+ * another client runs (admit.h), and no texture uses it. Otherwise it can no longer be named, stays
+ * charged, and goes with a later call. The program has to do the waiting: a thread that waited here
+ * for an endless kernel could not be stopped.
  *
- * The client's thread, but for the limit.
+ * All on the client's thread, but for the limit.
  */
 #include "base/array.h"
 #include "device/cuda/array.h"
@@ -128,7 +128,7 @@ static bool is_idle(struct dev_client *c)
     return true;
 }
 
-/* Those that were destroyed while something used them. */
+/* Frees arrays that were destroyed while something used them, if they can go now. */
 static void reap(struct dev_client *c)
 {
     if (!c->arrays.dying || !is_idle(c))
@@ -144,7 +144,7 @@ static void reap(struct dev_client *c)
         }
 }
 
-/* There may be room once those have gone that wait for another client's kernel. */
+/* Takes bytes of the client's limit. If there are too few, waits for arrays that are to go. */
 static bool find_bytes(struct dev_client *c, uint64_t bytes)
 {
     if (take_bytes(c, c->asked, bytes))
@@ -152,7 +152,7 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
     if (!c->arrays.dying || !is_idle(c) ||
         !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
         return false;
-    reap(c); /* which joins */
+    reap(c); /* joins this safe point */
     cuda_admit_end(c->dev, CUDA_GPU_BIT(c->asked));
     cuda_enter(c->asked);
     return take_bytes(c, c->asked, bytes);
@@ -160,7 +160,7 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
 
 static void answer(const struct dev_client *c, uint32_t number, struct wire_enc *reply)
 {
-    /* Only this thread changes what is in use. */
+    /* Without the lock: only this thread changes the bytes in use. */
     wire_put_call_array_is(reply, &(struct wire_call_array_is) {
                                       .array = number, .bytes = c->arrays.bytes[c->asked->index] });
 }
@@ -309,7 +309,8 @@ static CUresult copy(struct dev_queue *q, const struct wire_rec_copy_array *r,
     return cuda_leave(q, does, result);
 }
 
-/* What is wrong with it; else *result, and *does, the GPU that does it. */
+/* Returns what is wrong with the copy; if nothing is, *result is the driver's answer and *does the
+ * GPU that does it. */
 static CUresult try_copy(struct dev_queue *q, const struct wire_rec_copy_array *r, CUresult *result,
                          struct cuda_gpu **does)
 {
@@ -330,7 +331,7 @@ static CUresult try_copy(struct dev_queue *q, const struct wire_rec_copy_array *
     return wrong;
 }
 
-/* As other copies do (submit.c), it waits for a way without the lock. */
+/* Like other copies (submit.c), it waits for a way to the other GPU without the lock. */
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
 {
     CUresult result = CUDA_SUCCESS;

@@ -46,16 +46,16 @@ struct cuda_objects {
     uint32_t count, free; /* all below `free` are in use */
 };
 
-/* The array with this number if it is there and has that level. Valid until the next one is made.
- */
+/* The array with this number; NULL: there is none, or it has no such level. Valid until the next
+ * array is made. */
 struct cuda_array *cuda_array_find(struct dev_client *c, uint32_t number, uint32_t level);
-/* The driver's array: its own, or that of the level. */
+/* The driver's array of this level, or the array itself if it has no levels. */
 CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t level, CUarray *out);
 
 /* Hands a copy with an array to the driver, as cuda_op_submit() does with others. */
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r);
 
-/* They may take so much memory: an order's thread. CUresult */
+/* The client's arrays on a device may take so much memory. An order's thread. CUresult */
 int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes);
 
 /* With the client; what is finished may be finished again. Objects before the arrays that they

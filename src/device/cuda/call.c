@@ -1,5 +1,5 @@
 /*
- * Finds the function that answers a question, in the tables that call.h is expanded to. What the
+ * Finds the function that answers a client's question, in the tables that call.h makes. What the
  * client has submitted before goes to the driver first.
  */
 #include "device/cuda/call.h"
@@ -18,8 +18,7 @@ static client_call *const client_calls[] = { CUDA_CLIENT_CALLS(X) };
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {
     int r = GM_CUDA_NOT_SUPPORTED;
-    cuda_flush(c); /* it came before the question, which may take long; and others are to see what
-                      runs (admit.h) */
+    cuda_flush(c); /* the answer may take long, and others are to see what runs (admit.h) */
     c->asked = cuda_home(c, call->module ? call->module->gpu->index : call->device);
     cuda_enter(c->asked);
     if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])

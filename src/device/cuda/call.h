@@ -1,6 +1,6 @@
 /*
- * Questions of clients that only the driver can answer: each kind, and whose function in the file
- * of its subject makes the answer. The client's thread. CUresult each.
+ * Questions of clients that only the driver can answer: each kind with the function that answers
+ * it, which stands in the file of its subject. The client's thread. CUresult each.
  */
 #ifndef GMUX_DEVICE_CUDA_CALL_H
 #define GMUX_DEVICE_CUDA_CALL_H

@@ -1,6 +1,5 @@
 /*
- * Numbers of what each context has had at once, and of what is in use of that. Who needs more than
- * there has been waits for a safe point first (settle.h).
+ * Counts how much of its room each context uses, for streams and for graphs.
  */
 #include "device/cuda/capacity.h"
 
@@ -15,7 +14,7 @@
 #define NODES_AT_FIRST 3000u
 /* Streams that are made in advance with a context, 0.6 MiB each. */
 #define AHEAD 64u
-/* Streams that are made in advance whenever one more is needed later. */
+/* Streams that are made in advance whenever later one more is needed. */
 #define SPARE 32u
 
 /* --- streams and graphs ----------------------------------------------------------------------- */
@@ -26,18 +25,18 @@ static struct cuda_capacity *capacity_of(struct cuda_gpu *g, struct cuda_place *
 }
 
 /* dev->lock held. */
-static uint32_t places(const struct cuda_capacity *r)
+static uint32_t room(const struct cuda_capacity *r)
 {
     return GM_MAX(r->made, AT_FIRST);
 }
 
-/* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`:
- * they are taken all the same. */
+/* Takes room for a stream, or for a graph of so many nodes. True if there was room; with `always`
+ * it is taken in any case. */
 static bool try_take(struct dev *d, struct cuda_capacity *r, uint32_t nodes, bool always)
 {
     pthread_mutex_lock(&d->lock);
-    const bool has = r->used < places(r) &&
-                     (!nodes || r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST));
+    const bool has =
+        r->used < room(r) && (!nodes || r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST));
     if (has || always) {
         r->used++;
         r->nodes += nodes;
@@ -54,8 +53,9 @@ static void give(struct dev *d, struct cuda_capacity *r, uint32_t nodes)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* The graph may still run, in one of its client's queues. Its launches come one after the other, in
- * whatever streams, so the last one says it; and a queue that is gone, or has no stream, was done.
+/* The graph may still run in one of its client's queues. Its launches run one after the other, in
+ * whatever streams, so it is enough to ask about the last one. A queue that is gone or has no
+ * stream was done.
  */
 static bool runs(const struct dev_client *c, const struct cuda_exec *e)
 {
@@ -66,7 +66,7 @@ static bool runs(const struct dev_client *c, const struct cuda_exec *e)
     return false;
 }
 
-/* A graph that was destroyed while it ran: the driver has it until then. */
+/* A graph that was destroyed while it ran: the driver keeps it, and its room, until it is done. */
 struct passing {
     struct gm_list link; /* client->passing */
     struct cuda_exec graph;
@@ -91,7 +91,7 @@ static bool take(struct dev_client *c, struct cuda_capacity *r, uint32_t nodes)
     return try_take(c->dev, r, nodes, false);
 }
 
-/* So many there have been, and can be had again. */
+/* There have been `more` streams besides those in use: the context has room for that many. */
 static void note_made(struct dev *d, struct cuda_capacity *r, uint32_t more)
 {
     pthread_mutex_lock(&d->lock);
@@ -109,7 +109,7 @@ static CUresult create(struct cuda_gpu *g, const struct cuda_place *p, int prior
                                      CU_STREAM_NON_BLOCKING, priority);
 }
 
-/* Places for those that will be wanted. */
+/* Makes room for streams that will be wanted: makes them and destroys them again. */
 static void widen(struct cuda_gpu *g, struct cuda_capacity *r, const struct cuda_place *p,
                   uint32_t count)
 {

@@ -1,15 +1,15 @@
 /*
- * Rows of launches become graphs of the driver whose kernels follow each other: what is launched,
- * how and with which parameters is set anew each time. A call that launches such a graph takes
- * hardly longer than one that launches a kernel, and the driver lets only one thread at a time into
- * those calls; setting parameters goes beside it, and the GPU goes from one kernel to the next by
- * itself.
+ * A row of launches becomes a graph of the driver whose kernels follow each other. Each time the
+ * graph is used, its kernels, their sizes and their parameters are set anew. Launching such a graph
+ * takes hardly longer than launching one kernel, and the driver lets only one thread at a time
+ * launch anything, while several may set parameters at once. And the GPU goes from one kernel to
+ * the next by itself.
  *
- * Rows have one of two lengths; what is over goes by itself, and so does a row that the driver will
- * not have as a graph, so that a launch's error is found and reported where it always is. Launches
- * with attributes, those that print, those that precede others and those with large parameters are
- * not for rows; nor are kernels that were compiled for clusters: a node whose function is set anew
- * keeps the clusters of the one before, or their absence.
+ * A graph has one of two lengths. Launches that are left over go one by one, and so do those of a
+ * row that the driver refuses as a graph, so that a launch's error is found and reported in the
+ * usual place. Launches with attributes, launches that print, that precede others or that have
+ * large parameters are never part of a row. Nor are kernels that were compiled for clusters: a node
+ * whose function is set anew keeps the clusters of the function before, or their absence.
  */
 #include "device/cuda/chain.h"
 #include "device/cuda/mark.h"
@@ -24,7 +24,7 @@
 #define ROW         CUDA_CHAIN
 #define ROW_BYTES   8192u /* parameters of all launches of a row */
 #define PARAMS_MAX  1024u /* parameters of one launch */
-#define PATIENCE    8u    /* rows until a graph is made; the next waits for longer */
+#define PATIENCE    8u    /* rows until a graph is made; twice as many each time it is made again */
 #define GRAPHS_MAX  32u   /* of a client */
 #define GRAPH_KINDS 2u
 
@@ -132,7 +132,7 @@ static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const stru
     return r;
 }
 
-/* Now and then; and where the driver would wait with it, a while later. */
+/* True for one in PATIENCE rows, if there is room for the graph. */
 static bool may_make(struct dev_queue *q, struct chain_graph *g, uint32_t length)
 {
     if (--g->patience > 0)
@@ -141,7 +141,8 @@ static bool may_make(struct dev_queue *q, struct chain_graph *g, uint32_t length
     return cuda_capacity_take_graph(q, length, 0, &g->exec);
 }
 
-/* A launch that waits keeps its kernel, and nobody else may. */
+/* Some launch is older than the last change of the client's modules: only the waiting launch itself
+ * may still keep its kernel. */
 static bool is_older(const struct waiting *row, uint32_t length, uint32_t modules)
 {
     for (uint32_t i = 0; i < length; i++)
@@ -150,9 +151,10 @@ static bool is_older(const struct waiting *row, uint32_t length, uint32_t module
     return false;
 }
 
-/* A graph still names the functions of its last row, which must not have gone when they are
- * replaced: the client's modules stay while the driver is told, and what has lost its module while
- * it waited is not for a graph. False if the driver did not take it. */
+/* A graph still names the functions of its last row, and they must exist while they are replaced.
+ * So the lock keeps the client's modules until the driver has been told, and a row with a launch
+ * that has lost its module while it waited does not become a graph. False: the driver did not take
+ * it. */
 static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row,
                          uint32_t length)
 {

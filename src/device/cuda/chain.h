@@ -10,18 +10,19 @@
 /* Launches that go together, at most. */
 #define CUDA_CHAIN 16u
 
-/* Puts a launch into the queue's row, if more wait behind it or the row has begun; a full row is
- * handed over. False: it is none for a row. The queue has a stream, and nothing is held back. */
+/* Adds a launch to the queue's row, if more operations wait behind it or the row has begun, and
+ * hands a full row over. False: the operation cannot be part of a row. The queue has a stream, and
+ * nothing is held back. */
 bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op);
-/* Hands over what is in the row: before anything else of the queue, and before somebody waits for
- * it. */
+/* Hands over what is in the row. This comes before anything else of the queue, and before somebody
+ * waits for it. */
 void cuda_chain_hand_over(struct dev_queue *q);
-/* Hands over what is in rows of the client's queues, and has their completion written: before its
- * thread waits for anything. Its program hears of what is done, and others see what runs. */
+/* Hands over all rows of the client, and marks its queues. Its thread does this before it waits for
+ * anything, so that the program hears of completions and others see what runs. */
 void cuda_hand_over(struct dev_client *c);
 /* Forgets what is in the row. */
 void cuda_chain_drop(struct dev_queue *q);
-/* Forgets the client's graphs that were made in the place with this number, which goes. */
+/* Destroys the client's graphs that were made in the place with this number. */
 void cuda_chains_leave(struct dev_client *c, uint64_t place);
 void cuda_chain_destroy(struct dev_queue *q);
 

@@ -71,7 +71,7 @@ static CUresult register_session(struct dev_client *c)
     return r;
 }
 
-/* On a GPU, which is entered. */
+/* Prepares the client's use of a GPU, which is entered. */
 static CUresult take_seat(struct dev_client *c, struct cuda_gpu *g)
 {
     struct cuda_seat *seat = &c->seats[g->index];
@@ -160,8 +160,8 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config,
     return r;
 }
 
-/* A client in a fallback context gets its share when it comes back. CUDA_ERROR_NOT_READY: as
- * cuda_place_try(). */
+/* Does not wait. A client in a fallback context gets its share when it comes back.
+ * CUDA_ERROR_NOT_READY: it has to wait for a safe point. */
 static CUresult try_share(struct dev_client *c, uint32_t device)
 {
     CUresult r = CUDA_SUCCESS;
@@ -175,7 +175,7 @@ static CUresult try_share(struct dev_client *c, uint32_t device)
     return r;
 }
 
-/* It may have to wait, and the client may have to go elsewhere meanwhile. */
+/* Waits without the lock, so that the client can go to another context meanwhile. */
 static CUresult set_share(struct dev_client *c, uint32_t device)
 {
     const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
@@ -194,7 +194,7 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
     pthread_mutex_unlock(&c->moves_lock);
     for (uint32_t i = 0; i < c->dev->count; i++) {
         CUresult r = set_share(c, i);
-        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) /* it is going */
+        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) /* this: the client is leaving */
             gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d",
                      multiprocessors[i], (int)r);
     }

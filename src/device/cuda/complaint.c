@@ -18,13 +18,14 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("assert");
 
-static int from = -1;   /* the pipe's end; constant once open, as is the next */
-static int onward = -1; /* where standard error went */
+static int from = -1;   /* the end of the pipe to read from; constant once open, like the next */
+static int onward = -1; /* where standard error went before */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char line[LINE_BYTES], kept[KEPT_BYTES]; /* lock */
 static size_t line_size, kept_size;
 
-/* "k.cu:7: void f(int): block: [0,0,0], thread: [3,0,0] Assertion `x > 0` failed." Lock held. */
+/* A line is complete, perhaps one such as "k.cu:7: void f(int): block: [0,0,0], thread: [3,0,0]
+ * Assertion `x > 0` failed." Lock held. */
 static void end_line(void)
 {
     static const char sign[] = "Assertion `";
@@ -79,7 +80,7 @@ static void *reader(void *arg)
     return NULL;
 }
 
-/* What the C library has to say when it gives up is not to stay in the pipe. */
+/* Passes on what the C library says when it aborts the process. */
 static void on_abort(int number)
 {
     char text[512];
@@ -111,7 +112,7 @@ int cuda_complaint_open(void)
     return r;
 }
 
-/* NULL: it cannot be told, or is not to be. */
+/* The client whose assertion it was. NULL: nobody knows, or nobody is to be told. */
 static struct dev_client *find_culprit(struct dev *d)
 {
     struct dev_client *one = NULL, *any = NULL;

@@ -1,6 +1,6 @@
 /*
- * Opening: the genuine driver and its devices. What programs hear about the devices is what the
- * driver says.
+ * The device's table of functions, and its start: the genuine driver is loaded and asked about its
+ * devices. Programs are told what the driver says.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -81,10 +81,10 @@ static CUresult find_gpus(struct dev *d)
 
 static CUresult start(struct dev *d)
 {
-    /* The genuine driver must not find our daemon, or its own. More queues of the hardware, so that
-     * streams of different clients do not stand behind each other. */
+    /* The genuine driver must find neither our daemon nor its own. More hardware queues keep
+     * streams of different clients from waiting behind each other. */
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
-    setenv("CUDA_MODULE_LOADING", "LAZY", 1); /* a program uses a few of a library's many kernels */
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1); /* programs use few of a library's many kernels */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     CUresult r = d->api.cuInit(0);
     if (r == CUDA_SUCCESS)
@@ -117,7 +117,7 @@ static int open_device(struct dev **out, const struct dev_events *events)
         cuda_places_open(&d->gpus[i]);
     for (uint32_t i = 0; i < d->count; i++)
         cuda_priorities_open(&d->gpus[i]);
-    for (uint32_t i = 1; i < d->count; i++) /* whose contexts are not made yet */
+    for (uint32_t i = 1; i < d->count; i++) /* contexts of the others are made later */
         memcpy(d->gpus[i].info.limits, d->gpus[0].info.limits, sizeof(d->gpus[0].info.limits));
     int printed = cuda_output_open(d);
     if (printed < 0)
@@ -129,7 +129,7 @@ static int open_device(struct dev **out, const struct dev_events *events)
     return GM_CUDA_SUCCESS;
 }
 
-/* The watch runs until the process ends, as the context does. */
+/* The context and the threads stay until the process ends. */
 static void close_device(struct dev *d)
 {
 }

@@ -1,6 +1,6 @@
 /*
- * The functions of the genuine driver that the cuda device calls, found by name: nothing is linked
- * with NVIDIA's library, and one that is too old is refused once, at the start.
+ * The functions of the genuine driver that the cuda device calls. They are found by name, so
+ * nothing is linked with NVIDIA's library, and a library that is too old is refused at the start.
  */
 #ifndef GMUX_DEVICE_CUDA_DRIVER_H
 #define GMUX_DEVICE_CUDA_DRIVER_H
@@ -9,13 +9,13 @@
 
 #include "base/attr.h"
 
-/* What a call wants of the contexts that it is about (admit.h; measured:
- * docs/adr/0013-calls-that-wait.md). */
+/* When a call waits for what runs in its context (admit.h; docs/adr/0013-calls-that-wait.md has the
+ * measurements). */
 enum cuda_call_class {
-    CUDA_FREE,  /* nothing: it returns at once, whatever runs there */
-    CUDA_IDLE,  /* that nothing runs there: it waits for that, and others with it */
-    CUDA_GROWS, /* as CUDA_IDLE if it needs more of a context than the context has had: the first
-                   kernel of a library, one more stream than ever; else as CUDA_FREE */
+    CUDA_FREE,  /* never: it returns at once, whatever runs there */
+    CUDA_IDLE,  /* always, and everybody waits with it */
+    CUDA_GROWS, /* like CUDA_IDLE if it needs more of the context than there has been, such as the
+                   first kernel of a library or one more stream than ever; else like CUDA_FREE */
 };
 
 /* Exported symbols, version included: what cuda.h calls cuMemAlloc is cuMemAlloc_v2. */

@@ -47,8 +47,8 @@ bool cuda_is_fatal(CUresult r)
     }
 }
 
-/* The one that is just going; others stay from now on: cuda_output_leave(). Not for ever: the
- * driver may hang with the lock held. */
+/* Waits for a client that is just leaving; from now on others stay (cuda_output_leave). Not for
+ * ever, since the driver may hang while somebody has the lock. */
 static void let_clients_go(struct dev *d)
 {
     struct timespec until;
@@ -58,8 +58,8 @@ static void let_clients_go(struct dev *d)
         pthread_mutex_unlock(&d->lock);
 }
 
-/* The clients that had work in flight. The driver does not say whose kernel it was: that is known
- * if there is one such. */
+/* Reports the error to all clients that had work in flight. The driver does not say whose kernel it
+ * was; if only one client had any, it was that one's. */
 static void blame(struct dev *d, CUresult r)
 {
     unsigned busy = 0;

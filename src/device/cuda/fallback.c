@@ -1,6 +1,6 @@
 /*
- * When a client changes to the fallback context or comes back. Its own thread does it, while
- * nothing of it runs; a thread for each GPU makes the safe points at which clients come back.
+ * How a client changes to the fallback context and comes back. Its own thread does that, while
+ * nothing of it runs. A thread for each GPU makes the safe points at which clients come back.
  */
 #include "device/cuda/fallback.h"
 #include "device/cuda/place.h"
@@ -41,7 +41,7 @@ static bool has_arrays(const struct dev_client *c, uint32_t device)
     return c->linking != NULL;
 }
 
-/* Values in the driver's memory that go with it. */
+/* The module has values in the driver's memory, which would be lost with its context. */
 static bool loses_values(const struct dev_module *m)
 {
     return m->altered || (!m->variables && m->library->traits.loses_values);
@@ -57,7 +57,7 @@ static bool has_values(struct dev_client *c, uint32_t device)
     return any;
 }
 
-/* Arrays, textures and variables that it has asked for the program counts itself. */
+/* The client counts arrays, textures and variables that it has asked for (`mortal`). */
 bool cuda_would_lose(struct dev_client *c)
 {
     bool any = atomic_load_explicit(&c->session->control->mortal, memory_order_acquire) != 0 ||
@@ -86,7 +86,8 @@ static bool may_go(struct dev_client *c, uint32_t device)
 
 /* --- going ------------------------------------------------------------------------------------ */
 
-/* moves_lock is held. False: not now. */
+/* The client's place, queues and streams are in the other context from now on. moves_lock is held.
+ * False: it cannot go now. */
 static bool go(struct dev_client *c, struct cuda_gpu *to)
 {
     if (cuda_place_try(c, to, c->multiprocessors[to->index], c->priority) != CUDA_SUCCESS)
@@ -100,11 +101,10 @@ static bool go(struct dev_client *c, struct cuda_gpu *to)
     return true;
 }
 
-/* --- calling back ----------------------------------------------------------------------------- */
+/* --- the thread that calls clients back: one for each GPU that had some in its fallback context -
+ */
 
-/* A thread does that for each GPU that has had a client in its fallback context. */
-
-/* How many clients are in the GPU's fallback context; `rings`: they are told. */
+/* Counts the clients in the GPU's fallback context; with `rings`, wakes their threads. */
 static uint32_t count_away(struct cuda_gpu *first, bool rings)
 {
     uint32_t count = 0;
@@ -119,7 +119,7 @@ static uint32_t count_away(struct cuda_gpu *first, bool rings)
     return count;
 }
 
-/* A safe point of the primary context at which clients come back. How many did. */
+/* Makes a safe point of the primary context, at which clients come back. Returns how many did. */
 static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
 {
     struct dev *d = first->dev;
@@ -135,7 +135,8 @@ static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
     return away > left ? away - left : 0;
 }
 
-/* Where nobody can come back, nobody is stopped for that often. */
+/* Every attempt stops everybody for a moment, so there are fewer and fewer while nobody can come
+ * back. */
 static void *call_back_all(void *arg)
 {
     struct cuda_gpu *first = arg;
@@ -156,7 +157,8 @@ static void *call_back_all(void *arg)
     return NULL;
 }
 
-/* Without the thread its clients stay in the fallback context; the next one to go tries again. */
+/* If the thread cannot be started, clients stay in the fallback context; the next client that goes
+ * there tries again. */
 static void start_calling(struct cuda_gpu *first)
 {
     pthread_mutex_lock(&first->dev->lock);
@@ -200,8 +202,8 @@ void cuda_fallback_move(struct dev_client *c, struct cuda_gpu *from)
     pthread_mutex_unlock(&c->moves_lock);
 }
 
-/* What it has to have there is made at the safe point: its share, stacks as large as here, and of
- * each of its libraries something that is loaded. moves_lock is held. */
+/* At the safe point it makes what the client needs in the primary context: its share, stacks as
+ * large as here, and one loaded kernel of each of its libraries. moves_lock is held. */
 static bool come_back(struct dev_client *c, struct cuda_gpu *first)
 {
     struct dev *d = c->dev;
@@ -228,7 +230,7 @@ void cuda_fallback_return(struct dev_client *c)
         if (!atomic_load_explicit(&first->welcome, memory_order_acquire) ||
             !cuda_home(c, i)->is_fallback || pthread_mutex_trylock(&c->moves_lock) != 0)
             continue;
-        cuda_hands_on(c); /* what waits in rows is the driver's, too, before it can go */
+        cuda_hands_on(c); /* rows that wait have to be handed over before it can go */
         cuda_hand_over(c);
         cuda_hands_off(c);
         if (come_back(c, first))

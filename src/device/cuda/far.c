@@ -1,9 +1,9 @@
 /*
- * Memory of another GPU than the one that a queue is on. Device memory here is mapped for the GPUs
- * that may touch it, so what the driver does with memory that it allocated itself, find out whose
- * it is and go there, has to be done by hand: an operation on memory that its own GPU may not touch
- * takes a detour through a stream of the GPU that has it, and a copy from one of those to another
- * is one between peers, which works whether they can touch each other's memory or not.
+ * Memory of another GPU than the queue's. If the driver has allocated memory itself, it finds out
+ * which GPU an operation has to go to. Here memory is mapped for the GPUs that may touch it, so
+ * this file does that. An operation on memory that the queue's GPU may not touch takes a detour
+ * through a stream of the GPU that has the memory. A copy between two GPUs is a copy between peers,
+ * which works whether they can touch each other's memory or not.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ struct cuda_detour {
 
 #define DETOURS (2 * DEV_DEVICES)
 
-/* To a GPU's fallback context, where arrays may be, is another one. */
+/* A GPU's fallback context, in which arrays may be, has a detour of its own. */
 static struct cuda_detour *detour(const struct dev_queue *q, const struct cuda_gpu *to)
 {
     return &q->detours[to->index + to->is_fallback * DEV_DEVICES];
@@ -94,7 +94,7 @@ CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
     return q->learning.run ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
 }
 
-/* What failed may have begun: the queue waits for that, too. */
+/* Ends the detour even after a failure, since the operation may have begun. */
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
 {
     if (GM_LIKELY(to == q->gpu) || q->learning.run || !has_way(q, to))
@@ -103,7 +103,7 @@ CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
     return r != CUDA_SUCCESS ? r : end;
 }
 
-/* What is in them, the queue's stream has waited for. */
+/* The queue's stream has waited for everything in them. */
 void cuda_detours_destroy(struct dev_queue *q)
 {
     const struct cuda_driver *api = &q->client->dev->api;

@@ -1,6 +1,6 @@
 /*
- * What a client sent, made into what the genuine driver takes. The driver gets a pointer and no
- * size, and believes what it reads: here is made sure that it stays within the image.
+ * Images as clients send them, made into what the genuine driver takes. The driver gets a pointer
+ * without a size and trusts what it reads, so this checks first that it will stay within the image.
  */
 #ifndef GMUX_DEVICE_CUDA_IMAGE_H
 #define GMUX_DEVICE_CUDA_IMAGE_H
@@ -16,12 +16,12 @@ struct cuda_image {
     char *text;
 };
 
-/* `kind` as in enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not what
- * it says, or do not fit together. The object must stay where it is until it is closed. */
+/* `kind` is an enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not of
+ * that kind or contradict each other. The object must not be moved until it is closed. */
 GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size,
                                   uint32_t kind);
-/* True if a GPU of architecture `sm` takes machine code from it, not PTX: a cubin, or a fat binary
- * with one. An image that was opened. */
+/* True if a GPU of architecture `sm` uses machine code of this image, and not PTX: it is a cubin,
+ * or a fat binary with one. The image has been opened before. */
 bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
@@ -35,15 +35,18 @@ struct cuda_code {
     void *unpacked;   /* owned; NULL: it stands in the image as it is */
 };
 
-/* For a GPU of architecture `sm` (90 ..), of an image that was opened and is not a list. 1; 0:
- * there is none for this GPU; else it cannot be looked into. To be closed in any case. */
+/* Finds the code for a GPU of architecture `sm` (such as 90) in an image that has been opened and
+ * is not a list. 1; 0: there is none for this GPU; negative: the image cannot be looked into. To be
+ * closed in any case. */
 GM_MUST_CHECK int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind,
                                  uint32_t sm);
-/* Makes `unpacked` of it, where it is not yet. False: no memory. */
+/* Copies the code into `unpacked`, unless it is there already. False: no memory. */
 GM_MUST_CHECK bool cuda_code_own(struct cuda_code *c);
 void cuda_code_close(struct cuda_code *c);
 
-/* Of the code that a GPU takes of an image; all are true if that cannot be looked into. */
+/* What is known about the code that a GPU takes of an image; all are true if it cannot be looked
+ * into.
+ */
 struct cuda_image_traits {
     bool prints;       /* may call vprintf (output.h) */
     bool asserts;      /* may call __assertfail (complaint.h) */

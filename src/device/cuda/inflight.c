@@ -59,7 +59,7 @@ static uint64_t proof_of(const struct dev_queue *q)
 
 /* --- what is done ----------------------------------------------------------------------------- */
 
-/* So many of the queue's calls are done. */
+/* The queue's first `proven` calls are done. */
 static void settle(struct dev_queue *q, uint64_t proven)
 {
     struct dev_client *c = q->client;
@@ -93,7 +93,7 @@ CUdeviceptr cuda_proof(struct dev_queue *q)
     return at;
 }
 
-/* For what came behind the last proof. */
+/* Has the GPU write a proof behind all calls so far. */
 static void ask_for_proof(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
@@ -154,7 +154,7 @@ bool cuda_queue_is_over(struct dev_queue *q)
 void cuda_calls_begin(struct dev_queue *q)
 {
     gm_list_init(&q->owing);
-    /* Where an earlier queue with that number stopped, whose stream was done. */
+    /* The word still has the count of an earlier queue with this number, whose stream was done. */
     q->calls = q->calls_marked = q->asked = q->proven = proof_of(q);
 }
 

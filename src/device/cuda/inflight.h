@@ -9,36 +9,36 @@
  * because streams share channels, and only the driver knows which ones. At the bound a client's
  * operations are held back in their queues, and its ring is not read.
  *
- * Each call counts that may take an entry: operations, marks, events for other streams, detours,
- * and each launch of a row or a run by itself.
+ * Every call that may take an entry counts: operations, marks, events for other streams, detours,
+ * and each launch in a row or a run.
  *
- * Completion words do not count here, as the client can write them. With about one mark in
- * PROOF_EVERY calls the GPU also writes a proof: how many calls of the queue it has come past, into
- * a word that no client has, and that no call of a client reaches (SECURITY.md says what kernels
- * can reach). Both writes are one call, and nobody waits for it. A client with many queues gets
- * proofs with more of its marks, so that little is done without being known to be. A program that
- * tells the truth meets the device's own depth first (CUDA_DEPTH, which is counted by completion
- * words), unless it takes several calls for each operation. At the bound the driver itself is asked
- * as well.
+ * Completion words prove nothing here, since the client can write them. With about one mark in
+ * PROOF_EVERY calls the GPU also writes a proof, which is the number of the queue's calls that it
+ * has come past. The proof goes into a word that no client has and that no call of a client reaches
+ * (SECURITY.md says what kernels can reach). Both writes are one call, and nobody waits for it. A
+ * client with many queues gets proofs with more of its marks, so that few calls are done without
+ * being known to be done. A program that tells the truth meets the device's own depth first
+ * (CUDA_DEPTH, which completion words count), unless it needs several calls for each operation. At
+ * the bound the driver is asked as well.
  *
- * Three things are not bounded. Each client has its own CUDA_CALLS: the streams of two clients may
- * share a channel (the driver has 32), by chance or because the clients work together, and then
- * both can fill it behind a kernel that does not end. One bound for all clients together would be
- * so small that the GPU ran dry. It is not known how much of a channel the graph of a run takes,
- * which goes in one call; nor a copy of many planes.
+ * Three things are not bounded. First, each client has CUDA_CALLS of its own. The streams of two
+ * clients may share a channel (the driver has 32), by chance or because the clients work together,
+ * and then both can fill it behind a kernel that does not end. One bound for all clients together
+ * would be so small that the GPU would run dry. Second, it is not known how much of a channel the
+ * graph of a run takes, which goes in one call. Third, nor is it known of a copy of many planes.
  *
- * Everything here is the client's thread's.
+ * All of this is for the client's thread.
  */
 #ifndef GMUX_DEVICE_CUDA_INFLIGHT_H
 #define GMUX_DEVICE_CUDA_INFLIGHT_H
 
 #include "device/cuda/state.h"
 
-/* With what one operation may take, and a proof for each queue that has none, this stays below
- * 1,000. */
+/* Together with what one more operation may take, and a proof for each queue that lacks one, this
+ * is below 1,000. */
 #define CUDA_CALLS 896u
 
-/* The queue hands over so many calls, now or soon. */
+/* The queue makes so many calls of the driver, now or soon. */
 static inline void cuda_count(struct dev_queue *q, uint32_t calls)
 {
     struct dev_client *c = q->client;
@@ -51,13 +51,13 @@ static inline void cuda_count(struct dev_queue *q, uint32_t calls)
     }
 }
 
-/* Has a look at what the GPU has proven. */
+/* Counts as done what the GPU has proven to be done. */
 void cuda_calls_look(struct dev_queue *q);
-/* Asks the driver, or has the GPU prove what it has not been asked to. */
+/* Asks the driver whether all is done; if not, has the GPU write a proof behind what has none. */
 void cuda_calls_ask(struct dev_queue *q);
 
-/* The queue is about to be marked: where the GPU is to write q->calls before, in the same call. 0:
- * not this time. */
+/* The queue is about to be marked: the address where the GPU is to write q->calls first, in the
+ * same call. 0: no proof is due. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
 /* What the driver has of the queue is done, and nothing is held back. */
@@ -65,17 +65,18 @@ bool cuda_queue_is_done(struct dev_queue *q);
 /* What the driver has of the queue is done, and its client has heard of that; something may be held
  * back. */
 bool cuda_queue_is_over(struct dev_queue *q);
-/* So many of the queue's calls are done, whatever came behind: the GPU or the driver says so. */
+/* The queue's first `calls` calls are done, as the GPU or the driver says. */
 bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls);
 
-/* A new queue; and one that goes, with nothing of it left to happen. */
+/* Begins and ends the counting for a queue; at the end nothing of it is left to happen. */
 void cuda_calls_begin(struct dev_queue *q);
 void cuda_calls_end(struct dev_queue *q);
 
-/* The client's private words, as the GPU sees them, which is entered: a completion word for each
- * stream (output.h), then what is proven of each. Made when first asked for; 0: there are none. */
+/* The client's private words, at the address where this GPU sees them, which is entered: a
+ * completion word for each stream (output.h), then a proof for each. They are made when first asked
+ * for; 0: they could not be made. */
 CUdeviceptr cuda_words(struct dev_client *c, const struct cuda_gpu *g);
-/* The client goes, and nothing of it runs. */
+/* Frees them. Nothing of the client runs. */
 void cuda_words_finish(struct dev_client *c);
 
 #endif

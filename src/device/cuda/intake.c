@@ -1,16 +1,16 @@
 /*
- * Operations: each becomes a call or two of the driver on the queue's stream, and none waits. See
- * state.h for how completion comes back.
+ * Operations as they come in. Each becomes a call or two of the driver on the queue's stream, and
+ * none of these calls waits. state.h describes how completions come back.
  *
- * A stream of the driver never stands at a gate, because the driver's own calls may stand still
- * with it: what comes behind a gate is held here until the gate opens, and so is a wait for
- * something that is held. Everything of a client is its thread's, so that needs no lock.
+ * The driver never gets a stream that stands at a gate, because its own calls might stand still
+ * with it. What comes behind a gate is held back here until the gate opens, and so is a wait for
+ * something that is held back. All of this is on the client's thread and needs no lock.
  *
- * How much the driver may have of a client is bounded (inflight.h), and of a queue by the time that
- * it takes (lookahead.h); beyond that operations are held back here, too.
+ * The driver may have a bounded number of calls of a client (inflight.h), and a bounded time's work
+ * of each queue (lookahead.h). Operations beyond that are held back here, too.
  *
- * Where a program records an event (a mark or a stamp) the completion is written at once, whatever
- * comes behind it, and the driver records an event of its own, for other streams to wait for
+ * Where a program records an event (a mark or a stamp), the completion is written at once, whatever
+ * comes behind it. The driver records an event of its own there, for other streams to wait for
  * (point.h).
  */
 #include "base/clock.h"
@@ -53,11 +53,11 @@ static void ask_driver(struct dev_client *c)
     }
 }
 
-/* At the limit. True if there is room after all; else the watch rings the ring's bell with each
- * completion. */
+/* The client has as many calls as it may have, as far as is known. True: some of them are done
+ * after all. False: the watch wakes the client's thread with each completion. */
 static bool make_room(struct dev_client *c)
 {
-    /* Before it is looked: the watch wakes for what comes later. */
+    /* Set before looking: the watch wakes the thread for what is done afterwards. */
     atomic_store_explicit(&c->full, true, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing)
@@ -70,7 +70,7 @@ static bool make_room(struct dev_client *c)
     return true;
 }
 
-/* One more operation may be handed over. */
+/* The driver may have one more operation of the client. */
 static inline bool has_room(struct dev_client *c)
 {
     return GM_LIKELY(c->calls < CUDA_CALLS &&
@@ -80,8 +80,8 @@ static inline bool has_room(struct dev_client *c)
 
 /* --- one operation ---------------------------------------------------------------------------- */
 
-/* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for
- * it. */
+/* The driver has never had anything of this queue: there is nothing to wait for, and the mark needs
+ * no stream. */
 static void complete_at_once(struct dev_queue *q, uint64_t seq)
 {
     struct dev *d = q->client->dev;
@@ -92,7 +92,7 @@ static void complete_at_once(struct dev_queue *q, uint64_t seq)
     tp_word_publish(&q->slot->completed, seq);
 }
 
-/* A kernel is launched in the primary context, and known to be loaded there. */
+/* The queue is in the primary context, and the kernel is known to be loaded there. */
 static bool is_loaded_there(const struct dev_queue *q, CUfunction loaded)
 {
     return GM_LIKELY(loaded && !q->gpu->is_fallback);
@@ -121,7 +121,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         complete_at_once(q, op->seq);
         return;
     }
-    cuda_enter(q->gpu); /* what it waits for may have been handed to another one */
+    cuda_enter(q->gpu); /* a queue that this one waits for may be on another GPU */
     if (GM_UNLIKELY(q->place != cuda_place_now(q))) {
         cuda_chain_hand_over(q);
         cuda_stream_place(q);
@@ -153,7 +153,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         return;
     }
     cuda_queue_mark(
-        q); /* what is before the gate must be seen to be done while the stream stands at it */
+        q); /* the program is to see what is done before the gate while it stands there */
     q->gate = op->seq;
     if (op->kind == CUDA_OP_VALUE) {
         cuda_value_begin(q, &op->u.value);
@@ -190,14 +190,14 @@ void cuda_intake_run(struct dev_queue *q, uint64_t seq, uint32_t count)
 
 /* --- holding back ----------------------------------------------------------------------------- */
 
-/* One of those that are learnt. */
+/* An operation of the run that is being learnt. */
 static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *bytes)
 {
     op->bytes = bytes;
     cuda_enter(q->gpu);
     if (op->kind == CUDA_OP_LAUNCH &&
         (op->u.launch.prints ||
-         !is_loaded_there(q, op->u.launch.loaded))) /* such take turns, or have to be found */
+         !is_loaded_there(q, op->u.launch.loaded))) /* neither works in a graph */
         q->learning.failed = true;
     else
         cuda_op_submit(q, op);
@@ -206,8 +206,8 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
     return GM_CUDA_SUCCESS;
 }
 
-/* It has to wait for something that is not with the driver yet, or for its client's turn to print.
- */
+/* The operation has to wait: its queue stands at a gate, what it waits for is not with the driver
+ * yet, or it is not its client's turn to print. */
 static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 {
     if (op->kind == CUDA_OP_WAIT)
@@ -225,7 +225,7 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
         return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && has_room(q->client) && cuda_has_ahead(q) && !stands(q, op)) {
         op->bytes = bytes;
-        accept(q, op->seq); /* before: a thread that asks meanwhile who is busy must see it */
+        accept(q, op->seq); /* first, for threads that ask meanwhile who is busy */
         submit(q, op);
     } else {
         if (!cuda_queue_hold(q, op, bytes, size))
@@ -327,7 +327,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     }
     if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_fallback)
         f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
-    if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
+    if (is_loaded_there(q, f->loaded)) /* if not, submit() does this */
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->traits.asserts))
         cuda_complaint_asserts(q->client);

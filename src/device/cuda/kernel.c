@@ -30,7 +30,7 @@ static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
     return found;
 }
 
-/* Without room for it, the next one to ask waits without need. */
+/* If there is no memory for the note, the next one to ask waits in vain. */
 static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k,
                         CUfunction function)
 {
@@ -48,16 +48,16 @@ CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct c
     return find_loaded(l, g, k, &f) && cuda_local_has(c, g, l, f) ? f : NULL;
 }
 
-/* Something of the library is about to be loaded where the client is, which is entered: if it is
- * the first there, at a safe point, for which the client may go elsewhere. NULL: it is about to be
- * stopped. */
+/* Something of the library is about to be loaded in the client's context, which is entered. For the
+ * first thing of a library, waits for a safe point, for which the client may go to the other
+ * context. NULL: the client is about to be stopped. */
 static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device,
                                    const struct cuda_library *l, bool *waits)
 {
     struct cuda_gpu *g = cuda_home(c, device);
     pthread_mutex_lock(&g->dev->libraries.lock);
     *waits =
-        !(l->gpus & CUDA_GPU_BIT(g)); /* what else the driver has of it comes without waiting */
+        !(l->gpus & CUDA_GPU_BIT(g)); /* the driver loads further kernels of it without waiting */
     pthread_mutex_unlock(&g->dev->libraries.lock);
     if (*waits && !(g = cuda_settle(c, g, true)))
         return NULL;
@@ -85,7 +85,8 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     return r;
 }
 
-/* What fails is loaded when it is launched, where the client is told. */
+/* If this fails, the kernel is loaded with its next launch, and the client hears of the error then.
+ */
 static void follow(struct dev_module *m, struct cuda_gpu *g)
 {
     CUfunction f;
@@ -116,7 +117,7 @@ CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_li
     return r;
 }
 
-/* Where it has to wait, the client may go elsewhere, where the kernel is another function. */
+/* While it waits, the client may go to the other context, where the kernel is another function. */
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
                              CUkernel k, CUfunction *out)
 {
@@ -172,6 +173,6 @@ void cuda_kernel_allow(const struct dev *d, CUfunction f, uint32_t bytes)
     int now = 0;
     if (bytes > INT32_MAX || d->api.cuFuncGetAttribute(&now, a, f) != CUDA_SUCCESS ||
         (uint32_t)now >= bytes)
-        return; /* what it may not have, its launch will say */
+        return; /* if it wants too much, the launch reports that */
     (void)d->api.cuFuncSetAttribute(f, a, (int)bytes);
 }

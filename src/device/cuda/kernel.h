@@ -1,30 +1,30 @@
 /*
- * Kernels of libraries (library.h) as functions of a context, which the driver loads when they are
- * first wanted.
+ * Kernels of libraries (library.h) as functions of a context. The driver loads a function when it
+ * is first wanted.
  */
 #ifndef GMUX_DEVICE_CUDA_KERNEL_H
 #define GMUX_DEVICE_CUDA_KERNEL_H
 
 #include "device/cuda/library.h"
 
-/* The function of a kernel in the client's context of that GPU. The first one to ask has it loaded,
- * for which it may have to wait (admit.h), and the client may change to the other context meanwhile
- * (fallback.h). Its context is current afterwards. The client's thread. */
+/* The function of a kernel in the context that the client has on this GPU, which is current
+ * afterwards. The first one to ask has it loaded; for that it may have to wait (admit.h), and the
+ * client may change to the other context meanwhile (fallback.h). The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
                                CUkernel k, CUfunction *out);
-/* As above, for f->handle; f->loaded is set if the function can be launched. */
+/* The same for f->handle; sets f->loaded if the function can be launched without waiting. */
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
                            struct cuda_function *f);
-/* As cuda_library_function(), for a kernel that is launched next: there is room for it in the
- * context, too (local.h). */
+/* The same for a kernel that is launched next: waits for room for its local memory, too (local.h).
+ */
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
                              CUkernel k, CUfunction *out);
-/* The function if it has been loaded already and there is room for it; else NULL. Does not wait.
- * The client's thread. */
+/* The function, if it is loaded already and there is room for it; else NULL. Does not wait. The
+ * client's thread. */
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
                               CUkernel k);
-/* The client has come back to this context, which is current and at a safe point: loads something
- * of each of its libraries, so that loading the rest does not wait. */
+/* The client has come back to this context, which is current and at a safe point: loads one kernel
+ * of each of its libraries, so that loading the others does not wait. */
 void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g);
 /* Finds a variable of the library, loading it as cuda_library_function() does. CUresult. */
 CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l,

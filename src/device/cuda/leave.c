@@ -1,8 +1,8 @@
 /*
- * A client's end. First its work is taken off the device. Then it is taken apart; what of that
- * wants contexts idle (arrays, and all that is pinned) may have to wait for as long as somebody
- * else's kernel runs. One thread does that for all clients, so that those who come and go beside a
- * kernel without end leave no threads behind.
+ * A client's end. First its work is taken off the device, then its objects are freed. Arrays and
+ * pinned memory can be freed only while contexts are idle, and that may take as long as somebody
+ * else's kernel. One thread waits for this on behalf of all clients, so that clients who come and
+ * go beside an endless kernel leave no threads behind.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,11 +24,10 @@
 #include "device/cuda/output.h"
 #include "device/cuda/queue.h"
 
-/* A kernel of a client that is gone may run for STOP_NS. Then the executor ends itself to be rid of
- * it, as soon as nobody else has anything in flight or anything that would be lost. From
- * STOP_LATE_NS on it no longer cares for what would be lost, and makes clients hand over nothing so
- * that nothing is in flight. At STOP_MAX_NS, which is less than the server's patience, it ends in
- * any case. */
+/* A kernel of a client that is gone may run for STOP_NS. After that the executor ends itself, as
+ * soon as nobody else has anything in flight, or anything that would be lost. After STOP_LATE_NS it
+ * no longer cares about what would be lost, and stops clients from handing over so that nothing is
+ * in flight. After STOP_MAX_NS, which is less than the server's patience, it ends in any case. */
 #define STOP_NS       (250 * GM_NS_PER_MS)
 #define STOP_LOOK_NS  (10 * GM_NS_PER_MS)
 #define STOP_LATE_NS  (20 * GM_NS_PER_S)
@@ -42,8 +41,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 /* --- its work --------------------------------------------------------------------------------- */
 
-/* It has called for something that is not done: the server goes by the same words when it says who
- * has lost something with an executor. */
+/* The client waits for an operation that is not done. The server goes by the same words when it
+ * decides who has lost something with an executor. */
 static bool waits_for_something(const struct dev_client *c)
 {
     for (uint32_t i = 0; i < c->session->streams_count; i++) {
@@ -55,8 +54,8 @@ static bool waits_for_something(const struct dev_client *c)
     return false;
 }
 
-/* Somebody would mind if all contexts ended now; `spares`: for the loss of what no other executor
- * can make again, too. */
+/* Somebody would mind if all contexts ended now, because it has something in flight; with `spares`,
+ * also because it has something that no other executor can make again. */
 static bool somebody_minds(struct dev *d, bool spares)
 {
     bool minds = spares && atomic_load(&d->orders) != 0;
@@ -76,7 +75,7 @@ bool cuda_freeze(struct dev *d, uint64_t patience_ns, bool spares)
     if (spares && somebody_minds(d, true))
         return false;
     atomic_fetch_add(&d->frozen, 1);
-    nanosleep(&nap, NULL); /* what their threads have just read they hand over */
+    nanosleep(&nap, NULL); /* until threads have handed over what they have just read */
     while (somebody_minds(d, spares)) {
         if (gm_now_ns() > until) {
             atomic_fetch_sub(&d->frozen, 1);
@@ -87,8 +86,8 @@ bool cuda_freeze(struct dev *d, uint64_t patience_ns, bool spares)
     return true;
 }
 
-/* The contexts may end now, for a client that was stopped at `stopped`; *next: when to ask again.
- */
+/* The contexts may end now, because of a client that was stopped at `stopped`. If not, *next says
+ * when to ask again. */
 static bool may_give_up(struct dev *d, uint64_t now, uint64_t stopped, uint64_t *next)
 {
     const bool late = now > stopped + STOP_LATE_NS;
@@ -96,8 +95,9 @@ static bool may_give_up(struct dev *d, uint64_t now, uint64_t stopped, uint64_t 
     return cuda_freeze(d, late ? FREEZE_NS : 0, !late) || now > stopped + STOP_MAX_NS;
 }
 
-/* A kernel that runs can only be waited for: the context is everybody's. One that does not end is
- * ended with the context, at a moment when nobody else loses anything by that, if there is one. */
+/* Waits for what the queue has: a single kernel cannot be ended, since the context is everybody's.
+ * A kernel that does not end is ended together with the context, if possible at a moment when
+ * nobody else loses anything. */
 static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
 {
     struct dev *d = c->dev;
@@ -134,12 +134,13 @@ void cuda_client_stop(struct dev_client *c)
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_output_drop(q); /* from here on nobody else moves its completion word */
     cuda_output_stop(c);
-    cuda_device_unmap(c); /* which takes no time, whatever runs */
+    cuda_device_unmap(c); /* this never waits */
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-/* All that goes at once. Its memory was unmapped when it was stopped, unless it never began. */
+/* Frees all that can be freed without waiting. Its memory was unmapped when it was stopped, unless
+ * it never began. */
 static void take_apart(struct dev_client *c)
 {
     cuda_enter(&c->dev->gpus[0]);
@@ -154,8 +155,8 @@ static void take_apart(struct dev_client *c)
     cuda_device_unmap(c);
 }
 
-/* There is a safe point of all contexts, or all of them are going. True: nothing is left that needs
- * one. */
+/* Frees some of the rest. There is a safe point of all contexts, or all of them are about to end.
+ * True: nothing is left that needs a safe point. */
 static bool unpin_some(struct dev_client *c)
 {
     const uint64_t until = gm_now_ns() + UNPIN_NS;
@@ -169,13 +170,13 @@ static bool unpin_some(struct dev_client *c)
     }
     if (c->registered)
         cuda_unpin(c->dev, c->session->streams);
-    cuda_output_leave(c); /* what it needs of local memory does not count any more */
+    cuda_output_leave(c); /* so that its local memory counts no longer */
     cuda_local_shrink(c->dev);
     cuda_words_finish(c);
     return true;
 }
 
-/* Waits until nobody is held up by that. */
+/* Frees the rest, at safe points. */
 static void finish(struct dev_client *c)
 {
     for (bool over = false; !over;) {

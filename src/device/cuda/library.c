@@ -58,12 +58,12 @@ static void *unload(void *arg)
     return NULL;
 }
 
-/* The client that is the last to use a library may be about to launch something: others wait for
- * the GPU (admit.h). libraries_lock is held, also in what follows. */
+/* Leaves the unloading to the thread: the client that was the last user may be about to launch
+ * something, and does not wait for a safe point. libraries.lock is held, also in what follows. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
     d->libraries.unloads = d->libraries.unloads || cuda_thread_start(d, unload) == 0;
-    gm_list_append(&d->libraries.unused, &l->link); /* without a thread until there is one */
+    gm_list_append(&d->libraries.unused, &l->link); /* waits there if the thread did not start */
     pthread_cond_signal(&d->libraries.more_unused);
 }
 
@@ -81,7 +81,8 @@ static void drop_oldest(struct dev *d)
     retire(d, oldest);
 }
 
-/* Nobody uses it now: a program that is started again finds its kernels loaded. */
+/* Keeps a library that nobody uses now: a program that is started again finds its kernels loaded.
+ */
 static void keep(struct dev *d, struct cuda_library *l)
 {
     gm_list_append(&d->libraries.kept, &l->kept);
@@ -90,7 +91,8 @@ static void keep(struct dev *d, struct cuda_library *l)
         drop_oldest(d);
 }
 
-/* Without users, they take memory of the device, or are loaded nowhere: they are taken into `out`.
+/* Moves libraries without users into `out`, if they take memory of the device or are loaded
+ * nowhere.
  */
 static void take_unused(struct dev *d, uint32_t device, struct gm_list *out)
 {
@@ -111,8 +113,8 @@ static void take_unused(struct dev *d, uint32_t device, struct gm_list *out)
     pthread_mutex_unlock(&d->libraries.lock);
 }
 
-/* Those of the list that are loaded in the same contexts as its first, at one safe point. False:
- * there is none soon; another one is the first. */
+/* Unloads those of the list that are loaded in the same contexts as the first one, at one safe
+ * point. False: there is no safe point soon; another library is the first one now. */
 static bool unload_alike(struct dev *d, struct dev_client *c, struct gm_list *all)
 {
     struct cuda_library *first = gm_list_entry(all->next, struct cuda_library, link);
@@ -131,7 +133,7 @@ static bool unload_alike(struct dev *d, struct dev_client *c, struct gm_list *al
     return true;
 }
 
-/* What does not go soon the thread unloads later. */
+/* What cannot go soon is left to the thread. */
 void cuda_memory_trim(struct dev_client *c, uint32_t device)
 {
     struct dev *d = c->dev;
@@ -158,9 +160,9 @@ static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetModule, &loaded, l);
 }
 
-/* Machine code of an image that is a text for this GPU, made while others go on: with the first
- * kernel, at a safe point, the driver would make it, too. False: it is none, or does not link; what
- * is wrong with it the driver says when it loads it. */
+/* Compiles an image that is PTX for this GPU, while others go on. Without that, the driver would
+ * compile it at a safe point, with the first kernel. False: it is no PTX, or cannot be compiled;
+ * the driver says what is wrong with it when it loads it. */
 static bool compile(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t kind,
                     struct cuda_code *made)
 {
@@ -188,7 +190,7 @@ static CUresult load_data(struct dev *d, const void *data, char *errors, CUlibra
     return r;
 }
 
-/* The driver compiles it now, so that the program hears of its errors from the load. */
+/* Has the driver compile it now, so that the load reports its errors. */
 static CUresult load_text(struct cuda_gpu *g, struct dev_client *c, struct cuda_library *l)
 {
     g = cuda_fallback_or_first(c, g->index);
@@ -227,7 +229,7 @@ uint32_t cuda_capability(const struct cuda_gpu *g)
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }
 
-/* What is in it is not known yet. */
+/* Makes a library without looking into the image. */
 static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size,
                         uint32_t kind, struct cuda_library **out, struct cuda_code *made,
                         char **log)
@@ -260,7 +262,7 @@ static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *
         return r;
     struct cuda_library *l = *out;
     cuda_image_look(bytes, size, kind, cuda_capability(g), &l->traits, &l->movable);
-    if (l->traits.has_managed) /* it comes again without them */
+    if (l->traits.has_managed) /* the client loads it again without managed variables */
         cuda_movable_close(&l->movable);
     if (l->movable.code.is_ptx)
         l->traits.loses_values = cuda_movable_compiled(&l->movable, &made);
@@ -300,7 +302,7 @@ static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
     return NULL;
 }
 
-/* Keeps the image: another mapping of the same memory, for which the first need not stay. */
+/* Keeps the image, by another mapping of its memory, since the client's may go. */
 static void share(struct dev *d, struct cuda_library *l, const struct cuda_library *like)
 {
     void *again = mremap((void *)(uintptr_t)like->bytes, 0, like->size, MREMAP_MAYMOVE);
@@ -317,7 +319,7 @@ static void share(struct dev *d, struct cuda_library *l, const struct cuda_libra
     pthread_mutex_unlock(&d->libraries.lock);
 }
 
-/* A library that somebody is loading to share it. */
+/* A library that somebody loads in order to share it. */
 struct loading {
     struct gm_list link; /* dev->loading */
     const struct cuda_library *what;
@@ -331,9 +333,9 @@ static const struct loading *find_loading(struct dev *d, const struct cuda_libra
     return NULL;
 }
 
-/* The library with one user more, or NULL: it is to be loaded. Programs that start at the same time
- * load the same at the same time: the others wait for the first. What that one could not share they
- * load beside each other. libraries_lock is held. */
+/* Finds the library and adds a user. NULL: the caller has to load it. Programs that start at the
+ * same time load the same images at the same time, so the others wait for the first one. If that
+ * one could not share its library, each of them loads it. libraries.lock is held. */
 static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_library *like,
                                           struct loading *mine)
 {
@@ -406,7 +408,8 @@ void cuda_library_close(struct dev *d, struct cuda_library *l)
 
 /* --- what a client changes -------------------------------------------------------------------- */
 
-/* The kernel of the same name in another library, with what launches have asked of it. */
+/* Finds the kernel of the same name in another library, and gives it the attributes that the
+ * client's launches have asked for. */
 static CUresult find_again(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *in,
                            const struct cuda_function *f, struct cuda_function *out)
 {
@@ -419,7 +422,7 @@ static CUresult find_again(struct dev_client *c, struct cuda_gpu *g, struct cuda
     if (r == CUDA_SUCCESS)
         r = cuda_library_find(c, g->index, in, out);
     if (r != CUDA_SUCCESS ||
-        cuda_home(c, g->index)->is_fallback) /* there it is raised with the launch */
+        cuda_home(c, g->index)->is_fallback) /* where each launch sees to its shared memory */
         return r;
     if (!cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;

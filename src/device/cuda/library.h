@@ -1,19 +1,20 @@
 /*
  * Libraries of the driver: the code of images, shared among clients.
  *
- * Programs of one user load the same images; PyTorch alone has hundreds. If each client loaded its
- * own, the code would lie in the GPU's memory once for each of them. A program can leave nothing
- * behind in an image without variables: such an image is loaded once, and the modules of all
- * clients refer to that library. What a client can change about a kernel is its attributes. Limits
- * only grow, so everybody may have them; for any other change the client gets a library of its own
- * first.
+ * Programs of one user load the same images; PyTorch alone has hundreds. If each client loaded them
+ * for itself, the GPU's memory would hold the code once for each client. A program can leave
+ * nothing behind in an image without variables. So such an image is loaded once, and the modules of
+ * all clients refer to that library. A client can still change attributes of a kernel. Those that
+ * are limits only ever grow, so they may hold for everybody. Before any other change the client
+ * gets a library of its own.
  *
  * A shared library stays loaded when it has no users, so that a program that is started again loads
  * nothing. The images of all such libraries come to kept_max bytes at most; then the one goes
  * that has been unused for longest. When a device refuses memory, those go that take some of it
  * (cuda_memory_trim).
  *
- * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
+ * Threads: cuda_library_own() on the client's thread, while the module cannot go; the others on
+ * any.
  */
 #ifndef GMUX_DEVICE_CUDA_LIBRARY_H
 #define GMUX_DEVICE_CUDA_LIBRARY_H
@@ -32,8 +33,8 @@ struct dev_module;
 
 struct cuda_libraries {
     pthread_mutex_t lock;
-    struct gm_list shared;  /* those that clients share */
-    struct gm_list loading; /* those that clients will share */
+    struct gm_list shared;  /* libraries that clients share */
+    struct gm_list loading; /* libraries that are being loaded, to be shared */
     pthread_cond_t loaded;
     struct gm_list kept;   /* shared, without users, the longest unused first */
     uint64_t kept_bytes;   /* size of their images */
@@ -43,7 +44,7 @@ struct cuda_libraries {
     bool unloads; /* that thread has been started */
 };
 
-/* Of images whose libraries stay without users. */
+/* Size of the images whose libraries stay without users, all together. */
 #define CUDA_KEPT_BYTES (256u << 20)
 
 struct cuda_library {
@@ -67,18 +68,18 @@ struct cuda_library {
                                     its load's thread */
 };
 
-/* For a GPU, which is entered, and the client that is loading: the library of the image, which is a
- * shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL)
- * as the driver gave it. */
+/* The library of an image, for a client and a GPU, which is entered: one that this user's clients
+ * share already, or a new one. The image is a shared mapping. CUresult; *log (malloc, or NULL) is
+ * what the driver said. */
 int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size,
                       uint32_t kind, struct cuda_library **out, char **log);
-/* Loads another form of a module's code in the place of its library, which it does not share; nor
- * will it share the new one. CUresult, with *log as above; on failure the module is as it was. */
+/* Replaces a module's library by one of another form of its code. Neither of them is shared.
+ * CUresult, with *log as for cuda_library_open(); if it fails, the module is as it was. */
 int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log);
-/* One user more: a launch that waits outlives its module. */
+/* Adds a user: a launch that waits may outlive its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
-/* NULL is accepted. Without users a library that is shared may stay; others are unloaded later, by
- * a thread of its own. */
+/* Takes a user away; accepts NULL. A shared library may stay without users; other libraries are
+ * then unloaded by a thread, later. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 
 /* Unloads libraries without users that take memory of the device. An order's thread. */
@@ -89,8 +90,8 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
     return l->bytes != NULL;
 }
 
-/* Makes the module's library its own, if it shares one: the image is loaded again, and its
- * functions are found there. CUresult. */
+/* Gives the module a library of its own, if it has a shared one: loads the image again, and looks
+ * its functions up there. CUresult. */
 int cuda_library_own(struct dev_module *m);
 
 /* The GPU's architecture, such as 90. */

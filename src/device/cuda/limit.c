@@ -1,11 +1,13 @@
 /*
- * Limits of the one context, which all clients share: each is as large as the largest that a client
- * has asked for. A stack may grow at any time; the heap of device malloc and the buffer of device
- * printf only before the first kernel that uses them, of any client, and the driver says so. So the
- * heap is large from the beginning: it is everybody's, and takes no memory until there is such a
- * kernel. The buffer is made with the context (open.c), as large as the driver has it: more than
- * that at once a program does not take (transport/session.h). What they take of the device's memory
- * is nobody's charge, hence the bounds. And how much of that memory is left.
+ * Limits of a context, which all its clients share: each limit is the largest that a client has
+ * asked for. Stacks may grow at any time. The heap of device malloc and the buffer of device printf
+ * may grow only before the first kernel that uses them, of any client. So the heap, which all
+ * clients share, is large from the beginning; it takes no memory until there is such a kernel. The
+ * buffer is made with the context (open.c) in the driver's own size, which is more than a program
+ * takes at once (transport/session.h). Nobody is charged for the device memory of all these, hence
+ * their bounds.
+ *
+ * Also answers how much memory is left.
  */
 #include "device/cuda/admit.h"
 #include "device/cuda/call.h"
@@ -21,7 +23,8 @@ static const struct {
     { CU_LIMIT_MALLOC_HEAP_SIZE, 2ull << 30 },
 };
 
-/* What is left counts what the context itself takes, and everybody outside of it. */
+/* The driver's word, which also counts what the context itself takes and what programs outside of
+ * gmux have. */
 int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
     size_t left = 0, total;
@@ -45,7 +48,7 @@ static CUresult raise_limit(struct dev_client *c, CUlimit limit, uint64_t value)
     r = stack ? cuda_stack_raise(g, value)
               : CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, limit, value);
     cuda_settled(c, g);
-    /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
+    /* Too late for the buffer of printf. At worst some text is lost, so that is no error. */
     bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
     return late ? CUDA_SUCCESS : r;
 }

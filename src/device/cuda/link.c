@@ -1,10 +1,10 @@
 /*
- * Linking for a client: what it sends is kept until all of it is there, and then handed to the
- * driver's linker at once. One link at a time per client; what a client that has not finished one
- * leaves here is bounded, and goes with it.
+ * Linking for a client. What the client sends is kept until all of it is there, and then the
+ * driver's linker gets it at once. A client has one link at a time; what an unfinished one keeps is
+ * bounded, and is freed with the client.
  *
- * The driver reads what it is given as it does with an image that is loaded: the same checks come
- * first. Objects and archives of a host compiler are not taken.
+ * The driver trusts what it links just as it trusts an image that it loads, so the same checks come
+ * first. Objects and archives of a host compiler are refused.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static bool is_number(uint32_t option)
            option == CU_JIT_GENERATE_LINE_INFO || option == CU_JIT_CACHE_MODE;
 }
 
-/* Only what is a number; where logs go is not the client's to say. */
+/* Takes options whose value is a number. Where logs go is not up to the client. */
 static bool take_options(struct options *o, struct wire_bytes bytes)
 {
     uint32_t pair[2];
@@ -158,7 +158,7 @@ static CUresult add(struct dev *d, CUlinkState state, struct input *i)
     return r;
 }
 
-/* The driver's own memory, until the state goes. */
+/* Copies the cubin, whose memory belongs to the link's state. */
 static CUresult keep(struct cuda_link *l, const void *cubin, size_t size)
 {
     if (size == 0 || size > BYTES_MAX)

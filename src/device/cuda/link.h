@@ -8,8 +8,8 @@
 
 /* Forgets the link that is being made. Nothing else of the client runs. */
 void cuda_link_finish(struct dev_client *c);
-/* Any thread: machine code (malloc, the caller's) of a text of PTX, for the GPU whose context is
- * current. CUresult. */
+/* Compiles PTX for the GPU whose context is current; the caller frees the machine code. Any thread.
+ * CUresult. */
 int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size);
 
 #endif

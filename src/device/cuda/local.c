@@ -18,7 +18,7 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 
 #define HEAP_BYTES (256u << 20)
 
-/* What a program's own context would have; before anything here is changed. */
+/* Notes the limits that a program's own context would have, before any of them is changed. */
 static void read_limits(struct cuda_gpu *g)
 {
     for (uint32_t i = 0; i < DEV_LIMITS && i < CU_LIMIT_MAX; i++) {
@@ -57,9 +57,9 @@ static CUresult set_limit(struct cuda_gpu *g, uint64_t value)
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, CU_LIMIT_STACK_SIZE, value);
 }
 
-/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which
- * kernels may count on. So nothing is asked for but what they have; unless that is
- * still to come, with a launch, and the driver refuses it. */
+/* g->stacks_lock held. The driver gives back local memory beyond the limit, and kernels may count
+ * on that memory. So the limit is never below what they count on, unless the driver refuses that
+ * much: some of it may belong to a launch that is still to come. */
 static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
 {
     const uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
@@ -104,8 +104,7 @@ static uint32_t local_of(const struct dev *d, CUfunction f)
     return r == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
 }
 
-/* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays.
- */
+/* With the lock, so that nobody gives back what this client is about to count on. */
 bool cuda_local_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l,
                     CUfunction f)
 {
@@ -130,7 +129,7 @@ void cuda_local_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda
         atomic_store_explicit(&g->heap, true, memory_order_relaxed);
 }
 
-/* dev->lock held: what those who are there may still need. */
+/* dev->lock held: the most that the clients who are there may still need. */
 static uint32_t local_wanted(const struct cuda_gpu *g)
 {
     uint32_t wanted = (uint32_t)atomic_load_explicit(&g->stack, memory_order_relaxed);

@@ -3,10 +3,11 @@
  *
  * A safe point (admit.h) waits for all that is in flight. A program that hands over a thousand
  * kernels of 5 ms without waiting would have 5 s in flight, and a program that begins beside it
- * would have to go to the fallback context, where the GPU takes turns. So a queue has no more with
- * the driver than is likely to take CUDA_AHEAD_NS by its pace, and at least two operations, one to
- * run and one to follow; the rest is held in the queue. Queues whose operations are so short that
- * CUDA_DEPTH of them take less are not held, and nothing is different for them.
+ * would have to go to the fallback context, where the GPU takes turns. So the driver gets only as
+ * much of a queue as is likely to take CUDA_AHEAD_NS by the queue's pace, but always two
+ * operations: one to run and one to follow. The rest is held back in the queue. Where operations
+ * are so short that CUDA_DEPTH of them take less time than that, nothing is held back for this
+ * reason.
  */
 #ifndef GMUX_DEVICE_CUDA_LOOKAHEAD_H
 #define GMUX_DEVICE_CUDA_LOOKAHEAD_H
@@ -16,10 +17,10 @@
 
 #define CUDA_AHEAD_NS (8 * GM_NS_PER_MS)
 
-/* Of a queue that has no pace yet. */
+/* How many operations the driver may have of a queue that has no pace yet. */
 #define CUDA_AHEAD_FIRST 32u
 
-/* The watch, with dev->lock, or the thread that makes the queue: its pace has changed. */
+/* The queue's pace has changed. The watch, with dev->lock, or the thread that makes the queue. */
 static inline void cuda_ahead_note(struct dev_queue *q)
 {
     const uint64_t ahead_ns = q->client->dev->ahead_ns;
@@ -29,8 +30,8 @@ static inline void cuda_ahead_note(struct dev_queue *q)
     atomic_store_explicit(&q->ahead_max, (uint32_t)most, memory_order_relaxed);
 }
 
-/* The watch, with dev->lock: something is done. True: the client waits for room, and half of it is
- * free again. */
+/* The watch, with dev->lock, when something is done. True: the client waits for room, and half of
+ * the queue's room is free again. */
 static inline bool cuda_ahead_ends(struct dev_queue *q)
 {
     if (GM_LIKELY(!atomic_load_explicit(&q->waits_ahead, memory_order_seq_cst)) ||
@@ -40,10 +41,10 @@ static inline bool cuda_ahead_ends(struct dev_queue *q)
     return true;
 }
 
-/* The rest is the client's thread's, or of who stands in for it. */
+/* The rest is for the client's thread. */
 
-/* The driver may have so many more of the queue's operations. Completion words are the client's to
- * forge: then it has more in flight, and those who wait for a safe point go elsewhere. */
+/* The driver may have `more` of the queue's operations. A client that forges its completion words
+ * has more in flight, and then those who wait for a safe point go to the fallback context. */
 static inline bool cuda_may_have(const struct dev_queue *q, uint32_t more)
 {
     const uint64_t most = atomic_load_explicit(&q->ahead_max, memory_order_relaxed);
@@ -53,7 +54,7 @@ static inline bool cuda_may_have(const struct dev_queue *q, uint32_t more)
     return more + (q->last > done ? q->last - done : 0) <= most;
 }
 
-/* As above, for one; if not, the watch rings the ring's bell when there is room. */
+/* The driver may have one more; if not, the watch wakes the client's thread when there is room. */
 static inline bool cuda_has_ahead(struct dev_queue *q)
 {
     if (GM_LIKELY(cuda_may_have(q, 1)))
@@ -63,7 +64,8 @@ static inline bool cuda_has_ahead(struct dev_queue *q)
     return cuda_may_have(q, 1);
 }
 
-/* So many of its operations have one mark: the driver writes several while the queue has room. */
+/* How many of the queue's operations one mark is for: there are several marks in what the driver
+ * may have of it, so that the next operations come in time. */
 static inline uint32_t cuda_ahead_marks(const struct dev_queue *q, uint32_t usual)
 {
     return GM_MIN(usual, atomic_load_explicit(&q->ahead_max, memory_order_relaxed) / 4);

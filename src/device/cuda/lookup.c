@@ -1,6 +1,6 @@
 /*
- * What a client asks about a module, name by name. The driver loads a kernel when its attributes
- * are first wanted.
+ * What a client asks about a module, name by name. The driver loads a kernel when somebody first
+ * asks for its attributes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +156,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     }
     CUresult r = cuda_library_variable(c, m->gpu->index, m->library, w.name, &address, &size);
     if (r == CUDA_SUCCESS &&
-        cuda_library_is_shared(m->library)) { /* a client must not write what others read */
+        cuda_library_is_shared(m->library)) { /* one client must not write what others read */
         r = (CUresult)cuda_library_own(m);
         if (r == CUDA_SUCCESS)
             r = cuda_library_variable(c, m->gpu->index, m->library, w.name, &address, &size);
@@ -180,8 +180,9 @@ static struct cuda_function *function(const struct dev_module *m, uint32_t index
     return index < m->functions_count ? &m->functions[index] : NULL;
 }
 
-/* The kernel as a function, if it is not loaded in the primary context or the client is not there:
- * what is said of the kernel there would load it, with everybody waiting. Else NULL. */
+/* *out: the kernel as a function of the client's context, if the client is away or the kernel is
+ * not loaded in the primary context, where a call about it would load it while everybody waits.
+ * Else NULL. */
 static CUresult find_apart(struct dev_module *m, struct cuda_function *f, CUfunction *out)
 {
     struct dev_client *c = m->client;
@@ -214,15 +215,15 @@ int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_
     return (int)r;
 }
 
-/* True if setting it on a kernel that others use, too, changes nothing for them: a hint, or a
- * permission. */
+/* True for a hint or a permission: setting it changes nothing for others who use the kernel. */
 static bool is_harmless(uint32_t attribute)
 {
     return attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
            attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 }
 
-/* In whatever context a kernel is: with each launch, or it is a hint. */
+/* True for attributes that the kernel keeps when its client goes to another context: each launch
+ * sets them, or they are only hints. */
 static bool is_seen_to(CUfunction_attribute a)
 {
     return a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
@@ -263,7 +264,8 @@ void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t
         f->dynamic_max = bytes;
 }
 
-/* As the driver is asked about it, with so much dynamic shared memory. */
+/* *out: the function about which the driver is to be asked, which may have so much dynamic shared
+ * memory. */
 static CUresult with_dynamic(struct dev_module *m, struct cuda_function *f, uint32_t bytes,
                              CUfunction *out)
 {

@@ -20,14 +20,14 @@ static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address,
            size <= c->half - (address - from);
 }
 
-/* The addresses stay taken. */
+/* Makes pages inaccessible; their addresses stay reserved. */
 static void close_pages(uint64_t address, uint64_t size)
 {
     (void)mmap(pointer(address), size, PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/* A range of the host area, of the pages that `fd` has from `offset` on. */
+/* Maps a range of the host area to what `fd` has from `offset` on. */
 static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset)
 {
     uint64_t from = c->base + c->half;
@@ -54,7 +54,7 @@ int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
     return map_host(c, address, size, c->host_fd, address - (c->base + c->half));
 }
 
-/* What a GPU may do with the range: enum wire_memory_access, or 0. */
+/* What a GPU may do with the range, as enum wire_memory_access; 0: nothing. */
 static uint32_t access_of(const struct dev_client *c, const struct cuda_range *range,
                           uint32_t device)
 {
@@ -65,7 +65,7 @@ static uint32_t access_of(const struct dev_client *c, const struct cuda_range *r
                : 0;
 }
 
-/* Lets all GPUs do with the range what they may, now, and notes that. */
+/* Tells the driver what each GPU may do with the range, and notes it. */
 static CUresult set_access(struct dev_client *c, struct cuda_range *range)
 {
     CUmemAccessDesc desc[DEV_DEVICES];
@@ -145,7 +145,7 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
     return (int)r;
 }
 
-/* All of a device's memory; what the driver refuses first. */
+/* Does that for all of a device's memory. Returns the driver's first refusal. */
 static CUresult set_access_of(struct dev_client *c, uint32_t device)
 {
     CUresult first = CUDA_SUCCESS;
@@ -200,7 +200,7 @@ void cuda_device_unmap(struct dev_client *c)
         range_unmap(c, &r);
 }
 
-/* Nobody waits for that. False: it is about to be stopped. */
+/* Waits for a safe point of all contexts. False: the client is about to be stopped. */
 static bool wait_to_unpin(struct dev_client *c)
 {
     const uint64_t slice = 10 * GM_NS_PER_MS;
@@ -218,7 +218,7 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
         return;
     if (r.device != CUDA_HOST)
         range_unmap(c, &r);
-    else if (wait_to_unpin(c)) { /* else it goes with the client */
+    else if (wait_to_unpin(c)) { /* if not, it is unmapped with the client */
         cuda_pinned_unmap(c, &r);
         cuda_admit_end(c->dev, UINT32_MAX);
     }

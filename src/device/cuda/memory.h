@@ -15,10 +15,10 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
 
 /* --- the client's end ------------------------------------------------------------------------ */
 
-/* Unpins, at a safe point of all contexts, in all of which it is mapped. */
+/* Both unpin memory, at a safe point of all contexts, since it is mapped in all of them. */
 void cuda_unpin(struct dev *d, void *memory);
 void cuda_pinned_unmap(struct dev_client *c, const struct cuda_range *r);
-/* All memory of devices. Waits for nothing. */
+/* Unmaps all device memory of the client. Does not wait. */
 void cuda_device_unmap(struct dev_client *c);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Modules: each refers to a library of the driver (library.c). What is in it the client finds out
- * as it needs it (lookup.c). Variables live in the client's memory (variables.c), or else where the
- * driver put them, outside the window.
+ * Modules. Each refers to a library of the driver (library.h). The client asks what is in it when
+ * it needs to know (lookup.c). Variables live in the client's memory (variables.h), or else where
+ * the driver has put them, outside the window.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +60,9 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     return r;
 }
 
-/* Under a second executor, variables that the driver has given memory have lost what kernels made
- * of them. What the program made of constants, and of others whose addresses it has asked for, it
- * counts itself (client/session/mortal.h). */
+/* In a second executor, variables for which the driver has memory have lost the values that kernels
+ * gave them. The client library knows by itself what the program has lost in constants, and in
+ * variables whose addresses it has asked for (client/session/mortal.h). */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
     int r = m->variables ? cuda_variables_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;
@@ -71,7 +71,7 @@ int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initi
                : GM_CUDA_LAUNCH_FAILED;
 }
 
-/* Queued launches hold the module's code in the driver until they have run. */
+/* The driver keeps the code of launches that are queued until they have run. */
 void cuda_module_unload(struct dev_module *m)
 {
     if (!m)

@@ -59,8 +59,8 @@ struct cuda_op {
     } u;
 };
 
-/* The outcome of a driver call for an operation: cuda_check(), or, while a run is learnt, the end
- * of that. */
+/* Takes the result of a driver call for an operation: as cuda_check(), but while a run is learnt a
+ * failure makes the run stay plain. */
 static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *what)
 {
     if (GM_LIKELY(!q->learning.run) || cuda_is_fatal(r))
@@ -69,7 +69,7 @@ static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *wha
         q->learning.failed = true;
     return r == CUDA_SUCCESS;
 }
-/* The operation names memory that is not the client's. */
+/* The operation names memory that is not the client's: as cuda_wrong(), with the same exception. */
 static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t address,
                                   const char *what)
 {
@@ -78,13 +78,13 @@ static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t addr
     else
         cuda_wrong(q->client, r, address, what);
 }
-/* Where the driver is to put it. */
+/* The stream into which the driver is to put the queue's next operation. */
 static inline CUstream cuda_into(const struct dev_queue *q)
 {
     return GM_UNLIKELY(q->learning.run != NULL) ? q->learning.into : q->stream;
 }
 
-/* Hands it to the driver; a failure is the client's fault. The client's thread only. */
+/* Hands an operation to the driver. The client's thread. */
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);
 
 /* A client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if there are too

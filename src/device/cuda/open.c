@@ -1,6 +1,6 @@
 /*
- * Contexts of GPUs, the primary and the fallback one: made, and furnished with the little kernels
- * that stamp times and print.
+ * Makes contexts of GPUs, primary ones and fallback contexts, and loads the two small kernels that
+ * each of them needs.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,9 +12,9 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
-/* The time first, then the number that says the time is there. And a kernel that prints nothing:
- * with the first that might the driver makes the buffer for all of them, and waits with it until
- * nothing runs (capacity.h). */
+/* `stamp` writes the time and then the number that says that the time is there. `prints` prints
+ * nothing. But with the first kernel that might print, the driver makes the buffer for all kernels'
+ * texts, and for that it waits until nothing runs (capacity.h). */
 static const char own_ptx[] =
     ".version 7.0\n"
     ".target sm_70\n"
@@ -49,7 +49,7 @@ static const char own_ptx[] =
     "    ret;\n"
     "}\n";
 
-/* The context, which is new. */
+/* Prepares a new context. */
 static CUresult furnish(struct cuda_gpu *g)
 {
     const struct cuda_driver *api = &g->dev->api;
@@ -80,7 +80,7 @@ static CUresult open_gpu(struct cuda_gpu *g)
         r = furnish(g);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "device %u (%s) does not open: error %d", g->index, g->info.name, (int)r);
-        g->context = NULL; /* retained for good; the next one to want it tries again */
+        g->context = NULL; /* stays retained; the next one to want it tries again */
     }
     return r;
 }
@@ -94,7 +94,8 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
     return r;
 }
 
-/* What there is to know about the GPU is known; how much it can be split into does not matter here.
+/* Copies what is known about the GPU from its primary context, but for groups: there are no green
+ * contexts here.
  */
 static CUresult open_fallback(struct cuda_gpu *g, const struct cuda_gpu *first)
 {

@@ -1,7 +1,7 @@
 /*
- * Two threads: one reads the pipe that standard output is and gives each text to the client that it
- * is from; the other makes the driver print what finished kernels have left in its buffer, and then
- * publishes their completion.
+ * Two threads. One reads the pipe that standard output is, and gives each text to the client that
+ * it is from. The other has the driver print what finished kernels have left in its buffer, and
+ * then publishes their completion.
  */
 #include "device/cuda/output.h"
 
@@ -64,7 +64,7 @@ void cuda_output_turns(struct dev *d, uint64_t now)
     end_turn(d);
 }
 
-/* Whose a text is that came just now. NULL: it cannot be told. */
+/* The client that a text is from, which came just now. NULL: nobody knows. */
 static struct dev_client *find_author(struct dev *d)
 {
     struct dev_client *any = NULL, *only = NULL, *loud = NULL;
@@ -108,7 +108,7 @@ static void deliver(struct dev *d, const char *text, size_t size)
                 text);
 }
 
-/* Takes out what is in the pipe. */
+/* Reads the pipe until it is empty. */
 static void drain(struct dev *d)
 {
     static char text[TP_OUTPUT_TEXT_MAX];
@@ -130,8 +130,8 @@ static void *reader(void *arg)
     return NULL;
 }
 
-/* All that finished kernels of the GPU have printed is with its client. The stream is empty:
- * nothing is waited for. */
+/* Delivers all that finished kernels of the GPU have printed. The stream is always empty, so this
+ * does not wait for anything. */
 static void flush(struct cuda_gpu *g)
 {
     struct dev *d = g->dev;
@@ -218,7 +218,7 @@ bool cuda_output_take_turn(struct dev_client *c)
     }
     c->prints.waits = !mine;
     if (d->output.author == c && (quiet || (!mine && c->prints.queues == 0)))
-        end_turn(d); /* nobody else would */
+        end_turn(d); /* no completion would end it */
     pthread_mutex_unlock(&d->lock);
     return mine;
 }

@@ -2,16 +2,16 @@
  * Partitions that a program makes itself: green contexts, and contexts with an execution affinity,
  * within what its client has.
  *
- * The driver does the splitting. For a client without a limit it splits the device, for one with a
- * share the client's green context, and where a program splits a part again, the green context of
- * that part. So the program gets the groups of multiprocessors that it would get without gmux, and
- * can join them in the same ways.
+ * The driver does the splitting. It splits the device for a client without a limit, the client's
+ * green context for a client with a share, and a part's green context if a program splits that
+ * again. So the program gets the groups of multiprocessors that it would get without gmux, and can
+ * join them in the same ways.
  *
  * Session memory describes each part (struct tp_part): which split it comes from, and which groups
- * of that it has. The part is made when a stream is first to be there, or when it is split itself.
- * A client whose share changes gets another place, and there the same descriptions are followed
- * again. Where the new place has fewer groups, their numbers wrap around; a part for which there is
- * no room is the whole place.
+ * of that split it has. The part is made when a stream first wants to be in it, or when it is split
+ * itself. A client whose share changes gets another place, in which the same descriptions are
+ * followed again. If the new place has fewer groups, their numbers wrap around; a part for which
+ * there is no room is the whole place.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static CUresult resource_of(const struct cuda_place *p, CUdevResource *out)
                     : api->cuDeviceGetDevResource(p->gpu->device, out, CU_DEV_RESOURCE_TYPE_SM);
 }
 
-/* At least one group, or an error. */
+/* Splits the place: at least one group, or an error. */
 static CUresult split(const struct cuda_place *p, const struct wire_call_split *how,
                       struct pieces *out)
 {
@@ -73,7 +73,7 @@ static CUresult split(const struct cuda_place *p, const struct wire_call_split *
     return r;
 }
 
-/* Moves those that are wanted to the front; how many that are. */
+/* Moves the groups that the part has to the front, and returns how many they are. */
 static unsigned choose(struct pieces *s, const struct tp_part *part)
 {
     bool chosen[TP_PART_GROUPS] = { false };
@@ -109,7 +109,7 @@ static CUresult fill(struct cuda_place *p, const struct tp_part *part)
     return r == CUDA_SUCCESS ? cuda_place_make_green(p, s.group, count) : r;
 }
 
-/* places_lock held, also in what follows. NULL: the driver makes none. */
+/* places_lock held, also in what follows. NULL: the driver refuses to make it. */
 static struct cuda_place *make(struct dev_client *c, struct cuda_place *whole,
                                struct cuda_place *parent, uint32_t number)
 {
@@ -155,7 +155,7 @@ static struct cuda_place *find_or_make(struct dev_client *c, struct cuda_place *
     return p || count >= PARTS_MAX ? p : make(c, whole, parent, number);
 }
 
-/* The part, with all that it is part of; NULL: there can be none. */
+/* Finds the part, or makes it with all that it is part of. NULL: it cannot be made. */
 static struct cuda_place *obtain(struct dev_client *c, struct cuda_place *whole, uint32_t number)
 {
     uint32_t path[DEPTH_MAX];

@@ -1,23 +1,24 @@
 /*
  * Places: where a client's streams live. A client with a share of the multiprocessors has a green
- * context of its own, made of groups of multiprocessors; one without a limit has the whole device,
- * as streams of the primary context.
+ * context of its own, made of groups of multiprocessors. A client without a limit has the whole
+ * device: its streams belong to the primary context.
  *
- * The device is split into groups once, as small as the driver makes them (8 multiprocessors on
- * Hopper), because groups can only be joined in one context if they come from one split. A share is
- * a number of groups: the least used ones, so that clients do not overlap while there is room, and
- * overlap evenly when there is none. What the split leaves over belongs to no group; only clients
- * without a limit run there. Nobody is moved when others come and go.
+ * The device is split into groups once. They are as small as the driver makes them (8
+ * multiprocessors on Hopper), and all come from one split, because only such groups can be joined
+ * in one context. A share is a number of groups. It gets the least used ones, so that clients do
+ * not overlap while there is room, and overlap evenly when there is none. What the split leaves
+ * over belongs to no group; only clients without a limit run there. Nobody is moved when others
+ * come and go.
  *
- * Everything but the streams is the primary context's: memory, modules, functions and events serve
- * all places.
+ * Only streams belong to a place. Memory, modules, functions and events belong to the primary
+ * context and serve all places.
  *
- * A green context that a program makes within what it has is a place of its own, a part of its
- * client's (part.c). Its streams say which.
+ * When a program makes a green context within what it has, that is a place, too: a part of its
+ * client's place (part.c). Its streams name it.
  *
- * A new share or priority is a new place. Each stream moves there with its next operation, which
- * waits for what was submitted before; the old place goes when the driver has finished all that was
- * in it.
+ * With a new share or priority a client gets a new place. Each stream moves there with its next
+ * operation, which waits for what was submitted before. The old place goes when the driver has
+ * finished all that was in it.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -39,8 +40,8 @@ static CUresult split(struct cuda_gpu *gpu)
     CUdevResource all = { 0 };
     unsigned count = 0;
     CUresult r = d->api.cuDeviceGetDevResource(gpu->device, &all, type);
-    if (r ==
-        CUDA_SUCCESS) /* how many there would be; the driver rounds the size up to its smallest */
+    /* How many there would be; the driver rounds the size up to its smallest. */
+    if (r == CUDA_SUCCESS)
         r = d->api.cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 1);
     if (r != CUDA_SUCCESS)
         return r;
@@ -73,10 +74,10 @@ void cuda_priorities_open(struct cuda_gpu *g)
     struct dev *d = g->dev;
     int least = 0, greatest = 0;
     cuda_enter(&d->gpus[0]);
-    /* The lowest of the device's priorities are for the clients below normal: even their most
-     * urgent stream comes after everything of the others. Both kinds are told the driver's range,
-     * as they would be without us; what is more urgent than they can have is the most urgent that
-     * they have. */
+    /* The lowest of the device's priorities are for the clients below normal, so that even their
+     * most urgent stream comes after everything of the others. Both kinds of clients are told the
+     * driver's range, as they would be without us. A priority that is more urgent than a client can
+     * have counts as the most urgent one that it has. */
     if (d->api.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest > least)
         least = greatest = 0;
     uint32_t all = (uint32_t)(least - greatest) + 1;
@@ -89,7 +90,7 @@ void cuda_priorities_open(struct cuda_gpu *g)
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* Takes `wanted` groups, the least used first. */
+/* Takes `wanted` groups for the place, the least used first. */
 static void take_groups(struct cuda_place *p, uint32_t wanted)
 {
     struct dev *d = p->gpu->dev;
@@ -141,7 +142,7 @@ CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsi
     return CUDA_SUCCESS;
 }
 
-/* Of the place's groups. */
+/* Makes the place's green context of its groups. */
 static CUresult join_groups(struct cuda_place *p)
 {
     const struct cuda_groups *g = &p->gpu->groups;
@@ -193,8 +194,8 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     pthread_mutex_lock(&c->places_lock);
     p->number = ++c->places_made;
     gm_list_append(&c->places, &p->link);
-    atomic_store_explicit(&seat->place, p,
-                          memory_order_release); /* or it is collected as one that was left */
+    /* Under the lock: until then it would be collected, as a place that was left. */
+    atomic_store_explicit(&seat->place, p, memory_order_release);
     atomic_store_explicit(&seat->home, g, memory_order_release);
     atomic_fetch_or(&c->uses, CUDA_GPU_BIT(g));
     pthread_mutex_unlock(&c->places_lock);
@@ -212,7 +213,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     return r;
 }
 
-/* Graphs name the green context; they go first. */
+/* Graphs name the green context, so they go first. */
 static void place_destroy(struct dev_client *c, struct cuda_place *p)
 {
     gm_list_remove(&p->link);
@@ -225,7 +226,7 @@ static void place_destroy(struct dev_client *c, struct cuda_place *p)
     free(p);
 }
 
-/* Streams from now on go there, or something is part of it. */
+/* It is the client's place now, or something is part of it. */
 static bool is_in_use(const struct dev_client *c, const struct cuda_place *p)
 {
     if (p->parts)

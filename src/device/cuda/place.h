@@ -9,7 +9,7 @@
 
 #define CUDA_GROUPS_MAX 64u
 
-/* The multiprocessors, split into groups of the smallest size. */
+/* A GPU's multiprocessors, split into groups of the smallest size. */
 struct cuda_groups {
     uint32_t size; /* multiprocessors in each; 0: the device cannot be split */
     uint32_t count;
@@ -17,7 +17,8 @@ struct cuda_groups {
     uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
 };
 
-/* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
+/* Where streams of a client live on a GPU, and how urgent they are: a green context or the whole
+ * device. */
 struct cuda_place {
     struct gm_list link; /* client->places */
     struct cuda_gpu *gpu;
@@ -28,10 +29,11 @@ struct cuda_place {
     uint64_t groups;               /* bit for each; 0: all of the device */
     uint32_t multiprocessors;      /* asked for; 0: no limit */
     bool low;                      /* below normal */
-    bool unsure; /* it was left with work that may still run, so it stays until the client's end */
-    uint32_t streams; /* the client's thread */
+    bool
+        unsure; /* a stream left it with work that may still run: it stays until the client's end */
+    uint32_t streams; /* that are in it; the client's thread */
     uint32_t parts;   /* places with this one as their parent; places_lock */
-    /* If it is a part of another place, for a green context of the program's: */
+    /* Only of a part of another place, for a green context of the program: */
     uint64_t of;   /* the number of the client's place that it is in; 0: it is no part */
     uint32_t part; /* the program's number of it */
     struct cuda_place
@@ -39,29 +41,31 @@ struct cuda_place {
     uint32_t queues; /* that are to be in it; places_lock */
 };
 
-/* What the GPU can be split into; also what programs are told of that. */
+/* Splits the GPU into groups, and notes what programs are told about that. */
 void cuda_places_open(struct cuda_gpu *g);
-/* Its priorities. A GPU that is not open is taken to have those of the first. */
+/* Notes its priorities. GPUs that are not open yet are taken to have those of the first. */
 void cuda_priorities_open(struct cuda_gpu *g);
-/* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
+/* Gives the client another place on this GPU, if what is asked for is not what it has; waits for a
+ * safe point if that is needed. `multiprocessors`: 0, or all of them, is no limit. An order's
+ * thread.
+ */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority);
-/* As above, without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
+/* The same, but does not wait. CUDA_ERROR_NOT_READY: it would have to (admit.h). */
 CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority);
-/* That place would be a green context. */
+/* With so many multiprocessors a place is a green context. */
 bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors);
-/* The place's green context, of these. */
+/* Makes the place's green context of these resources. */
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
-/* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
+/* Destroys places with nothing in them; `all`: also places that something may still be in. */
 void cuda_places_collect(struct dev_client *c, bool all);
 
 /* --- part.c; the client's thread ------------------------------------------------------------- */
 
-/* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's
- * thread. */
+/* The part of `whole` that the queue wants to be in; `whole` itself if that part cannot be made. */
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
-/* The queue is in none any more. places_lock is held. */
+/* The queue is in no part any more. places_lock is held. */
 void cuda_part_forget(struct dev_queue *q);
 
 #endif

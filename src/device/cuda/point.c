@@ -1,5 +1,5 @@
 /*
- * Events of the driver, used in turn; an older one stands for all points that it lies behind.
+ * A ring of events of the driver, which are used again in turn.
  */
 #include "device/cuda/point.h"
 #include "device/cuda/mark.h"

@@ -1,20 +1,23 @@
 /*
- * How much of the multiprocessors a kernel needs is the largest of its parts of their threads,
- * blocks, registers and shared memory, were all its blocks there at once. That is computed for each
- * launch, so it is an estimate by four numbers, not the driver's occupancy.
+ * How much of the GPU a kernel needs: the part of its threads, of its blocks, of its registers or
+ * of its shared memory that the kernel would take if all its blocks ran at once, whichever is
+ * largest. This is computed for each launch, so it is an estimate from four numbers and not the
+ * driver's occupancy.
  */
 #include "device/cuda/precedence.h"
 
 #include "base/clock.h"
 #include "device/cuda/module.h"
 
-/* Without a large kernel in sight everybody is served at once, and priorities would only cost
- * rows their graphs (chain.h). */
+/* Kernels have precedence for so long after a large kernel was last seen. Without large kernels
+ * everybody is served at once, and precedence would only keep launches from becoming rows
+ * (chain.h).
+ */
 #define CROWDED_NS (100 * GM_NS_PER_MS)
 
 static uint64_t product(const uint32_t d[3])
 {
-    return (uint64_t)d[0] * d[1] * d[2]; /* what overflows, the driver refuses to launch */
+    return (uint64_t)d[0] * d[1] * d[2]; /* the driver refuses launches that overflow */
 }
 
 /* `blocks` times `each` of what the GPU has `per` multiprocessor, in parts of CUDA_WHOLE. */
@@ -51,7 +54,7 @@ bool cuda_has_precedence(struct dev_queue *q, const struct cuda_function *f,
     return fair && needs <= fair;
 }
 
-/* Of one context. Queues in partitions of it count, too, though their own kernels have no
+/* Looks at one context. Queues in green contexts count as well, though their own kernels never have
  * precedence (submit.c). */
 static void look_at(struct cuda_gpu *g, uint64_t now)
 {

@@ -1,14 +1,14 @@
 /*
  * Precedence: small kernels do not wait behind large ones.
  *
- * A GPU hands out the blocks of a context's kernels in the order of the launches, those of a higher
- * priority first. So a kernel that would fit beside the others waits until all blocks of every
- * larger one before it have begun: beside six programs with kernels of 8 ms, 2 ms become 47.
- * NVIDIA's MPS lets programs take turns (6 to 16 ms), and a higher priority does better than that
- * (2 to 4 ms; docs/adr/0025).
+ * A GPU starts the blocks of a context's kernels in the order of the launches, and those of a
+ * higher priority first. So a kernel that would fit beside the others waits until all blocks of
+ * every larger kernel before it have started. Beside six programs with kernels of 8 ms, a kernel of
+ * 2 ms took 47. Under NVIDIA's MPS, where programs take turns, it took 6 to 16 ms; with a higher
+ * priority it takes 2 to 4 (docs/adr/0025).
  *
- * Where N queues are busy, a kernel that needs no more than an N-th of the multiprocessors has the
- * next higher priority. All these together leave the others their part, so nobody starves, and
+ * Where N queues are busy, a kernel that needs at most an N-th of the multiprocessors gets the next
+ * higher priority. All such kernels together leave the others their part, so nobody starves, and
  * nothing has to be measured or remembered.
  */
 #ifndef GMUX_DEVICE_CUDA_PRECEDENCE_H
@@ -18,16 +18,16 @@
 
 struct cuda_function;
 
-/* Of the kernel, which is about to be launched: it is to have precedence. Also notes how large it
- * is, for others. The client's thread. */
+/* True if a kernel that is about to be launched is to have precedence. Also notes how large it is,
+ * on which the others' precedence depends. The client's thread. */
 bool cuda_has_precedence(struct dev_queue *q, const struct cuda_function *f,
                          const struct dev_launch *l);
 
-/* The watch, with dev->lock, every millisecond while something is in flight: how much of each
- * context a kernel may need. */
+/* Decides for each context how much a kernel with precedence may need. The watch calls it every
+ * millisecond while something is in flight, with dev->lock. */
 void cuda_precedence_look(struct dev *d, uint64_t now);
 
-/* A context's part that kernels may need, or need, of all its multiprocessors. */
+/* Parts of a context's multiprocessors are multiples of one CUDA_WHOLE-th. */
 #define CUDA_WHOLE 65536u
 
 #endif

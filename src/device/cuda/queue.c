@@ -1,5 +1,5 @@
 /*
- * Queues: made, moved to another context, and gone; and the list of operations that each of them
+ * How queues are made, go to another context, and end, and the list of operations that each of them
  * holds back.
  */
 #include "device/cuda/queue.h"
@@ -60,7 +60,8 @@ static void look_at_slot(struct dev_queue *q)
         q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
 }
 
-/* A stream of the driver has its priority for good. What still has something to do keeps its own.
+/* A stream of the driver cannot change its priority, so a queue with another priority gets another
+ * stream, unless its stream still has something to do.
  */
 void cuda_queue_reuse(struct dev_queue *q)
 {

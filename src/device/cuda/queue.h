@@ -8,9 +8,11 @@
 
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done,
                       int priority, struct dev_queue **out);
-/* Looks in session memory where the program wants the stream to be. */
+/* The queue's number is another stream's now: reads that stream's priority and part from session
+ * memory. */
 void cuda_queue_reuse(struct dev_queue *q);
-/* One of which the driver has nothing goes to another context, where its client already is. */
+/* Takes a queue of which the driver has nothing to the other context, where its client is already.
+ */
 void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to);
 void cuda_queue_destroy(struct dev_queue *q);
 

@@ -1,5 +1,5 @@
 /*
- * A sorted array, because nearly all that is asked is who has an address.
+ * The table is a sorted array, since nearly every question is about an address.
  */
 #include "device/cuda/range.h"
 #include "device/cuda/module.h"
@@ -12,7 +12,7 @@
 
 #define RANGES_MAX (1u << 20)
 
-/* ranges_lock held, as in the following: how many begin at or below the address. */
+/* How many ranges begin at or below the address. ranges_lock held, also in the next. */
 static uint32_t upper_bound(const struct dev_client *c, uint64_t address)
 {
     uint32_t low = 0, high = c->ranges_count;
@@ -102,8 +102,8 @@ void cuda_ranges_finish(struct dev_client *c)
 
 /* --- what is at an address -------------------------------------------------------------------- */
 
-/* ranges_lock held; `i` begin at or below the address: each is followed by the next one up to
- * there. */
+/* Ranges follow each other without a gap from `address` to `end`; `i` of them begin at or below the
+ * address. ranges_lock held. */
 static bool is_mapped(const struct dev_client *c, uint32_t i, uint64_t address, uint64_t end)
 {
     if (i)
@@ -130,7 +130,7 @@ static struct cuda_memory memory_inside(struct dev_client *c, uint64_t address, 
     return m;
 }
 
-/* A module's variable. */
+/* An address outside the window may be a variable of a module. */
 static struct cuda_memory memory_outside(struct dev_client *c, uint64_t address, uint64_t size)
 {
     struct cuda_memory found = { 0 };

@@ -1,12 +1,12 @@
 /*
- * Runs, which a client hands over again and again, become graphs of the driver: one call instead of
- * one per operation, and the GPU goes from one kernel to the next by itself.
+ * Runs that a client hands over again and again become graphs of the driver: one call takes the
+ * place of one per operation, and the GPU goes from one kernel to the next by itself.
  *
- * A run that comes for the second time is learnt: its operations go to a stream that captures.
- * Whatever goes wrong meanwhile, and whatever a graph cannot have, makes it a run that stays plain,
- * so that an operation's error is found and reported where it always is. A graph names functions,
- * addresses, arrays and a green context: when one of those may have gone it is made anew, later
- * each time, because that costs as much as many plain runs.
+ * A run that comes for the second time is learnt: its operations go to a stream that captures. If
+ * anything fails then, or a graph cannot contain an operation, the run stays plain from then on, so
+ * that an operation's error is found and reported in the usual place. A graph names functions,
+ * addresses, arrays and a green context. When one of these may have gone, the graph is made anew.
+ * That costs as much as many plain runs, so it is put off for longer each time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static struct cuda_run *find(struct dev_queue *q, const struct dev_run *run, uin
     return NULL;
 }
 
-/* True from the second time on. */
+/* The hash came before. Two runs with hashes in the same slot make each other look new. */
 static bool was_seen(struct cuda_runs *r, uint64_t hash)
 {
     if (!r->seen && !(r->seen = calloc(SEEN, sizeof(*r->seen))))
@@ -104,7 +104,7 @@ static void make_room(struct dev_client *c, uint32_t size)
         forget(c, gm_list_entry(c->runs.list.prev, struct cuda_run, link));
 }
 
-/* Its graph has a place. */
+/* `graph` has its room already, which the run takes over. */
 static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run, uint64_t hash,
                                   uint32_t before, struct cuda_exec *graph)
 {
@@ -139,8 +139,8 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
     return DEV_RUN_LEARN;
 }
 
-/* The client's modules stay while the driver is told, and so do their functions. False if the
- * driver did not take it. */
+/* The lock keeps the client's modules, and their functions, until the driver has been told. False:
+ * the driver did not take it. */
 static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_run *what)
 {
     struct dev_client *c = q->client;
@@ -159,8 +159,8 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
     return true;
 }
 
-/* Where there is none the client waits a little, now and then, for what it has handed over before.
- */
+/* Takes room for a graph. If there is none, the client now and then waits a little for its own
+ * work, since room can be made only while nothing of it runs. */
 static bool take_room(struct dev_queue *q, const struct dev_run *run, struct cuda_exec *graph)
 {
     struct cuda_runs *r = &q->client->runs;

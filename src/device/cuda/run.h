@@ -29,8 +29,8 @@ struct cuda_runs {
     size_t bytes;
     uint64_t *seen;  /* hashes of runs that came once; made with the first */
     uint64_t waited; /* when it was last waited for room for a graph */
-    /* Counts of changes, which runs compare: `modules` goes up, under client->modules_lock, before
-     * a function may be gone, `memory` before memory or an array may be. */
+    /* Counts of changes, which runs compare. `modules` goes up before a function may be gone, under
+     * client->modules_lock; `memory` goes up before memory or an array may be gone. */
     _Atomic uint32_t modules;
     _Atomic uint32_t memory;
 };
@@ -38,7 +38,7 @@ struct cuda_runs {
 void cuda_runs_init(struct cuda_runs *r);
 /* Forgets them all. Nothing of the client runs. */
 void cuda_runs_finish(struct dev_client *c);
-/* Forgets those that were learnt in the place with this number, which goes. */
+/* Forgets those that were learnt in the place with this number. */
 void cuda_runs_leave(struct dev_client *c, uint64_t place);
 
 /* device.h: run_begin, run_end. */

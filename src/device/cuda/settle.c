@@ -8,9 +8,10 @@
 #include "device/cuda/hooks.h"
 #include "device/cuda/local.h"
 
-/* A client that could not go when it was time to tries again soon. */
+/* A client that cannot go when it has waited long enough tries again after this part of the time.
+ */
 #define RETRY_PART 8u
-/* A program waits for this part of the time that it has been there. */
+/* A program is ready to wait for this part of the time that it has been running. */
 #define HELD_PART 16u
 
 uint64_t cuda_patience(const struct dev_client *c, uint64_t begun)
@@ -25,8 +26,8 @@ enum verdict {
     LEAVE /* it is about to be stopped */
 };
 
-/* What a client does that wants a context idle, having waited since `begun`, and after another wait
- * until `until`. */
+/* What a client does that wants a context idle. It has waited since `begun`; first it waits once
+ * more, until `until`. */
 static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_move, uint64_t begun,
                            uint64_t until)
 {

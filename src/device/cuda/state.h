@@ -1,24 +1,26 @@
 /*
  * The cuda device: what its files share.
  *
- * There is one primary context of each GPU for all clients, and sometimes a fallback one
- * (fallback.h). The first GPU's is there from the start; another one's is made when the first
- * client uses it. A client's device area is one reservation of addresses for all of them, into
- * which the server's memory is mapped; its host area is the memfd at the same addresses,
- * registered. A stream is a stream of the driver. Completion words are written by the GPU itself,
- * at marks: a write behind everything submitted so far, made when the client's ring has run dry and
- * after every so many operations. The GPU cannot wake a sleeper, so one thread (watch.c) looks at
- * the words of queues with work in flight, wakes, and finds out about faults.
+ * All clients share one primary context of each GPU, and sometimes a fallback context (fallback.h).
+ * The first GPU's primary context is there from the start; another GPU's is made when the first
+ * client uses that GPU. A client's device area is one reservation of addresses for all GPUs, into
+ * which the server's memory is mapped. Its host area is the memfd, mapped at the same addresses and
+ * registered with the driver. A queue is a stream of the driver.
  *
- * A fault of the hardware ends the context for good, and with it the process: those who had work in
- * flight get the error, and the server starts another executor for the rest.
+ * The GPU itself writes completion words, at marks. A mark is a write behind everything that was
+ * submitted so far. It is made when the client's ring has run dry, and after every so many
+ * operations. The GPU cannot wake a thread that sleeps, so one thread (watch.c) looks at the words
+ * of queues with work in flight, wakes programs, and finds out about faults.
  *
- * Locks: a client's moves_lock before all others; dev.lock for the lists of clients and active
- * queues, for how often groups of multiprocessors are used, and for who prints; libraries.lock;
- * open_lock, before all others. Of a client: memory_lock, then ranges_lock or modules_lock;
- * places_lock, then dev.lock. Everything else of a client belongs to its thread, or to the
- * executor's orders, of which device.h says which come one at a time. Nobody reports a fault with
- * one of them held.
+ * A fault of the hardware ends the context for good, and the process with it. Clients with work in
+ * flight get the error, and the server starts another executor for the others.
+ *
+ * Locks. Before all others come a client's moves_lock and dev.open_lock. dev.lock is for the lists
+ * of clients and active queues, for how often groups of multiprocessors are used, and for who
+ * prints; libraries.lock is for libraries. Of a client: memory_lock, then ranges_lock or
+ * modules_lock; places_lock, then dev.lock. Everything else of a client belongs to its thread or to
+ * the executor's orders; device.h says which orders come one at a time. Nobody reports a fault with
+ * a lock held.
  *
  * Files, from the top down. What has to go up goes by way of hooks.h.
  *
@@ -69,9 +71,9 @@
 #include "device/cuda/run.h"
 #include "device/device.h"
 
-/* Of a context (admit.h); dev->lock. */
+/* The safe point of a context (admit.h); dev->lock. */
 struct cuda_safe_point {
-    uint32_t calls; /* that want the context idle; 0: there is no safe point */
+    uint32_t calls; /* calls that want the context idle; 0: there is no safe point */
     uint64_t since; /* when clients were told to hand over nothing */
     uint64_t idle;  /* when the context was found idle; 0: not yet */
     uint64_t over;  /* when the last safe point ended */
@@ -80,32 +82,32 @@ struct cuda_safe_point {
 
 #define CUDA_GPU_BIT(gpu) (1u << ((gpu)->index + (gpu)->is_fallback * DEV_DEVICES))
 
-/* One of the GPUs, or rather a context of it: the primary one, or the fallback (fallback.h). It is
- * opened before a client's thread is told of it. */
+/* A context of a GPU: the primary one, or the fallback context (fallback.h). It is opened before a
+ * client's thread is told of it. */
 struct cuda_gpu {
     struct dev *dev;
     uint32_t index; /* in dev->gpus, or dev->fallbacks */
     bool is_fallback;
-    bool open;        /* of a fallback, as is the following; open_lock */
+    bool open;        /* only of a fallback context, like the next; open_lock */
     uint64_t refused; /* when the driver last refused to make it; 0: never */
     struct dev_info info;
     CUdevice device;
     CUcontext context; /* NULL: not open */
     CUfunction stamp;  /* writes the time and a sequence number */
     struct cuda_groups groups;
-    int priority_least;         /* the device's */
-    uint32_t priorities_low;    /* of clients below normal: the lowest */
-    uint32_t priorities_normal; /* of the others: what is left */
-    CUstream print_stream;      /* output.h: always empty */
+    int priority_least;         /* the device's lowest priority */
+    uint32_t priorities_low;    /* how many are for clients below normal: the lowest */
+    uint32_t priorities_normal; /* how many are for the others */
+    CUstream print_stream;      /* output.h; nothing is ever put into it */
     struct cuda_capacity capacity;
     struct cuda_safe_point point;
-    _Atomic uint32_t waits; /* admit.h: calls under way that may wait for what runs; dev->lock to
-                               change */
+    _Atomic uint32_t waits; /* admit.h: calls that are under way and may wait for what runs;
+                               dev->lock to change */
     _Atomic bool welcome;   /* fallback.h: this is a safe point for clients that come back */
     bool calls_back;        /* fallback.h, dev->lock: there is a thread that calls them back */
     uint64_t crowded_at; /* precedence.h, dev->lock: when a kernel last needed more than its part */
-    _Atomic uint32_t fair_part;  /* precedence.h: a kernel that needs at most this goes first; 0:
-                                    none  does */
+    _Atomic uint32_t fair_part;  /* precedence.h: a kernel that needs at most this much goes first;
+                                    0: no kernel does */
     pthread_mutex_t stacks_lock; /* held while the limit of the stack is changed, which may wait for
                                     the GPU */
     _Atomic size_t stack;        /* local.h: of each thread; grows when a client wants more */
@@ -126,46 +128,43 @@ struct dev {
 
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct gm_list active;  /* queues with marks that have not been seen to arrive */
+    struct gm_list active;  /* queues with marks that the watch has not seen arrive */
     struct gm_list waiting; /* threads that wait for a safe point (admit.c) */
     pthread_cond_t points;  /* a safe point has begun or ended */
     bool resting;           /* the watch makes a longer pause */
     bool newcomer;          /* there is a queue that the watch has not seen */
     struct gm_list clients;
-    struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
+    struct gm_list gone; /* clients of which only the rest is to be freed (leave.c) */
     pthread_cond_t more_gone;
 
     struct cuda_output output;
     struct cuda_libraries libraries;
 
-    _Atomic uint32_t orders;   /* under way, to make a client or to load a module */
+    _Atomic uint32_t orders;   /* orders under way that make a client or load a module */
     pthread_mutex_t open_lock; /* while a GPU is being opened */
-    /* Bounds, constant. Of admit.h: a safe point is tried when what is in flight is expected to end
-     * within rest_ns; unknown_ns stands for work whose duration is not known; returns_ns takes the
-     * place of rest_ns when clients come back from a fallback context. */
-    uint64_t rest_ns;
-    uint64_t unknown_ns;
-    uint64_t returns_ns;
-    uint64_t held_ns, away_ns; /* fallback.h */
-    uint64_t ahead_ns;         /* lookahead.h */
+    /* Bounds, constant; CUDA_REST_NS and so on say what they mean. */
+    uint64_t rest_ns, unknown_ns, returns_ns; /* admit.h */
+    uint64_t held_ns;                         /* settle.h */
+    uint64_t away_ns;                         /* fallback.h */
+    uint64_t ahead_ns;                        /* lookahead.h */
 };
 
-/* `g`: the contexts that there may be, of these; those that are not open have no `context`, or are
- * not `open`. */
+/* For each context `g` whose bit is in `of`, open or not: a primary context that is not open has no
+ * `context`, a fallback context is not `open`. */
 #define cuda_for_each_context(g, d, of)                                                            \
     for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                               \
         for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_]                                 \
                                                   : &(d)->fallbacks[i_ - (d)->count];              \
              g && (CUDA_GPU_BIT(g) & (of)); g = NULL)
 
-/* What a client has of a GPU that it uses. */
+/* What a client has on a GPU that it uses. */
 struct cuda_seat {
     CUdeviceptr streams_at; /* where the GPU sees session->streams and session->events; 0: the
                                client does not use it */
     CUdeviceptr events_at;
-    _Atomic(struct cuda_place *) place; /* of streams that are made from now on; an order sets it */
-    _Atomic(struct cuda_gpu *) home; /* the context of `place`, for threads under which that place
-                                        may be freed */
+    _Atomic(struct cuda_place *) place; /* for streams from now on; an order sets it */
+    _Atomic(struct cuda_gpu *) home;    /* the context of `place`, for threads in whose time the
+                                           place may be freed */
 };
 
 struct dev_client {
@@ -179,11 +178,11 @@ struct dev_client {
     const _Atomic bool *leaving; /* it is about to be stopped; NULL: nobody will say so */
     bool reserved, host_reserved, registered;
     struct cuda_seat seats[DEV_DEVICES];
-    uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it;
+    uint32_t peers[DEV_DEVICES]; /* for each GPU's memory: bits of the others that may touch it;
                                     orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
-    _Atomic uint32_t local[DEV_DEVICES]; /* local.h: of a thread, the most that its kernels need;
-                                            0: what is always there */
+    _Atomic uint32_t local[DEV_DEVICES]; /* local.h: the most that a thread of its kernels needs; 0:
+                                            what is always there */
     int priority;
     uint64_t came;              /* when it was made */
     _Atomic bool gone;          /* its work is being taken off the device */
@@ -194,7 +193,7 @@ struct dev_client {
     pthread_mutex_t ranges_lock;
     struct cuda_range *ranges; /* range.h, ranges_lock */
     uint32_t ranges_count;
-    struct cuda_gpu *asked; /* the GPU that the call under way is about; the client's thread */
+    struct cuda_gpu *asked; /* which GPU the call under way is about; the client's thread */
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock */
     pthread_mutex_t places_lock;
@@ -210,8 +209,8 @@ struct dev_client {
     struct gm_list holding;  /* queues with operations that are held back */
     struct gm_list owing;    /* inflight.h: queues with calls that are not known to be done */
     uint32_t owing_count;    /* queues in that list */
-    uint32_t calls;          /* of those queues, that are not known to be done */
-    _Atomic bool full;       /* it has as many calls as it may; the watch reads it */
+    uint32_t calls;          /* calls of those queues that are not known to be done */
+    _Atomic bool full;       /* it has as many calls as it may have; the watch reads this */
     uint64_t driver_asked;   /* when the driver was last asked which calls are done */
     _Atomic uint32_t uses;   /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT
                                 each */
@@ -252,9 +251,9 @@ struct dev_queue {
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
-    uint32_t wanted; /* the part of its client's place where it is to be; 0: all of it */
-    /* The last search for a part: which one, in which place, and what was found; NULL: nothing, so
-     * that the queue is in all of the place. */
+    uint32_t wanted; /* number of the part of its client's place that it belongs in; 0: all of it */
+    /* The last search for a part: which part, in which place, and what was found. NULL: nothing, so
+     * the queue is in the whole place. */
     uint32_t part_wanted;
     uint64_t part_of;
     struct cuda_place *part;
@@ -273,9 +272,9 @@ struct dev_queue {
     bool looking;                     /* a copy of that word to slot->looked is under way */
     uint64_t last;                    /* operation that the driver was given */
     uint64_t marked;                  /* operation with a mark behind it */
-    uint64_t marks[CUDA_MARKS];       /* dev->lock: the last marks, in no order */
-    uint32_t marks_next;              /* dev->lock: which of them the next mark replaces */
-    /* What the watch knows of it while it is active; dev->lock. */
+    uint64_t marks[CUDA_MARKS];       /* the last marks, in no order; dev->lock */
+    uint32_t marks_next;              /* which of them the next mark replaces; dev->lock */
+    /* What the watch knows about it while it is active; dev->lock. */
     uint64_t seen;   /* operations completed, when it last looked */
     uint64_t since;  /* when `seen` last changed; 0: it has not looked yet */
     uint64_t pace;   /* admit.h: mean time of an operation; 0: not known */
@@ -285,12 +284,12 @@ struct dev_queue {
     _Atomic bool waits_ahead;   /* the client is to be told when there is room for another one */
     bool drains; /* its client is gone, but its work may still run, whatever its word says */
     _Atomic uint32_t needs; /* precedence.h: what its last kernel needs */
-    _Atomic bool touched;   /* the driver has work of it that it has not said to be done */
-    /* inflight.h: calls of the driver, counted from its beginning */
-    uint64_t calls;        /* so far, with those that the row and the next mark will make */
-    uint64_t calls_marked; /* up to the last mark */
-    uint64_t asked;        /* up to the last point that the GPU was told to report */
-    uint64_t proven;       /* up to the last point that the GPU has reported */
+    _Atomic bool touched;   /* the driver may have work of it: it has not said that all is done */
+    /* Calls of the driver, counted from the queue's beginning (inflight.h). */
+    uint64_t calls;        /* all, with those that the row and the next mark will make */
+    uint64_t calls_marked; /* before the last mark */
+    uint64_t asked;        /* before the last proof that the GPU was told to write */
+    uint64_t proven;       /* before the last proof that the GPU has written */
     struct cuda_learning learning;
 
     struct cuda_queue_prints prints;
@@ -303,8 +302,8 @@ static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t in
     return g ? g : &c->dev->gpus[index];
 }
 
-/* Nothing of the stream is left: the driver's word, not the completion word, which is the client's
- * to forge. */
+/* Everything in the stream is done. The driver says so; a completion word could be forged by the
+ * client. */
 static inline bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
 {
     return q->client->dev->api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
@@ -316,8 +315,8 @@ void cuda_enter(struct cuda_gpu *g);
 struct cuda_gpu *cuda_entered(void);
 /* Opens the GPU, if it is not open. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
-/* Its fallback context, made if there is none yet; NULL: the driver makes none. Any thread, no lock
- * held. */
+/* The GPU's fallback context, which is made if there is none yet. NULL: the driver refuses to make
+ * one. Any thread, no lock held. */
 struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's
@@ -325,7 +324,7 @@ struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 /* The context has died of `r`: reports the clients that had work in flight and ends the process. */
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
-/* The client has made a mistake, at an address: it gets the error. Any thread, no lock held. */
+/* The client has made a mistake, at this address, and gets the error. Any thread, no lock held. */
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
 /* The driver has refused something of a client: ends the process if the context has ended. The
  * answer itself does not say so. Compilers and loaders give errors of ended contexts for bytes that
@@ -334,15 +333,16 @@ void cuda_die_if_lost(struct cuda_gpu *g);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 
-/* Lists, locks and bounds for waiting, which need no driver (state.c). */
+/* Initialises lists, locks and bounds; needs no driver. */
 void cuda_dev_init(struct dev *d, const struct dev_events *events);
 
-/* Starts a thread of the device's, which stays. 0 or -errno. */
+/* Starts a thread of the device that never ends. 0 or -errno. */
 GM_MUST_CHECK int cuda_thread_start(void *arg, void *(*body)(void *));
 
 /* Starts the thread that watches. 0 or -errno. */
 GM_MUST_CHECK int cuda_watch_start(struct dev *d);
-/* Operations that are not done, by the completion words. Any thread. */
+
+/* How many of the client's operations are not done, by its completion words. Any thread. */
 static inline uint32_t cuda_unfinished(const struct dev_client *c)
 {
     uint64_t completed = atomic_load_explicit(&c->completed, memory_order_relaxed);

@@ -55,7 +55,7 @@ CUresult cuda_stream_like(struct dev_queue *q, CUstream *out)
                : r;
 }
 
-/* The watch and others ask about the stream. */
+/* With the lock, since the watch and others ask about the stream. */
 static void set_stream(struct dev_queue *q, CUstream s)
 {
     pthread_mutex_lock(&q->client->dev->lock);
@@ -86,11 +86,11 @@ static void create_stream(struct dev_queue *q)
     p->streams++;
 }
 
-/* Puts `next` behind all that the queue's stream has. */
+/* Has `next` wait for all that the queue's stream has. */
 static CUresult follow(struct dev_queue *q, CUstream next)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    CUevent event; /* an event's point will not do: the stream may have more by now */
+    CUevent event; /* a new one: the stream may have more by now than its last point (point.h) */
     cuda_count(q, 2);
     CUresult r = api->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (r != CUDA_SUCCESS)
@@ -108,7 +108,7 @@ static void move_stream(struct dev_queue *q)
     CUstream next = NULL;
     cuda_stream_settle(q); /* which may destroy what was the client's place until now */
     struct cuda_place *p = cuda_place_now(q);
-    /* One move at a time; and what failed once is not tried with every operation. */
+    /* One move at a time; and a move that failed is not tried again with every operation. */
     if (q->before || q->refused == p->number)
         return;
     CUresult r =

@@ -6,12 +6,12 @@
 
 #include "device/cuda/state.h"
 
-/* A stream of the context, which is entered then, or of the place's green context (`p` may be
- * NULL). Waits where there is no room for one; CUDA_ERROR_NOT_READY: the client is about to be
+/* Makes a stream, of the context, which it enters, or of the place's green context (`p` may be
+ * NULL). Waits if there is no room for one. CUDA_ERROR_NOT_READY: the client is about to be
  * stopped. */
 CUresult cuda_stream_make(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p,
                           int priority, CUstream *out);
-/* Where the queue's stream is to be, from now on. */
+/* The place that the queue's stream belongs in. */
 static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
 {
     struct cuda_place *p =
@@ -19,16 +19,16 @@ static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
     return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
 }
 
-/* The queue has no stream yet, or one where the client is no longer. Makes one where the client's
- * place is; without one, the client has an error. */
+/* Makes the queue's stream, in the place that it belongs in, or moves it there. If the queue has no
+ * stream afterwards, the client has an error. */
 void cuda_stream_place(struct dev_queue *q);
 /* The driver's priority for kernels of the queue that go before its others (precedence.h). */
 int cuda_stream_precedence(const struct dev_queue *q);
-/* Another stream in the same place; CUDA_ERROR_NOT_READY: there is no room for it now. */
+/* Makes another stream in the queue's place. CUDA_ERROR_NOT_READY: there is no room for it now. */
 CUresult cuda_stream_like(struct dev_queue *q, CUstream *out);
-/* Gives up the stream that was left, if it is done. */
+/* Destroys the stream that the queue has left, if that is done. */
 void cuda_stream_settle(struct dev_queue *q);
-/* The queue has none any more; what it has next makes another one. */
+/* Destroys the queue's stream; the next operation makes another one. */
 void cuda_stream_give_up(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
 

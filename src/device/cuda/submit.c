@@ -1,5 +1,6 @@
 /*
- * One operation, one call or two of the driver. What is wrong with it is its client's fault.
+ * Hands one operation to the driver, in a call or two. If something is wrong with it, its client
+ * gets an error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 _Static_assert(sizeof(CUlaunchAttribute) == DEV_LAUNCH_ATTRIBUTE, "as the client sends it");
 
-/* Those that say how a kernel runs, and nothing that points at anything. */
+/* Attributes that say how a kernel runs, and none that contains a pointer or a handle. */
 static bool attribute_allowed(CUlaunchAttributeID id)
 {
     switch (id) {
@@ -44,7 +45,7 @@ bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size
     return true;
 }
 
-/* A kernel is looked up for the stream's context at each launch; in the primary one it is known. */
+/* In a green context the driver has to look the kernel up at each launch. */
 static CUfunction function(const struct dev_queue *q, const struct cuda_op_launch *l)
 {
     return q->place && q->place->green ? (CUfunction)l->kernel : l->loaded;
@@ -84,7 +85,7 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     void *buffer[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)(bytes + before),
                        CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
     void **extra = size ? buffer : NULL;
-    /* What is learnt is replayed later, whichever clients are there then. */
+    /* Not in a run that is learnt: it is replayed later, beside other clients. */
     const bool precedes = l->precedes && !q->learning.run && !q->place->green;
     CUresult r = l->attributes || precedes
                      ? launch_with_attributes(q, l, bytes, precedes, extra)
@@ -118,8 +119,8 @@ static bool has_planes_of_rows(uint64_t slice, uint64_t pitch, uint64_t height)
     return pitch && pitch <= PITCH_MAX && slice % pitch == 0 && slice / pitch >= height;
 }
 
-/* All planes in one call: one for each would fill the driver's queues. They are whole rows apart,
- * as CUDA has them; false if they are not. */
+/* Takes all planes in one call: a call for each would fill the driver's queues. False: planes are
+ * not a whole number of rows apart, as CUDA requires. */
 static bool take_volume(const struct wire_rec_copy *r, struct volume *v)
 {
     if (r->height == 1 && GM_MIN(r->dst_slice, r->src_slice) >= r->width &&
@@ -213,13 +214,13 @@ static CUresult copy_into(struct dev_queue *q, const struct wire_rec_copy *r,
                   : copy_volume(q, &plane, r->dst, r->src, to, from, into);
 }
 
-/* The GPU that has to do it: the queue's, where it is one of both. */
+/* The GPU that does a copy: the queue's, if that is one of the two. */
 static struct cuda_gpu *doer(const struct dev_queue *q, struct cuda_gpu *to, struct cuda_gpu *from)
 {
     return to == q->gpu || from == q->gpu ? q->gpu : from;
 }
 
-/* Where there are several GPUs; *does: the one that does it. */
+/* A copy on a machine with several GPUs. *does: the GPU that does it. */
 static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r,
                          const struct cuda_memory *dst, const struct cuda_memory *src,
                          struct cuda_gpu **does)
@@ -269,8 +270,8 @@ static bool try_copy(struct dev_queue *q, const struct wire_rec_copy *r, CUresul
     return held;
 }
 
-/* Where there is no way yet, it may have to be waited for, and others need the lock meanwhile: a
- * thread that unmaps memory keeps everybody. */
+/* A way to another GPU may have to be waited for. That is done without memory_lock, since threads
+ * that unmap memory need it, and everybody waits for those. */
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 {
     CUresult result = CUDA_SUCCESS;
@@ -299,7 +300,8 @@ static CUresult go(struct dev_queue *q, struct cuda_gpu *does, CUstream *into)
     return r == CUDA_SUCCESS ? cuda_go(q, does, into) : r;
 }
 
-/* A copy to the device goes to device memory only: a word of the host's is stored. */
+/* The driver's copy to the device takes device memory only; a word of host memory is written by the
+ * GPU. */
 static CUresult write_into(const struct dev_client *c, const struct cuda_op *op, bool to_host,
                            CUstream into)
 {

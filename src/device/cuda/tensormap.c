@@ -1,5 +1,5 @@
 /*
- * Tensor maps: the driver computes them from numbers alone, but only where a context is.
+ * Tensor maps. The driver computes them from numbers alone, but it needs a context for that.
  */
 #include <string.h>
 

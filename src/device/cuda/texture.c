@@ -1,7 +1,6 @@
 /*
- * Texture and surface objects of a client. A kernel gets the driver's own handle as a number; the
- * client names the object by a number of ours where it wants it destroyed, so that it can destroy
- * nobody else's.
+ * Texture and surface objects of a client. Kernels get the driver's own handle. To destroy an
+ * object the client names it by a number of ours, so that it can destroy only its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,8 @@
 _Static_assert(sizeof(CUDA_TEXTURE_DESC) == 104 && sizeof(CUDA_RESOURCE_VIEW_DESC) == 112,
                "as they travel");
 
-/* It begins in memory of the client's, and ends in the client's window: what a kernel reads behind
- * the memory, as some programs allow for, is that kernel's fault. */
+/* The range begins in the client's memory and ends in its window. It may end behind the memory, as
+ * it does in some programs: a kernel that reads there faults. */
 static bool may_read(struct dev_client *c, uint64_t address, uint64_t size)
 {
     uint64_t window = 2 * c->half;
@@ -154,8 +153,8 @@ int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_
     return GM_CUDA_SUCCESS;
 }
 
-/* As with the genuine driver, kernels that still use it find what they find; the array itself stays
- * while anything of the client runs. */
+/* Kernels that still use the object read something undefined, as with the genuine driver. The array
+ * stays while anything of the client runs. */
 int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
     struct wire_call_object w;

@@ -1,8 +1,7 @@
 /*
- * The code is loaded in another form (fatbin/move.h), in which it finds its variables elsewhere.
- *
- * The library of the image as it came is loaded all the same, before: whatever is wrong with it is
- * said then.
+ * The code is loaded in another form, in which it finds its variables at another address
+ * (fatbin/move.h). Before that, the library is loaded as the program sent it, so that the driver
+ * reports whatever is wrong with it.
  */
 #include "device/cuda/variables.h"
 #include "device/cuda/module.h"
@@ -47,7 +46,7 @@ static bool keep_names(struct cuda_variables *v)
     return true;
 }
 
-/* Machine code that outlives the image, and may be written. */
+/* Makes a copy of the machine code that can be changed and outlives the image. */
 static bool take_code(struct cuda_variables *v)
 {
     struct cuda_movable *m = &v->movable;
@@ -67,7 +66,7 @@ void cuda_variables_open(struct dev_module *m)
         cuda_movable_close(&l->movable);
         return;
     }
-    v->movable = l->movable; /* it has variables: it is this module's alone */
+    v->movable = l->movable; /* a library with variables belongs to this module alone */
     l->movable = (struct cuda_movable) { 0 };
     if (take_code(v))
         m->variables = v;
@@ -80,8 +79,8 @@ uint64_t cuda_variables_size(const struct dev_module *m)
     return m->variables ? m->variables->movable.list.size : 0;
 }
 
-/* True: the module's library is one with its variables there, whose first values are in `contents`.
- */
+/* Replaces the module's library by one whose variables lie at `address`; their first values are in
+ * `contents`. */
 static bool load_moved(struct dev_module *m, struct cuda_variables *v, uint64_t address,
                        void *contents)
 {

@@ -1,11 +1,11 @@
 /*
- * Streams that wait for a value in memory. The driver's own wait would keep one of the GPU's
- * channels, which streams of other programs share, and would not end with its program. So the
- * stream stands at a gate, as for a host function, and the word is copied to where it can be seen,
- * in the stream itself: nothing else is in it then. The executor has it looked at again and again
- * while the program is there (executor/client.c; docs/adr/0020).
+ * Streams that wait for a value in memory. The driver's own wait would block one of the GPU's
+ * channels, which streams of other programs share, and it would not end with its program. So the
+ * queue stands at a gate, as for a host function, and meanwhile its stream, which is empty then,
+ * copies the word to a place where the executor can read it. The executor repeats that for as long
+ * as the program is there (executor/client.c; docs/adr/0020).
  *
- * The copy goes to session memory, where the client could write, too; it would only deceive itself.
+ * The copy goes to session memory. The client can write there, too, but would only deceive itself.
  */
 #include "device/cuda/far.h"
 #include "device/cuda/stream.h"
@@ -13,8 +13,8 @@
 #include "device/cuda/wait_value.h"
 #include "device/value.h"
 
-/* memory_lock: nothing is unmapped meanwhile. CUDA_ERROR_NOT_READY: there is no way yet to the GPU
- * `*does`, whose memory it is. */
+/* Copies the word. memory_lock is held, so that nothing is unmapped meanwhile.
+ * CUDA_ERROR_NOT_READY: there is no way yet to the GPU `*does`, whose memory it is. */
 static CUresult fetch(struct dev_queue *q, struct cuda_gpu **does)
 {
     struct dev_client *c = q->client;
@@ -60,7 +60,7 @@ void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r)
 void cuda_value_look(struct dev_queue *q)
 {
     if (GM_UNLIKELY(!q->stream || q->place != cuda_place_now(q))) {
-        q->looking = false; /* what was on its way there is not waited for */
+        q->looking = false; /* a copy that was under way does not count */
         cuda_stream_place(q);
     }
     if (!q->stream || !cuda_stream_is_done(q, q->stream)) /* none: the client has an error */

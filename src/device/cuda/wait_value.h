@@ -6,10 +6,10 @@
 
 #include "device/cuda/state.h"
 
-/* The stream stands at its gate until the word has its value; looked at when all before it is done.
- */
+/* The queue stands at its gate until the word has its value. The word is first read when all before
+ * it is done. */
 void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
-/* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */
+/* The queue stands at such a gate: looks at what was read, and opens the gate or reads again. */
 void cuda_value_look(struct dev_queue *q);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * The watch: one thread that sleeps while nothing is in flight, and otherwise looks at the
- * completion words every few microseconds. Clients spin for as long themselves before they sleep,
- * so it is only long operations that are noticed here, and a little late.
+ * The watch: one thread that sleeps while nothing is in flight, and otherwise looks at completion
+ * words every few microseconds. Clients spin for about as long before they sleep, so the watch only
+ * has to wake them after long operations, where a small delay does not matter.
  *
- * A processor that has slept for long takes 50 us to wake up. So a program that sleeps is woken now
- * and then from shortly before the predicted end of what comes next, looks, and sleeps again: its
- * processor is awake when the end comes.
+ * A processor that has slept for long takes 50 us to wake up. So from shortly before the predicted
+ * end of the next operation, a program that sleeps is woken now and then, looks, and sleeps again:
+ * its processor is awake when the end comes.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -19,25 +19,25 @@
 #define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
 #define LOOK_PART   32                 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
-/* So long before and after a predicted end, and this part of what was predicted, who sleeps is
- * woken once in so long. */
+/* A sleeping program is woken every ROUSE_EVERY_NS from ROUSE_NS before the predicted end until
+ * ROUSE_NS after it, and for a ROUSE_PART-th of the predicted time (ROUSE_MAX_NS at most) more. */
 #define ROUSE_NS       (300 * GM_NS_PER_US)
 #define ROUSE_PART     64
 #define ROUSE_MAX_NS   (2 * GM_NS_PER_MS)
 #define ROUSE_EVERY_NS (50 * GM_NS_PER_US)
-/* Operations that are done at once, at least: else they are one by one. */
+/* When so many operations complete together they were a run, and not single ones. */
 #define RUN      128u
 #define QUERY_NS GM_NS_PER_MS /* how often the driver is asked whether all is well */
 
-/* The client's thread naps when it has handed over too much: it is woken before the GPU has done it
- * all, and when a run makes room for another one. */
+/* A client's thread naps when it has handed over too much. It is woken before the GPU has done all
+ * of that, and when a run is done that makes room for another one. */
 static bool is_time_for_more(uint32_t before, uint32_t now)
 {
     return (before >= CUDA_DEPTH / 2 && now < CUDA_DEPTH / 2) ||
            (before >= CUDA_DEPTH && now < CUDA_DEPTH && before - now >= RUN);
 }
 
-/* dev->lock held. The queue's operations up to `done` are. */
+/* dev->lock held. The queue's operations up to `done` are done. */
 static void note_done(struct dev_queue *q, uint64_t now, uint64_t done)
 {
     struct dev_client *c = q->client;
@@ -54,8 +54,8 @@ static void note_done(struct dev_queue *q, uint64_t now, uint64_t done)
 static bool look(struct dev_queue *q, uint64_t at)
 {
     cuda_output_look(q);
-    /* The word is the client's to forge: a number beyond the mark counts as the mark, and one that
-     * goes back is not believed. */
+    /* The client can forge the word: a number beyond the mark counts as the mark, and a number that
+     * goes back is ignored. */
     const uint64_t now = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
     const uint64_t done = GM_MIN(now, q->marked);
     const bool moved = now > q->seen;
@@ -71,7 +71,7 @@ static bool look(struct dev_queue *q, uint64_t at)
     return moved;
 }
 
-/* dev->lock held. The next mark that is to be seen. */
+/* dev->lock held. The next mark that has not arrived. */
 static uint64_t next_mark(const struct dev_queue *q)
 {
     uint64_t next = q->marked;
@@ -81,7 +81,7 @@ static uint64_t next_mark(const struct dev_queue *q)
     return next;
 }
 
-/* dev->lock held. What comes next is likely to be done about now. */
+/* dev->lock held. The next mark is likely to arrive about now. */
 static bool is_about_to_end(const struct dev_queue *q, uint64_t now)
 {
     const uint64_t takes = q->pace * (next_mark(q) - q->seen), ends = q->since + takes,
@@ -105,9 +105,9 @@ static bool somebody_sleeps(const struct dev *d, uint64_t now)
     return sleeps;
 }
 
-/* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations
- * that run, and if nobody sleeps until they are done a small part of their time more does not
- * matter; a queue that comes new ends the pause. */
+/* Makes a pause. dev->lock is held, but not during the pause. If nothing has completed for a while,
+ * long operations are running. If nobody sleeps until they are done, the pause grows with their
+ * time; a queue that has just become active ends it. */
 static void rest(struct dev *d, uint64_t now, uint64_t moved)
 {
     uint64_t pause =
@@ -127,9 +127,9 @@ static void rest(struct dev *d, uint64_t now, uint64_t moved)
     d->resting = false;
 }
 
-/* dev->lock held. The driver has just said that the queue's stream is done, and so the GPU has
- * written the last mark. A word that does not say so was written back by the client, which would
- * keep others from their safe points. */
+/* dev->lock held. The driver has just said that the queue's stream is done, so the GPU has written
+ * the last mark. If the word says less, the client has written it back, which would keep others
+ * from their safe points. */
 static void overrule(struct dev_queue *q, uint64_t now)
 {
     const uint64_t word = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
@@ -137,8 +137,8 @@ static void overrule(struct dev_queue *q, uint64_t now)
         note_done(q, now, q->marked);
 }
 
-/* dev->lock held. Asks the driver whether all is well in each context that has something to do:
- * about one queue at a time, each in its turn. */
+/* dev->lock held. Asks the driver whether each context with something to do is still well, by
+ * asking about one of its queues, a different one each time. */
 static void ask(struct dev *d, uint64_t now)
 {
     uint32_t asked = 0;
