@@ -211,11 +211,6 @@ int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_
     return GM_CUDA_SUCCESS;
 }
 
-void cuda_arrays_init(struct dev_client *c)
-{
-    pthread_mutex_init(&c->arrays.lock, NULL);
-}
-
 void cuda_arrays_finish(struct dev_client *c)
 {
     for (uint32_t i = 0; i < c->arrays.count; i++)

@@ -58,10 +58,9 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r);
 /* The client's arrays on a device may take so much memory. An order's thread. CUresult */
 int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes);
 
-/* With the client; what is finished may be finished again. Objects before the arrays that they
- * name.
+/* At the client's end; both may be called again. Objects are finished first, since they name
+ * arrays.
  */
-void cuda_arrays_init(struct dev_client *c);
 void cuda_objects_finish(struct dev_client *c);
 void cuda_arrays_finish(struct dev_client *c);
 

@@ -6,17 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/array.h"
 #include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
 #include "device/cuda/place.h"
-#include "device/cuda/output.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -112,18 +109,24 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
                                .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
-    struct gm_list *const lists[] = { &c->link,   &c->gone_link, &c->modules, &c->queues,
-                                      &c->dirty,  &c->holding,   &c->owing,   &c->chained,
-                                      &c->places, &c->passing };
+    struct gm_list *const lists[] = { &c->link,   &c->gone_link, &c->modules,  &c->queues,
+                                      &c->dirty,  &c->holding,   &c->owing,    &c->chained,
+                                      &c->places, &c->passing,   &c->runs.list };
     for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
         gm_list_init(lists[i]);
     pthread_mutex_t *const locks[] = { &c->moves_lock,  &c->arrivals_lock, &c->modules_lock,
-                                       &c->places_lock, &c->memory_lock,   &c->ranges_lock };
+                                       &c->places_lock, &c->memory_lock,   &c->ranges_lock,
+                                       &c->arrays.lock };
     for (size_t i = 0; i < GM_ARRAY_LEN(locks); i++)
         pthread_mutex_init(locks[i], NULL);
-    cuda_runs_init(&c->runs);
-    cuda_arrays_init(c);
     tp_output_init(&c->prints.output, c->session);
+}
+
+void cuda_client_join(struct dev_client *c)
+{
+    pthread_mutex_lock(&c->dev->lock);
+    gm_list_append(&c->dev->clients, &c->link);
+    pthread_mutex_unlock(&c->dev->lock);
 }
 
 static int create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
@@ -146,7 +149,7 @@ static int create(struct dev *d, const struct dev_client_config *config, struct 
         cuda_client_discard(c);
         return (int)r;
     }
-    cuda_output_join(c);
+    cuda_client_join(c);
     *out = c;
     return GM_CUDA_SUCCESS;
 }
@@ -178,10 +181,9 @@ static CUresult try_share(struct dev_client *c, uint32_t device)
 /* Waits without the lock, so that the client can go to another context meanwhile. */
 static CUresult set_share(struct dev_client *c, uint32_t device)
 {
-    const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
     CUresult r;
     while ((r = try_share(c, device)) == CUDA_ERROR_NOT_READY && !cuda_is_leaving(c->dev, c))
-        nanosleep(&nap, NULL);
+        cuda_nap(GM_NS_PER_MS);
     return r;
 }
 

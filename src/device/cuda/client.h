@@ -11,6 +11,8 @@ int cuda_client_device(struct dev_client *c, uint32_t device);
 void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_client_config *config);
 int cuda_client_create(struct dev *d, const struct dev_client_config *config,
                        struct dev_client **out);
+/* The client is one of the device's from now on, until cuda_output_leave(). */
+void cuda_client_join(struct dev_client *c);
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
                            int priority);
 

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -30,6 +29,7 @@
  * in flight. After STOP_MAX_NS, which is less than the server's patience, it ends in any case. */
 #define STOP_NS       (250 * GM_NS_PER_MS)
 #define STOP_LOOK_NS  (10 * GM_NS_PER_MS)
+#define STOP_PAUSE_NS (100 * GM_NS_PER_US)
 #define STOP_LATE_NS  (20 * GM_NS_PER_S)
 #define STOP_AGAIN_NS (2 * GM_NS_PER_S)
 #define FREEZE_NS     (200 * GM_NS_PER_MS)
@@ -70,18 +70,17 @@ static bool somebody_minds(struct dev *d, bool spares)
 
 bool cuda_freeze(struct dev *d, uint64_t patience_ns, bool spares)
 {
-    const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
     const uint64_t until = gm_now_ns() + patience_ns;
     if (spares && somebody_minds(d, true))
         return false;
     atomic_fetch_add(&d->frozen, 1);
-    nanosleep(&nap, NULL); /* until threads have handed over what they have just read */
+    cuda_nap(GM_NS_PER_MS); /* until threads have handed over what they have just read */
     while (somebody_minds(d, spares)) {
         if (gm_now_ns() > until) {
             atomic_fetch_sub(&d->frozen, 1);
             return false;
         }
-        nanosleep(&nap, NULL);
+        cuda_nap(GM_NS_PER_MS);
     }
     return true;
 }
@@ -101,7 +100,6 @@ static bool may_give_up(struct dev *d, uint64_t now, uint64_t stopped, uint64_t 
 static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
 {
     struct dev *d = c->dev;
-    const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
     uint64_t next = stopped + STOP_NS, now;
     CUresult r = CUDA_SUCCESS;
     cuda_enter(q->gpu);
@@ -112,7 +110,7 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
                      "a kernel of a client that is gone does not end; giving up the context");
             cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
         }
-        nanosleep(&pause, NULL);
+        cuda_nap(STOP_PAUSE_NS);
     }
     if (r != CUDA_SUCCESS && cuda_is_fatal(r))
         cuda_die(d, r);

@@ -65,7 +65,7 @@ static CUresult furnish(struct cuda_gpu *g)
     if (r == CUDA_SUCCESS)
         r = api->cuModuleGetFunction(&prints, module, "prints");
     if (r == CUDA_SUCCESS)
-        r = cuda_output_add(g);
+        r = api->cuStreamCreateWithPriority(&g->print_stream, CU_STREAM_NON_BLOCKING, 0);
     if (r == CUDA_SUCCESS)
         r = api->cuLaunchKernel(prints, 1, 1, 1, 1, 1, 1, 0, g->print_stream, params, NULL);
     if (r == CUDA_SUCCESS)

@@ -258,13 +258,6 @@ void cuda_output_drop(struct dev_queue *q)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-void cuda_output_join(struct dev_client *c)
-{
-    pthread_mutex_lock(&c->dev->lock);
-    gm_list_append(&c->dev->clients, &c->link);
-    pthread_mutex_unlock(&c->dev->lock);
-}
-
 /* dev->lock held. */
 static void give_up_turns(struct dev_client *c)
 {
@@ -296,11 +289,6 @@ void cuda_output_leave(struct dev_client *c)
     if (d->output.author_before == c)
         d->output.author_before = NULL;
     pthread_mutex_unlock(&d->lock);
-}
-
-CUresult cuda_output_add(struct cuda_gpu *g)
-{
-    return g->dev->api.cuStreamCreateWithPriority(&g->print_stream, CU_STREAM_NON_BLOCKING, 0);
 }
 
 int cuda_output_open(struct dev *d)

@@ -66,13 +66,12 @@ struct cuda_queue_prints {
 
 /* Redirects standard output and starts the threads. 0 or -errno; without it nothing prints. */
 GM_MUST_CHECK int cuda_output_open(struct dev *d);
-/* Makes the GPU's print_stream. The GPU is being opened, and is entered. */
-CUresult cuda_output_add(struct cuda_gpu *g);
 
-/* A client comes, stops, and goes. From the stop on nothing of it runs, and its queues have been
- * dropped here. An order's thread. */
-void cuda_output_join(struct dev_client *c);
+/* The client has stopped: nothing of it runs, and its queues have been dropped here. An order's
+ * thread.
+ */
 void cuda_output_stop(struct dev_client *c);
+/* Undoes cuda_client_join(). An order's thread. */
 void cuda_output_leave(struct dev_client *c);
 
 /* --- the client's thread ---------------------------------------------------------------------- */

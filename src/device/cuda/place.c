@@ -21,7 +21,6 @@
  * finished all that was in it.
  */
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "device/cuda/admit.h"
@@ -205,11 +204,10 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority)
 {
-    const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
     CUresult r;
     while ((r = cuda_place_try(c, g, multiprocessors, priority)) == CUDA_ERROR_NOT_READY &&
            !cuda_is_leaving(c->dev, c))
-        nanosleep(&nap, NULL);
+        cuda_nap(GM_NS_PER_MS);
     return r;
 }
 

@@ -42,11 +42,6 @@ struct cuda_run {
     uint8_t bytes[];
 };
 
-void cuda_runs_init(struct cuda_runs *r)
-{
-    gm_list_init(&r->list);
-}
-
 static void forget(struct dev_client *c, struct cuda_run *run)
 {
     gm_list_remove(&run->link);

@@ -35,7 +35,6 @@ struct cuda_runs {
     _Atomic uint32_t memory;
 };
 
-void cuda_runs_init(struct cuda_runs *r);
 /* Forgets them all. Nothing of the client runs. */
 void cuda_runs_finish(struct dev_client *c);
 /* Forgets those that were learnt in the place with this number. */

@@ -853,7 +853,8 @@ struct dev *fake_devices(uint32_t count)
         cuda_places_open(g);
         cuda_priorities_open(g);
         cuda_enter(g);
-        cr_assert_eq(cuda_output_add(g), CUDA_SUCCESS);
+        cr_assert_eq(d.api.cuStreamCreateWithPriority(&g->print_stream, CU_STREAM_NON_BLOCKING, 0),
+                     CUDA_SUCCESS);
     }
     cr_assert_eq(cuda_watch_start(&d), 0);
     cr_assert_eq(cuda_leave_start(&d), 0);

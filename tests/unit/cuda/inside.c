@@ -107,7 +107,7 @@ static struct dev_client *client(struct dev *d, uint32_t uid, uint32_t multiproc
         c->seats[i].streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
         cr_assert_eq(cuda_fallback_seat(c, &d->gpus[i]), CUDA_SUCCESS);
     }
-    cuda_output_join(c);
+    cuda_client_join(c);
     return c;
 }
 
