@@ -1,6 +1,5 @@
 /*
- * What the executor tells: the server that an order is done or that a client has failed, the main
- * thread that there is something to look at.
+ * Tells the server that an order is done or that a client has failed, and wakes the main thread.
  */
 #include "executor/order.h"
 
@@ -46,7 +45,7 @@ void exe_engine_wake(struct exe_engine *e)
 {
     const uint64_t one = 1;
     ssize_t n = write(e->failures, &one, sizeof(one));
-    (void)n; /* it is full of such words: the main thread will look */
+    (void)n; /* fails only if the counter is full, and then the main thread is woken already */
 }
 
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text)
@@ -65,7 +64,7 @@ void exe_client_fail(struct exe_client *c, int result, uint64_t address, const c
     };
     wire_enc_init(&e, packet, sizeof(packet));
     wire_pack_engine_client_fault(&e, 0, &m);
-    /* Fails only when the server is gone, and then so is everything. */
+    /* Fails only if the server is gone, and then this process ends, too. */
     int r = tp_send(c->engine->server, &e, NULL, 0);
     (void)r;
     exe_engine_wake(c->engine);

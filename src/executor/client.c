@@ -1,10 +1,11 @@
 /*
  * A client in the executor, and the thread that reads its ring.
  *
- * The thread takes records in batches and looks around between them: order to stop, gates, words
- * that streams wait for, the device's backlog. With nothing to do it spins for a moment if the
- * machine has a processor to spare, then sleeps on the ring's bell. Asleep it costs nothing; the
- * slice only bounds the damage of a client that plays with the shared flags, which harms itself.
+ * The thread takes records in batches. Between them it looks whether it is told to stop, at gates,
+ * at words that streams wait for, and at the device's backlog. When it has nothing to do, it spins
+ * for a moment if the machine has a processor to spare, and then sleeps on the ring's bell. While
+ * it sleeps it costs nothing. A client that plays with the shared flags may miss its wake-up, which
+ * harms only itself and ends with the slice.
  */
 #include "executor/executor.h"
 
@@ -24,34 +25,36 @@
 #define BATCH         32u
 #define BACKLOG_LIMIT 4096u
 #define SPIN_NS       30000u
-#define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes */
-/* A few threads look for longer: who uses a GPU every few milliseconds does not have to wait each
- * time until a sleeping thread runs again. */
+#define SPIN_GPU_NS   120000u /* a program often waits so long for a small kernel */
+/* A few threads spin for longer, so that a program that uses a GPU every few milliseconds does not
+ * have to wait each time until a sleeping thread runs again. */
 #define LINGER_NS     (20 * GM_NS_PER_MS) /* a frame of a film */
-#define LINGER_PART   8u                  /* of the processors, rounded */
-#define SPIN_MISSES   3u                  /* spins in vain, in a row, until it spins less often */
-#define SPIN_RETRY    32u                 /* then once in so many times */
+#define LINGER_PART   8u                  /* one thread for so many processors lingers */
+#define SPIN_MISSES   3u                  /* after so many spins in vain, in a row, */
+#define SPIN_RETRY    32u                 /* it spins only once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
-/* Pauses between two looks at words that streams wait for: a part of what has been waited, within
- * two bounds. At first it does not sleep, if there is a processor to spare. */
+/* The pause between two looks at words that streams wait for is a LOOK_PART-th of the time that has
+ * been waited, between LOOK_NS and LOOK_MAX_NS. For LOOK_SPIN_NS it spins instead of sleeping, if
+ * there is a processor to spare. */
 #define LOOK_NS      8000u
 #define LOOK_MAX_NS  500000u
 #define LOOK_PART    16u
 #define LOOK_SPIN_NS (2 * GM_NS_PER_MS)
-#define FLUSH_NS     (2 * GM_NS_PER_MS) /* though the ring does not run dry */
-/* A thread that is told to end takes less, unless the device is answering it, or works through its
- * orders with others'. */
+#define FLUSH_NS                                                                                   \
+    (2 * GM_NS_PER_MS) /* the device is flushed so often if the ring never runs dry                \
+                        */
+/* A thread that is told to end needs less than this, unless the device is answering its client. */
 #define JOIN_S 120u
-/* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver,
- * and one that compiles when it is asked to link. Only touched pages cost memory. */
+/* Enough for a record buffer and for the device, which may be a GPU driver that compiles. Only
+ * pages that are touched cost memory. */
 #define STACK_BYTES (8u << 20)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("client");
 
-/* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a
- * client that takes its time, or one that shares our processor and cannot run while we spin) it is
- * only tried now and then. How long; 0: not at all. */
+/* For how long to spin; 0: not at all. Spinning is worth it if the next record comes soon, from
+ * another processor. If it keeps failing, because the client takes its time or shares our processor
+ * and cannot run while we spin, it is tried only now and then. */
 static uint32_t spin_time(struct exe_client *c)
 {
     struct exe_engine *e = c->engine;
@@ -62,12 +65,13 @@ static uint32_t spin_time(struct exe_client *c)
         return 0;
     if (e->info->runs_elsewhere)
         return others < (e->spin_limit + LINGER_PART / 2) / LINGER_PART ? LINGER_NS : SPIN_GPU_NS;
-    /* While something is in flight the processors have better things to do. */
+    /* While something is in flight here, the processors are needed for that. */
     return e->ops->backlog(c->dev) != 0 ? 0 : SPIN_NS;
 }
 
-/* Nobody tells when a word changes. The longer streams have waited, the longer are the pauses; but
- * what a device has just been asked for, it has soon. `reads`: or until a record comes. */
+/* Pauses before the next look at words that streams wait for. Nothing tells when a word changes, so
+ * the pauses grow with the time that streams have waited; but when a device has just been asked to
+ * read a word, the next pause is short. `reads`: a record ends the pause. */
 static void pause_between_looks(struct exe_client *c, uint32_t bell, bool reads)
 {
     struct exe_engine *e = c->engine;
@@ -105,8 +109,8 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
     tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
 }
 
-/* Hands over the record last peeked, with `more` behind it, and takes it off the ring. False: the
- * client has failed. */
+/* Hands the record that was peeked last to the device and takes it off the ring. `more`: other
+ * records wait behind it. False: the client has failed. */
 static bool take(struct exe_client *c, const struct wire_record *r, bool more)
 {
     const char *why = NULL;
@@ -118,8 +122,8 @@ static bool take(struct exe_client *c, const struct wire_record *r, bool more)
     return result == 0;
 }
 
-/* Takes up to a batch of records; fewer where a run of many operations has filled the device. How
- * many, or -1 when the client has failed. */
+/* Takes up to a batch of records; fewer if a run of many operations has filled the device. Returns
+ * how many, or -1 if the client has failed. */
 static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity,
                       uint32_t depth)
 {
@@ -139,8 +143,8 @@ static int take_batch(struct exe_client *c, struct wire_record *record, size_t c
     return BATCH;
 }
 
-/* Somebody may wait for what came long ago, while others of the program keep the ring from running
- * dry. */
+/* Flushes the device now and then although the ring does not run dry: some thread of the program
+ * may wait for what came long ago, while others keep the ring busy. */
 static void flush_in_time(struct exe_client *c, uint64_t *flushed)
 {
     uint64_t now = gm_now_ns();
@@ -174,7 +178,7 @@ static void *client_thread(void *arg)
         if (c->gates)
             exe_record_open_gates(c);
         if (ops->backlog(c->dev) >= depth) {
-            if (ops->flush) /* or it would never shrink */
+            if (ops->flush) /* without it the backlog might never shrink */
                 ops->flush(c->dev);
             if (c->values)
                 pause_between_looks(c, bell, false);
@@ -199,7 +203,7 @@ static void *client_thread(void *arg)
             ops->flush(c->dev);
         if (c->retired && ops->backlog(c->dev) == 0)
             exe_record_reap(c);
-        /* An order given since the bell was read has moved it. */
+        /* If it is told to stop after this, the bell has moved, and the wait ends at once. */
         if (atomic_load_explicit(&c->stop, memory_order_acquire))
             break;
         wait_for_work(c, bell, active);
@@ -266,7 +270,7 @@ int exe_client_open(struct exe_client *c, const struct wire_engine_client_add *m
     c->calls = atomic_load_explicit(&c->session.control->replied.value, memory_order_relaxed);
     tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data,
                           c->session.ring_size);
-    pthread_mutex_lock(&e->clients_lock); /* faults are looked up by it */
+    pthread_mutex_lock(&e->clients_lock); /* a fault finds its client by `dev` */
     c->dev = dev;
     pthread_mutex_unlock(&e->clients_lock);
     return 0;
@@ -313,8 +317,9 @@ int exe_client_start(struct exe_client *c)
     return GM_CUDA_OUT_OF_MEMORY;
 }
 
-/* The device's answer may take as long as it likes. A thread that hangs for another reason does so
- * in a driver that does not get on, perhaps behind a kernel that does not end. */
+/* Waits for the client's thread. The device may take as long as it likes for an answer. If the
+ * thread hangs for another reason, it hangs in the driver, perhaps behind a kernel that does not
+ * end, and the executor gives up. */
 static void join(struct exe_client *c)
 {
     struct timespec until;
@@ -345,8 +350,7 @@ void exe_client_stop(struct exe_client *c)
     }
     c->stopped = true;
     c->engine->ops->client_stop(c->dev);
-    /* A client with an error has threads that wait for what will not happen; one that is simply
-     * gone has not. */
+    /* If the client has an error, its threads may wait for what will never happen. */
     if (c->session.base &&
         atomic_load_explicit(&c->session.control->error, memory_order_acquire) != 0)
         tp_session_release_waiters(&c->session);
@@ -357,11 +361,10 @@ bool exe_client_end(struct exe_client *c)
     struct exe_engine *e = c->engine;
     struct dev_client *dev = c->dev;
     exe_client_stop(c);
-    pthread_mutex_lock(
-        &e->clients_lock); /* no fault is looked up by what may be another client's soon */
-    c->dev = NULL;
+    pthread_mutex_lock(&e->clients_lock);
+    c->dev = NULL; /* a fault of another client with the same address is not this one's */
     pthread_mutex_unlock(&e->clients_lock);
-    e->ops->client_destroy(dev); /* with its queues and modules */
+    e->ops->client_destroy(dev); /* destroys its queues and modules as well */
     return !e->info->leaves_later;
 }
 

@@ -1,11 +1,11 @@
 /*
- * What the executor of a device that is contained gives up before the first client comes: it runs
- * programs' kernels, so nobody believes it, and what it cannot do no kernel that finds a hole in it
- * can.
+ * What the executor of a contained device gives up before the first client comes. It runs programs'
+ * kernels, so nobody believes it, and a kernel that finds a hole in it can do only what the process
+ * itself may still do.
  *
- * As root's process it becomes a user that has nothing: "gmux" if the machine has one, else a
- * number that belongs to nobody. (Not "nobody": others are that, too, and could kill it.) What it
- * needs of the file system it has opened: its cache, and gmux-jit.
+ * If it is root's process it becomes a user that owns nothing: "gmux" if the machine has that user,
+ * else a number that belongs to nobody. (It is not "nobody", because other processes are that user,
+ * too, and could kill it.) It has opened what it needs of the file system: its cache, and gmux-jit.
  */
 #include <errno.h>
 #include <grp.h>
@@ -21,10 +21,10 @@
 #define USER   "gmux"
 #define NUMBER 65520u /* above those that systemd hands out, below "nobody" */
 
-/* Memory, the server's and gmux-jit's sockets, clients' memfds, threads, sleeping, and files below
- * descriptors. Then what it takes to start gmux-jit, which inherits this list and adds its own.
- * Nothing that reads or traces other processes, makes connections, mounts, or loads anything into
- * the kernel. */
+/* The system calls that stay allowed: for memory, for sockets to the server and gmux-jit, for
+ * clients' memfds, for threads, for sleeping, for files below descriptors, and to start gmux-jit,
+ * which inherits this list and cuts it down further. None of them reads or traces other processes,
+ * makes connections, mounts, or loads anything into the kernel. */
 static const int allowed[] = {
     /* memory */
     SYS_munmap,
@@ -145,7 +145,7 @@ static int become(uint32_t user)
     if (setgroups(0, NULL) < 0 || setresgid(user, user, user) < 0 ||
         setresuid(user, user, user) < 0)
         return -errno;
-    /* The kernel forgets it with the change. */
+    /* The kernel forgets this when the user changes. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         raise(SIGKILL);

@@ -1,6 +1,6 @@
 /*
- * The main thread: the server's messages, each an order that is answered with its serial. What an
- * order is, is in work.c; when and by which thread it is carried out, in order.c.
+ * The main thread takes the server's messages. Each is an order, which is answered with its serial.
+ * work.c has what an order does; order.c decides when and by which thread it is carried out.
  */
 #include "executor/order.h"
 
@@ -28,7 +28,7 @@ static struct exe_client *find_client(struct exe_engine *e, uint32_t id)
     return NULL;
 }
 
-/* All of them begin with its number. */
+/* All orders begin with the client's number. */
 static int on_order(struct exe_engine *e, struct tp_packet *p)
 {
     struct wire_dec body = p->body;
@@ -82,7 +82,7 @@ void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint
     pthread_mutex_unlock(&e->clients_lock);
 }
 
-/* A client has failed, a worker is done, or what an order waited for is over. */
+/* Somebody has woken the main thread (engine->failures). */
 static int look_around(struct exe_engine *e)
 {
     uint64_t count;
@@ -161,7 +161,7 @@ int exe_engine_run(struct exe_engine *e)
             continue;
         r = tp_recv(e->server, &packet_in);
         if (r == 0)
-            return 0; /* the server is gone, and with it the reason to be */
+            return 0; /* the server is gone: nobody needs this process any more */
         if (r == 1) {
             r = handle(e, &packet_in);
             tp_packet_finish(&packet_in);

@@ -72,16 +72,15 @@ static int serve(struct exe_engine *e, const char *device)
     e->devices = e->ops->count(e->dev);
     e->info = e->ops->info(e->dev, 0);
     unsigned cpus = processors();
-    e->spin_limit = e->info->runs_elsewhere
-                        ? cpus
-                        : cpus / 2; /* it gives way, where nothing else computes here */
+    /* If the devices compute elsewhere, all processors may spin. */
+    e->spin_limit = e->info->runs_elsewhere ? cpus : cpus / 2;
     int status = exe_engine_run(e);
-    /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees
-     * faster. */
+    /* No orderly teardown: the device's threads may be inside of a driver, and the kernel frees
+     * everything faster. */
     _exit(status);
 }
 
-/* That this process may have. */
+/* How many descriptors this process may have. */
 static unsigned descriptors(void)
 {
     struct rlimit l;
@@ -122,14 +121,14 @@ int main(int argc, char **argv)
     if (e.server < 0 || !device || optind != argc)
         return usage();
 
-    /* An executor never outlives its server; the socket says so too, but only to a main thread that
-     * reads it. */
+    /* An executor never outlives its server. The socket says so, too, but only if the main thread
+     * is reading it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
-    /* Short pauses are to be short: the threads of this process, which inherit it, look at words
-     * that programs wait for. */
+    /* Short pauses are to be short, in all threads: some of them look at words that programs wait
+     * for. */
     prctl(PR_SET_TIMERSLACK, 1);
-    /* Every thread an arena of its own would cost each idle client 130 KiB. */
+    /* An arena for each thread would cost 130 KiB for each idle client. */
     mallopt(M_ARENA_MAX, 4);
 
     e.failures = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,6 +1,6 @@
 /*
- * Keeps the orders that wait or are carried out, finds those that nothing before them concerns, and
- * runs workers. What each order does is work.c's.
+ * Keeps the orders that wait or are being carried out, finds orders that need not wait for any
+ * before them, and runs workers. work.c has what each order does.
  */
 #include "executor/order.h"
 
@@ -10,21 +10,23 @@
 
 #include "base/cleanup.h"
 
-/* Of one client at the same time: a new executor has a thousand modules to load for a client. */
+/* How many orders of one client workers may have at once: a new executor may have to load a
+ * thousand modules of a client. */
 #define BESIDE_MAX 4u
-/* Workers without work that stay. */
+/* How many workers stay when they have no work. */
 #define IDLE_MAX 2u
 
 /* --- whose turn it is ------------------------------------------------------------------------- */
 
-/* Two of the same module, or one is about all. */
+/* Both orders are about the same module, or one of them is about all modules. */
 static bool share_module(const struct exe_order *a, const struct exe_order *b)
 {
     return a->touches & b->touches & EXE_MODULES &&
            (!a->module || !b->module || a->module == b->module);
 }
 
-/* `before`: what those before it touch, with a bit for each module that may stand for others, too.
+/* The order has to wait for one before it. `before` sums up what those touch; since modules share
+ * bits there, the orders themselves are compared if a bit is set.
  */
 static bool is_behind(const struct exe_order *o, const struct exe_order *before)
 {
@@ -49,9 +51,9 @@ static void add(struct exe_order *before, const struct exe_order *o)
     before->modules |= o->modules;
 }
 
-/* If nothing before it is in its way. What was tried while the device answered the client is tried
- * again when that is over. What a stop waits for (it needs something) does not wait for its turn
- * among many. */
+/* The order may begin, if no order before it is in its way. A client gets at most BESIDE_MAX loads
+ * at a time; orders that need something do not count, since a stop may wait for them. An order that
+ * was tried while the device answered the client waits until that is over. */
 static bool may_begin(const struct exe_order *o)
 {
     bool one_of_many = (o->touches & EXE_MODULES) && o->module && !o->needs;
@@ -67,7 +69,7 @@ static void work(struct exe_engine *e, struct exe_order *o)
     exe_order_work(e, o);
     pthread_mutex_lock(&e->jobs.lock);
     if (o->leaves && !o->client->gone)
-        o->client->removal = o; /* nobody waits for that here */
+        o->client->removal = o; /* done when the device says that the client is gone */
     else
         gm_list_append(&e->jobs.done, &o->job);
     pthread_mutex_unlock(&e->jobs.lock);
@@ -86,7 +88,7 @@ void exe_order_client_gone(void *arg, struct tp_session *session)
     exe_engine_wake(e);
 }
 
-/* Under the lock: the next one, or NULL if the worker is not needed any more. */
+/* The next order, or NULL if the worker is not needed any more. The lock is held. */
 static struct exe_order *next_job(struct exe_jobs *j)
 {
     if (gm_list_empty(&j->to_do) && j->idle >= IDLE_MAX)
@@ -117,8 +119,9 @@ static void *worker_thread(void *arg)
     return NULL;
 }
 
-/* There are as many workers as there is work: one that had to wait for another's would have
- * somebody wait for another client. Without memory for one the main thread does it. */
+/* Gives the order to a worker. There are as many workers as there are orders for them, since
+ * otherwise a client would wait for another one's order. If no thread can be started, the main
+ * thread carries the order out. */
 static void hand_over(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_jobs *j = &e->jobs;
@@ -140,7 +143,7 @@ static void hand_over(struct exe_engine *e, struct exe_order *o)
 
 /* --- the way ---------------------------------------------------------------------------------- */
 
-/* The server hears that it waits, or that it is being carried out while others are. */
+/* Tells the server that the order waits, or that it is being carried out and will take a while. */
 static int announce(struct exe_engine *e, const struct exe_order *o, bool working)
 {
     uint8_t packet[64];
@@ -176,7 +179,7 @@ static int begin(struct exe_engine *e, struct exe_order *o)
     return finish(e, o);
 }
 
-/* Begins what can be begun of a client. */
+/* Begins all orders of a client that can begin. */
 static int go_on(struct exe_engine *e, struct exe_client *c)
 {
     struct exe_order before = { 0 };
@@ -193,7 +196,7 @@ static int go_on(struct exe_engine *e, struct exe_client *c)
     return r;
 }
 
-/* An order that is kept: a copy, with the descriptors. */
+/* Makes a copy of the order, which takes its descriptors. */
 static struct exe_order *keep(struct exe_engine *e, struct exe_order *o)
 {
     const size_t size = o->body.size - o->body.pos;
@@ -238,7 +241,7 @@ int exe_order_take(struct exe_engine *e, struct exe_order *o)
     return waits ? announce(e, o, false) : begin(e, o);
 }
 
-/* It is gone; what is left to do for it is soon done. */
+/* The client is gone: carries out the orders that are left, which have nothing to do any more. */
 static int forget(struct exe_engine *e, struct exe_client *c)
 {
     int r = 0;
@@ -251,7 +254,7 @@ static int forget(struct exe_engine *e, struct exe_client *c)
     return r;
 }
 
-/* A worker is done with it. */
+/* A worker has finished the order. */
 static int take_back(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_client *c = o->client;

@@ -31,8 +31,8 @@ static struct exe_stream *find_stream(struct exe_client *c, uint32_t number)
         *chunk = calloc(EXE_STREAMS_PER_CHUNK, sizeof(**chunk));
         if (!*chunk)
             return NULL;
-        /* A new session's words are zero; under a second executor counting goes on where the first
-         * one stood. */
+        /* A new session's words are zero; in a second executor counting goes on where the first
+         * executor stopped. */
         uint32_t first = number - number % EXE_STREAMS_PER_CHUNK;
         for (uint32_t i = 0; i < EXE_STREAMS_PER_CHUNK && first + i < c->session.streams_count;
              i++) {
@@ -49,7 +49,7 @@ static struct exe_stream *find_stream(struct exe_client *c, uint32_t number)
 static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t number)
 {
     const struct tp_stream_slot *slot = &c->session.streams[number];
-    if (s->retired) { /* its number is used again before the old queue could go: keep that one */
+    if (s->retired) { /* the number is used again before its queue was destroyed: keep the queue */
         s->retired = false;
         c->retired--;
         if (s->queue && c->engine->ops->queue_reuse)
@@ -67,7 +67,8 @@ static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t num
     return c->engine->ops->queue_create(c->dev, s->device, number, s->last, priority, &s->queue);
 }
 
-/* Around what the device may take long to answer, with modules_lock held, which is free meanwhile.
+/* Around a question that the device may take long to answer. modules_lock is held before and after,
+ * but not meanwhile.
  */
 static void begin_asking(struct exe_client *c)
 {
@@ -83,8 +84,8 @@ static void end_asking(struct exe_client *c)
         exe_engine_wake(c->engine);
 }
 
-/* What the client found under an earlier executor is found again, in the same order. What fails is
- * not there, and a client that names it gets an error. */
+/* Looks up again what the client has found in an earlier executor, in the same order. If something
+ * is not found, the client gets an error when it uses that. */
 static void find_names(struct exe_client *c, struct exe_module *m)
 {
     const struct dev_ops *ops = c->engine->ops;
@@ -207,7 +208,7 @@ static int take_wait(void *arg, const struct wire_rec_wait *r)
         t->why = "wait for a record that does not exist";
         return GM_CUDA_INVALID_VALUE;
     }
-    if (!other->queue || other == t->stream) /* done with, or ordered anyway */
+    if (!other->queue || other == t->stream) /* it is done, or comes first in any case */
         return ops->mark(t->stream->queue, t->seq);
     return ops->wait(t->stream->queue, t->seq, other->queue, r->other_seq);
 }
@@ -260,8 +261,8 @@ static int take_mark(void *arg, const struct wire_rec_mark *r)
     return t->client->engine->ops->mark(t->stream->queue, t->seq);
 }
 
-/* Completes like a mark. The queue goes later, when the device holds nothing of this client and
- * says of the queue itself that it is done: the shared word that says so is the client's to forge.
+/* Completes like a mark. The queue is destroyed later, when the device has nothing of this client
+ * and says that the queue is done: the client could forge the shared word that says so.
  */
 static int take_retire(void *arg, const struct wire_rec_retire *r)
 {
@@ -274,7 +275,7 @@ static int take_retire(void *arg, const struct wire_rec_retire *r)
     return result;
 }
 
-/* `id` 0: it is about no module. A module stays meanwhile. */
+/* Asks the device, about the module `id` (0: about none), which is not unloaded meanwhile. */
 static int ask_device(struct exe_client *c, uint32_t id, struct dev_call *call)
 {
     int result = GM_CUDA_INVALID_HANDLE;
@@ -312,7 +313,7 @@ static int answer_call(struct exe_client *c, const struct wire_rec_call *r, stru
     return result;
 }
 
-/* The answer is made in private memory and shown whole. */
+/* The answer is made in private memory and copied when it is complete. */
 static int take_call(void *arg, const struct wire_rec_call *r)
 {
     struct take *t = arg;
@@ -431,8 +432,8 @@ int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more
     t.stream = find_stream(c, r->stream);
     if (!t.stream)
         return GM_CUDA_OUT_OF_MEMORY;
-    /* The record that an earlier executor had accepted and finished, but not yet taken off the
-     * ring. */
+    /* An earlier executor has accepted and finished this record, but has not taken it off the ring.
+     */
     bool seen = c->resumed && !c->any_taken && last == t.stream->last && r->seq != 0;
     c->any_taken = true;
     if (seen)
@@ -453,8 +454,8 @@ int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more
     return result;
 }
 
-/* The stream with this number or the next higher one that there may be something of; *number is its
- * number. NULL: there is none. */
+/* The first stream that was used, from *number on; sets *number to its number. NULL: there is none.
+ */
 static struct exe_stream *next_stream(struct exe_client *c, uint32_t *number)
 {
     for (; *number < c->session.streams_count;
@@ -464,7 +465,7 @@ static struct exe_stream *next_stream(struct exe_client *c, uint32_t *number)
     return NULL;
 }
 
-/* It stands at none of its gates up to `open`. */
+/* The stream's gates up to `open` are open. */
 static void pass_gates(struct exe_client *c, struct exe_stream *s, uint64_t open)
 {
     if (s->value && open >= s->value) {
@@ -488,8 +489,7 @@ void exe_record_open_gates(struct exe_client *c)
             atomic_load_explicit(&slot->gate, memory_order_acquire); /* before the device looks */
         c->engine->ops->gate_moved(s->queue);
         if (s->value && atomic_load_explicit(&slot->gate, memory_order_relaxed) != open)
-            c->look_since =
-                gm_now_ns(); /* who waits for one value soon waits for the next one, perhaps */
+            c->look_since = gm_now_ns(); /* it may soon wait for the next value */
         pass_gates(c, s, open);
     }
 }

@@ -1,7 +1,6 @@
 /*
- * What the server's orders are: what each kind touches of its client, and how it is carried out.
- * The server is trusted; what it passes on from clients (images) is not, and goes to the device as
- * it is.
+ * The kinds of orders: what each touches of its client, and how it is carried out. The server is
+ * trusted. Images, which it passes on from clients, are not; the device gets them as they are.
  */
 #include "executor/order.h"
 
@@ -14,12 +13,12 @@
 #include "base/result.h"
 #include "transport/memfd.h"
 
-/* Host memory to be pinned: from here on that takes longer than to hand it to somebody else. */
+/* To pin so much host memory takes longer than to hand the order to a worker. */
 #define LONG_HOST_BYTES (8u << 20)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("engine");
 
-/* --- what they touch, where that depends on what the message says ----------------------------- */
+/* --- what an order touches, if that depends on its message ------------------------------------ */
 
 static void touch_module(struct exe_order *o, uint32_t module)
 {
@@ -27,7 +26,7 @@ static void touch_module(struct exe_order *o, uint32_t module)
     o->modules = 1ull << module % 64;
 }
 
-/* A device that the client does not use yet is opened, if it is the first. */
+/* If the client does not use the device yet, the device may have to be opened. */
 static void touch_device(struct exe_order *o, uint32_t device)
 {
     if (exe_client_uses(o->client, device))
@@ -41,13 +40,13 @@ static void touch_memory(struct exe_order *o, uint64_t address, uint64_t size)
     o->beside |= address >= o->client->host_area && size >= LONG_HOST_BYTES;
 }
 
-/* Orders before it may wait for a GPU. */
+/* Earlier orders of the client may wait for a GPU, and need not any more. */
 static void plan_end(struct exe_order *o, struct wire_dec *body GM_UNUSED)
 {
     atomic_store_explicit(&o->client->leaving, true, memory_order_release);
 }
 
-/* Under a second executor its work goes on when all is as it was. */
+/* In a second executor this order starts the client's thread, when everything else is as it was. */
 static void plan_set(struct exe_order *o, struct wire_dec *body GM_UNUSED)
 {
     if (!o->client->started && o->client->resumed)
@@ -69,7 +68,7 @@ static void plan_load(struct exe_order *o, struct wire_dec *body)
     touch_device(o, l.device);
 }
 
-/* Both begin with client and module. */
+/* Messages about a module begin with client and module. */
 static void plan_module(struct exe_order *o, struct wire_dec *body)
 {
     (void)wire_get_u32(body);
@@ -96,18 +95,18 @@ static void plan_unmap(struct exe_order *o, struct wire_dec *body)
     struct wire_engine_unmap u;
     wire_get_engine_unmap(body, &u);
     touch_memory(o, u.address, u.size);
-    o->beside |= !apart && u.size >= LONG_HOST_BYTES; /* many pages that were touched */
+    o->beside |= !apart && u.size >= LONG_HOST_BYTES; /* many touched pages are to be freed */
     if (!apart || u.address < o->client->host_area)
         return;
-    o->touches =
-        EXE_PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */
+    /* Unpinning may wait for GPUs, and orders about other memory are not to wait for that. */
+    o->touches = EXE_PINNED;
     o->needs = EXE_MEMORY;
     o->beside = true;
 }
 
-/* --- how they are carried out: the main thread, or a worker ----------------------------------- */
+/* --- how orders are carried out, by the main thread or a worker ------------------------------- */
 
-/* CUresult each; what has been removed meanwhile is an invalid handle. */
+/* Each returns a CUresult; a client or module that was removed meanwhile is an invalid handle. */
 
 static int do_stop(struct exe_engine *e GM_UNUSED, struct exe_order *o)
 {
@@ -123,8 +122,8 @@ static int do_add(struct exe_engine *e GM_UNUSED, struct exe_order *o)
     if (!o->client)
         return GM_CUDA_INVALID_HANDLE;
     int result = exe_client_open(o->client, &m, o->fds);
-    /* Under a second executor the ring is left alone until modules and memory are back;
-     * engine_client_set comes last. */
+    /* In a second executor the ring is not read before modules and memory are back: the last order,
+     * engine_client_set, starts that. */
     if (result != 0 || m.resumed)
         return result;
     result = exe_client_start(o->client);
@@ -175,8 +174,8 @@ static int do_peer(struct exe_engine *e, struct exe_order *o)
                : 0;
 }
 
-/* Removing what is not there succeeds, here and below: the server repeats orders that an earlier
- * executor may or may not have carried out. */
+/* Removing what is not there succeeds, here and below, because the server repeats orders that an
+ * earlier executor may have carried out. */
 static int do_remove(struct exe_engine *e GM_UNUSED, struct exe_order *o)
 {
     if (o->client)
@@ -184,7 +183,7 @@ static int do_remove(struct exe_engine *e GM_UNUSED, struct exe_order *o)
     return 0;
 }
 
-/* One that was stopped gets no memory any more, and nothing is written to what it had. */
+/* A client that was stopped gets no more memory, and nothing is written to what it had. */
 static bool has_memory(const struct exe_client *c)
 {
     return c && !c->stopped;
@@ -280,7 +279,8 @@ static int load(struct exe_engine *e, struct exe_client *c, const struct wire_en
     return 0;
 }
 
-/* False while the device answers the client: it may be about that module. */
+/* False: the device is answering the client, perhaps about this module, so it cannot be unloaded
+ * now. */
 static bool unload(struct exe_client *c, uint32_t id)
 {
     pthread_mutex_lock(&c->modules_lock);
@@ -307,7 +307,7 @@ static int do_load(struct exe_engine *e, struct exe_order *o)
     if (o->info_fd >= 0)
         return 0;
     gm_error(&topic, "module information: %s", strerror(-o->info_fd));
-    (void)unload(o->client, m.module); /* or it goes with the client */
+    (void)unload(o->client, m.module); /* if not now, it is unloaded with the client */
     return GM_CUDA_OUT_OF_MEMORY;
 }
 
@@ -330,23 +330,23 @@ static int do_unload(struct exe_engine *e GM_UNUSED, struct exe_order *o)
 
 /* --- the kinds -------------------------------------------------------------------------------- */
 
-/* A load goes on meanwhile: who waits for its client's work is not to wait for the load as well. */
+/* What a stop touches. It does not touch modules, so that it does not wait for a load. */
 #define WORK (EXE_THREAD | EXE_MEMORY | EXE_DEVICES | EXE_ARRAYS | EXE_VALUES)
 
 static const struct exe_order_kind {
     uint32_t type; /* of the message; 0: the client has failed */
     uint32_t touches, needs;
     bool beside; /* it may take long */
-    void (*plan)(struct exe_order *o,
-                 struct wire_dec *body); /* what else it touches; NULL: nothing */
+    /* Adds what it touches besides; NULL: nothing. */
+    void (*plan)(struct exe_order *o, struct wire_dec *body);
     int (*carry_out)(struct exe_engine *e, struct exe_order *o);
 } kinds[] = {
     { 0, WORK, 0, true, plan_end, do_stop },
     { WIRE_ENGINE_CLIENT_STOP, WORK, 0, true, plan_end, do_stop },
     { WIRE_ENGINE_CLIENT_ADD, EXE_ALL, 0, true, NULL, do_add },
     { WIRE_ENGINE_CLIENT_REMOVE, EXE_ALL, 0, true, plan_end, do_remove },
-    { WIRE_ENGINE_CLIENT_SET, EXE_THREAD | EXE_DEVICES, 0, true, plan_set,
-      do_set }, /* a share may wait for the GPU */
+    /* A share may have to wait for the GPU. */
+    { WIRE_ENGINE_CLIENT_SET, EXE_THREAD | EXE_DEVICES, 0, true, plan_set, do_set },
     { WIRE_ENGINE_CLIENT_DEVICE, 0, 0, false, plan_device, do_device },
     { WIRE_ENGINE_CLIENT_GROUP, EXE_DEVICES, 0, false, NULL, do_group },
     { WIRE_ENGINE_CLIENT_PEER, EXE_MEMORY, 0, true, NULL, do_peer },
@@ -354,11 +354,11 @@ static const struct exe_order_kind {
     { WIRE_ENGINE_ATTACH, EXE_MEMORY, 0, false, plan_attach, do_attach },
     { WIRE_ENGINE_UNMAP, EXE_MEMORY, 0, false, plan_unmap, do_unmap },
     { WIRE_ENGINE_ARRAY_MEMORY, EXE_ARRAYS | EXE_DEVICES, 0, false, NULL, do_array_memory },
-    { WIRE_ENGINE_TRIM, 0, EXE_VALUES, true, NULL,
-      do_trim }, /* it needs nothing of the client but that it is there */
+    /* Only needs the client to be there. */
+    { WIRE_ENGINE_TRIM, 0, EXE_VALUES, true, NULL, do_trim },
     { WIRE_ENGINE_MODULE_LOAD, EXE_MODULES, 0, true, plan_load, do_load },
-    /* It needs a range of its own, which is there until the client is stopped; code may be loaded
-       again, with its variables there. */
+    /* Needs the range for the variables, which stays until the client is stopped. May load the code
+       again. */
     { WIRE_ENGINE_MODULE_PLACE, EXE_MODULES, EXE_MEMORY | EXE_VALUES, true, plan_module, do_place },
     { WIRE_ENGINE_MODULE_UNLOAD, EXE_MODULES, 0, true, plan_module, do_unload },
 };
