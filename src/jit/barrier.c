@@ -50,7 +50,7 @@ static void save_registers(struct jit_gen *g, const struct ir_region *resume)
         uint32_t reg = g->a->pool[resume->live_in.first + k];
         if (g->save_offset[reg] == IR_NONE)
             continue;
-        /* What came in and was not touched is there already. */
+        /* What came in and was not changed is in the save area already. */
         if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
             continue;
         jit_save_register(g, reg);

@@ -98,7 +98,7 @@ static LLVMValueRef first_of_warp(struct jit_gen *g, LLVMValueRef warp)
     return LLVMBuildMul(g->b, bounded(g, warp), LLVMConstInt(g->i32, g->lanes, 0), "first");
 }
 
-/* Whose threads run now, should one of them fault: atomic, so that it is written at that point. */
+/* Notes whose threads run now, in case one of them faults. Atomic, so that LLVM writes it here. */
 static void note_block(struct jit_gen *g, const struct wrapper *w, LLVMValueRef x)
 {
     LLVMValueRef at = jit_at_offset(g, g->b, w->block, offsetof(struct soft_block, ctaid));
@@ -184,8 +184,8 @@ static void note_result(struct jit_gen *g, const struct phase *p, LLVMValueRef a
     LLVMBuildStore(g->b, waiting, p->waiting);
 }
 
-/* A loop of one result is at its end. All warps ran in it: they all go on together. Else the one
- * that ran is noted. */
+/* A loop whose region always has the same result has ended. If all warps ran in it, they all go on
+ * together; else only the one that ran is noted. */
 static void note_one_result(struct jit_gen *g, const struct wrapper *w, const struct phase *p,
                             int64_t result)
 {
@@ -242,8 +242,8 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     }
 }
 
-/* The region of warp `at` is run by it, and by all behind it while all are together; then comes the
- * group's turn again. */
+/* Warp `at` runs its region, and so do all behind it while all are together; then it is the group's
+ * turn again. */
 static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct phase *p)
 {
     LLVMBasicBlockRef none = jit_new_block(g, "none");
@@ -415,7 +415,8 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
 }
 
-/* What the code was made for must hold: block size, and grids small enough for the analysis. */
+/* Checks what the code relies on: the block's size, and a grid that is small enough for the
+ * analysis. */
 static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
 {
     LLVMValueRef wrong = LLVMConstInt(g->i1, 0, 0);
@@ -454,7 +455,7 @@ static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRe
     LLVMBuildRet(g->b, r);
 }
 
-/* What is read from there may be read early, so once for all warps. */
+/* Lets LLVM read this parameter's memory early, and so once for all warps. */
 static void mark_readable(struct jit_gen *g, LLVMValueRef f, unsigned param, uint64_t bytes)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName("dereferenceable", 15);
@@ -493,7 +494,7 @@ void jit_emit_block(struct jit_gen *g)
     w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
     w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);
     w.ctaid_x = jit_field(g, offsetof(struct soft_block, ctaid), g->i32);
-    if (g->row.blocks) /* is written to */
+    if (g->row.blocks) /* it is written to */
         LLVMSetMetadata(w.ctaid_x, g->invariant_kind, NULL);
 
     jit_position(g, w.fault);

@@ -32,7 +32,8 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *arg)
     struct jit_gen *g = arg;
     char *text = LLVMGetDiagInfoDescription(info);
     const char *frame = strstr(
-        text, "stack frame size"); /* before it is a place in the source, which there is not */
+        text,
+        "stack frame size"); /* the text before that is a place in the source, which is not there */
     if (frame) {
         g->frame_over = true;
         snprintf(g->reason, sizeof(g->reason), "%s", frame);
@@ -73,7 +74,7 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
     return r;
 }
 
-/* If threads of the kernel may wait for each other, it is analysed again: with turns. */
+/* If threads of the kernel may wait for each other, analyses it again, with turns. */
 static int let_wait(const struct ir_module *m, struct ir_analyse_options *options,
                     struct ir_analysis **a, char *why, size_t why_size)
 {

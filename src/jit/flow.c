@@ -8,7 +8,7 @@
 
 #include "jit/gen.h"
 
-/* A block of a large kernel tests so many candidates itself. */
+/* How many candidates a block of a large kernel tests itself. */
 #define TESTS_MAX 4u
 
 static LLVMValueRef zero32(const struct jit_gen *g)
@@ -21,7 +21,8 @@ static const struct ir_block_info *info(const struct jit_gen *g, uint32_t block)
     return &g->a->blocks[block];
 }
 
-/* True for blocks that take their lanes from their waiting set: others run with all that live. */
+/* True for blocks that take their lanes from their waiting set. Other blocks run with all living
+ * lanes. */
 static bool has_mask(const struct jit_gen *g, uint32_t block)
 {
     return info(g, block)->frontier.count != 0;
@@ -63,8 +64,8 @@ static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *cou
     ++*count;
 }
 
-/* All living lanes go to one of the block's versions: the one for all lanes, if all live. `full`:
- * which is known. */
+/* All living lanes go to one of the block's versions: to the one for all lanes, if all lanes live.
+ * `full`: it is known that they do. */
 static void choose_version(struct jit_gen *g, uint32_t block, bool full)
 {
     if (!g->has_whole || full) {
@@ -80,8 +81,8 @@ void jit_enter(struct jit_gen *g, uint32_t block)
     choose_version(g, block, g->full[g->region].begins);
 }
 
-/* Where the lanes that wait at the block go on. Blocks with a mask stay with it until their loop is
- * left: two ways into a loop are none that LLVM optimises. */
+/* Where lanes that wait at the block go on. A block with a mask keeps it until its loop is left,
+ * since LLVM does not optimise a loop with two ways in. */
 static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
 {
     if (!g->has_whole || has_mask(g, block))
@@ -182,7 +183,7 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
     }
     LLVMValueRef rest = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, lanes, ""), "");
     if (g->whole && !has_mask(g, to) &&
-        g->i->op != IR_OP_BRA) { /* a guarded return: nobody has asked yet */
+        g->i->op != IR_OP_BRA) { /* a guarded return, whose guard was not tested yet */
         LLVMBasicBlockRef some = jit_new_block(g, "");
         LLVMBuildCondBr(g->b, jit_is_full(g, rest), g->whole_entry[to], some);
         jit_position(g, some);
@@ -202,8 +203,8 @@ static LLVMValueRef taken_lanes(struct jit_gen *g)
     return LLVMBuildAnd(g->b, g->mask, jit_bits(g, jit_as_vec(g, g->guard)), "");
 }
 
-/* In the version for all lanes: a branch on which all agree stays in it. Goes on where they do not.
- */
+/* In the version for all lanes: if all lanes agree on the branch, they stay in this version. The
+ * builder goes on where they do not agree. */
 static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBlockRef target,
                             LLVMBasicBlockRef next)
 {
@@ -222,8 +223,8 @@ static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBloc
     jit_position(g, apart);
 }
 
-/* On a scalar condition: `yes` is positioned by the caller later, the builder goes on where it does
- * not hold. */
+/* Branches on a scalar condition. Returns the block where it holds; the builder goes on where it
+ * does not. */
 static LLVMBasicBlockRef split(struct jit_gen *g, LLVMValueRef cond)
 {
     LLVMBasicBlockRef yes = jit_new_block(g, ""), no = jit_new_block(g, "");
@@ -335,8 +336,8 @@ static void emit_indexed_branch(struct jit_gen *g, const struct ir_block *block)
     }
 }
 
-/* Instructions that touch memory or leave the kernel: branched around where the guard holds for no
- * lane. */
+/* Emits an instruction that touches memory or leaves the kernel, and a branch around it for when
+ * the guard holds for no lane. */
 static void emit_effect(struct jit_gen *g, void (*emit)(struct jit_gen *g))
 {
     if (!g->guard) {
@@ -391,7 +392,7 @@ static void emit_instr(struct jit_gen *g)
         emit_fence(g);
         return;
     case IR_OP_BARWARP:
-        return; /* lanes are together wherever PTX allows it */
+        return; /* nothing to do: lanes are together wherever PTX allows this instruction */
     case IR_OP_SETP:
     case IR_OP_SET:
         jit_emit_compare(g);
@@ -491,15 +492,15 @@ static void emit_end_of_block(struct jit_gen *g, const struct ir_block *block)
         LLVMBuildUnreachable(g->b);
 }
 
-/* Instructions from the one at place `at` on; each has a place for each of the warps. What leaves
- * the block is emitted once. */
+/* Emits instructions from place `at` on; an instruction has a place for each of the warps. The
+ * instruction that leaves the block is emitted once. */
 static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_t at)
 {
     uint32_t copies = jit_copies(g);
     bool goes_on = true;
     for (; at < block->count * copies && !g->failed && goes_on; at++) {
         g->w = &g->warps[at % copies];
-        if (g->checks_all && g->other[at]) { /* others come in here */
+        if (g->checks_all && g->other[at]) { /* lanes from the first version come in here */
             LLVMBuildBr(g->b, g->other[at]);
             jit_position(g, g->other[at]);
             forget_checks(g);

@@ -45,7 +45,7 @@ bool jit_is_large(const struct jit_gen *g, uint64_t operands)
     return n > operands;
 }
 
-/* Nowhere does a block begin with it. */
+/* No block begins with the register live. */
 static bool is_local(const struct jit_gen *g, uint32_t reg)
 {
     for (uint32_t b = 0; b < g->a->block_count; b++)
@@ -54,8 +54,8 @@ static bool is_local(const struct jit_gen *g, uint32_t reg)
     return true;
 }
 
-/* Is always written before it is read: on each way from where the function begins, and in all
- * lanes at once. */
+/* The register is always written before it is read, on every way from the function's beginning, and
+ * in all lanes at once. */
 static bool is_written_first(const struct jit_gen *g, uint32_t reg)
 {
     uint32_t def = g->a->regs[reg].single_def;
@@ -94,7 +94,7 @@ void jit_begin_frame(struct jit_gen *g)
     LLVMTypeRef escape = LLVMFunctionType(g->nothing, &g->ptr, 1, 0);
     g->frame.base = LLVMBuildArrayAlloca(g->prelude, g->i8, LLVMConstInt(g->i64, 0, 0), "frame");
     LLVMSetAlignment(g->frame.base, FRAME_ALIGN);
-    /* What might know the address keeps LLVM from taking the frame apart. */
+    /* LLVM does not take the frame apart if somebody might know its address. */
     LLVMValueRef unknown =
         LLVMGetInlineAsm(escape, "", 0, "r", 1, 1, 0, LLVMInlineAsmDialectATT, 0);
     LLVMBuildCall2(g->prelude, escape, unknown, &g->frame.base, 1, "");
@@ -131,10 +131,11 @@ LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type
     bool vec = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
     LLVMTypeRef element = vec ? LLVMGetElementType(type) : type;
     if (g->large && is_local(g, reg))
-        return jit_alloca(g, type, ""); /* is always written before it is read */
+        return jit_alloca(g, type, ""); /* it is always written before it is read */
     if (!g->large) {
         LLVMValueRef slot = jit_alloca(g, type, "");
-        /* Where it does not count, LLVM would look for its way through all blocks. */
+        /* Clears it also where its value does not matter: else LLVM would follow it through all
+         * blocks. */
         if (!is_written_first(g, reg))
             LLVMBuildStore(g->prelude, LLVMConstNull(type), slot);
         return slot;

@@ -103,7 +103,7 @@ static void emit_fault_scalar(struct jit_gen *g)
                   LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_MISALIGNED), 1), ""));
 }
 
-/* As above, with one address per lane. */
+/* The same function for a vector of addresses, one per lane. */
 static void emit_fault_vector(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g, g->i64), g->i32, g->i64 };
@@ -122,8 +122,9 @@ static void emit_fault_vector(struct jit_gen *g)
     LLVMBuildRet(g->b, LLVMBuildCall2(g->b, g->fault_scalar_type, g->fault_scalar, args, 5, ""));
 }
 
-/* As lanes at once where the processor has such registers: there LLVM 19 never ends on the union or
- * difference of two sets of lanes that come from integers, when all three live on. */
+/* Makes a vector of lanes at once, if the processor has registers for those. On such processors
+ * LLVM 19 never ends on the union or difference of two sets of lanes that come from integers, if
+ * all three live on. */
 static LLVMValueRef restore_predicate(struct jit_gen *g, bool vec, LLVMValueRef p)
 {
     if (!vec)
@@ -152,7 +153,7 @@ static void emit_again(struct jit_gen *g, uint32_t reg)
     jit_emit_instr(g);
 }
 
-/* Registers live into the region get their values; nothing else has one. */
+/* Gives registers that live into the region their values; no other register has one there. */
 static void restore_registers(struct jit_gen *g, const struct ir_region *region)
 {
     LLVMBuilderRef kept = g->b;
@@ -245,7 +246,7 @@ static void reset_function_state(struct jit_gen *g)
     g->matrices = g->operands = g->samples = NULL;
 }
 
-/* The function's arguments tell of the first of its warps. */
+/* Sets up one of the function's warps. The arguments describe the first of them. */
 static void begin_warp(struct jit_gen *g, unsigned copy)
 {
     LLVMValueRef further = LLVMConstInt(g->i32, copy * g->lanes, 0);
@@ -342,7 +343,7 @@ static bool lanes_leave(const struct jit_gen *g, const struct ir_region *r)
     return false;
 }
 
-/* What comes behind the region's barriers begins without the lanes that have left before. */
+/* Regions behind this one begin without lanes that have left before. True if that is news. */
 static bool pass_on(struct jit_gen *g, uint32_t r)
 {
     const struct ir_list *blocks = &g->a->regions[r].blocks;
@@ -357,7 +358,7 @@ static bool pass_on(struct jit_gen *g, uint32_t r)
     return changed;
 }
 
-/* Which regions run with all lanes of each warp. */
+/* Finds out which regions run with all lanes of each warp. */
 static void look_at_warps(struct jit_gen *g)
 {
     uint64_t threads = (uint64_t)g->ntid[0] * g->ntid[1] * g->ntid[2];

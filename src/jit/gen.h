@@ -54,10 +54,10 @@
 
 struct jit_target;
 
-/* What is known of a register's value, of one warp. */
+/* What is known about a register's value in one warp. */
 struct jit_register {
     LLVMValueRef slot; /* alloca, NULL: not used yet */
-    bool again;        /* was computed again at the beginning of this region: again.c */
+    bool again;        /* it was computed again at the beginning of this region (again.c) */
     struct jit_wrapped {
         LLVMValueRef is, lanes; /* allocas: i1, vector */
     } wrapped;                  /* affine on condition: affine.c */
@@ -67,13 +67,14 @@ struct jit_register {
             none; /* i1: the predicate holds for all lanes, for none; may be false either way */
     } agree;      /* NULL: not known: agree.c */
     struct jit_hull {
-        uint32_t end;  /* accesses through the register in instructions before that need no check */
+        uint32_t
+            end; /* no access through the register needs a check in instructions before this one */
         uint8_t space; /* in that space */
     } hull;            /* hull.c */
-    uint32_t checked;  /* alignment - 1 known of it */
+    uint32_t checked;  /* the register is known to be a multiple of this number plus one */
     struct jit_run {
-        uint32_t end; /* elements at the displacements [low, low + 16) have been loaded, for
-                         instructions before that */
+        uint32_t end; /* for instructions before this one, the elements at the displacements [low,
+                         low + 16) are loaded */
         int64_t low;
         LLVMValueRef value[4];
     } run; /* runs.c */
@@ -93,15 +94,16 @@ struct jit_gen {
     const struct soft_job_options *options;
     const struct jit_target *target;
     uint32_t ntid[3]; /* block size the code is for; 0: any */
-    uint32_t threads; /* of such a block; 0: not known */
+    uint32_t threads; /* how many threads such a block has; 0: not known */
     bool full_warps;  /* all lanes of each warp have a thread */
-    unsigned lanes;   /* of a warp as the code has it: 32, or 16 where no instruction can tell
+    unsigned lanes;   /* how many lanes the code gives a warp: 32, or 16 if no instruction can tell
                          (jit_choose_lanes) */
     struct jit_row {
-        uint32_t blocks; /* that one call runs side by side at most; 0: one */
-        unsigned lines;  /* of a block, in which they take turns; 1: one block after the other */
-    } row;               /* row.c */
-    bool large;          /* LLVM keeps no registers over blocks: frame.c */
+        uint32_t blocks; /* how many blocks one call runs side by side at most; 0: one */
+        unsigned lines; /* how many lines of threads a block has, in which blocks take turns; 1: one
+                           block after the other */
+    } row;              /* row.c */
+    bool large;         /* LLVM keeps no registers over blocks: frame.c */
     bool flushes; /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets
                            `frame_over` */
@@ -217,14 +219,13 @@ void jit_check_meetings(struct jit_gen *g);
 /* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
-/* The set for lanes that go from the current block to `block`, where they are parked. */
+/* Where to note lanes that go from the current block to `block` and are parked there. */
 LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block);
-/* Emits what a warp's turn begins with, to be entered at `begin`, and what it ends with, at
- * g->done. */
+/* Emits the beginning of a warp's turn, which is entered at `begin`, and its end, at g->done. */
 void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 
 /* --- block.c ---------------------------------------------------------------------------------- */
-/* What the region's function returns if it does not fault is the same each time: *result. */
+/* True if the region's function always returns the same, *result, unless it faults. */
 bool jit_has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result);
 /* Emits the function that runs a thread block; the regions' functions are there. */
 void jit_emit_block(struct jit_gen *g);
@@ -240,13 +241,13 @@ void jit_enter(struct jit_gen *g, uint32_t block);
 void jit_emit_instr(struct jit_gen *g);
 
 /* --- frame.c ---------------------------------------------------------------------------------- */
-/* More than so many operands of phis are not left to LLVM. */
+/* The kernel has more operands of phis than can be left to LLVM (frame.c). */
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
 /* Before a function's first slot is made, and after the last one. */
 void jit_begin_frame(struct jit_gen *g);
 void jit_finish_frame(struct jit_gen *g);
-/* Where a register is kept as that type, or a set of lanes. A register is 0 at first: what a
- * program reads before it writes is that, and never one of LLVM's undefined values. */
+/* Where a register, or a set of lanes, is kept as this type. A register is 0 at first, so a program
+ * that reads it before it writes it gets 0, and never one of LLVM's undefined values. */
 LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type);
 LLVMValueRef jit_lanes_slot(struct jit_gen *g);
 /* For large kernels: tests the blocks in order of priority, whether lanes wait there (g->chain). */
@@ -289,7 +290,7 @@ LLVMValueRef jit_alloca(struct jit_gen *g, LLVMTypeRef type, const char *name);
 /* Calls an intrinsic overloaded on `types`. */
 LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types,
                            unsigned type_count, LLVMValueRef *args, unsigned arg_count);
-/* As above, on one overloaded type, that of the first argument. */
+/* Calls an intrinsic that is overloaded on the type of its first argument. */
 LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a);
 LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c);
 LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c,
@@ -320,7 +321,7 @@ LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg);
 /* Source as `type`; a vector if `vec`, else the scalar of lane 0. */
 LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type type, bool vec);
 LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec);
-/* True if lanes may differ in it. */
+/* True if the source may differ between lanes. */
 bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s);
 /* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and
  * shape are seen to. A signed result is sign-extended into a wider register. */
@@ -386,7 +387,7 @@ bool jit_is_again(const struct jit_gen *g, uint32_t reg);
 /* --- jam.c ------------------------------------------------------------------------------------ */
 /* Decides for each region how many warps a call of its function runs. */
 void jit_choose_copies(struct jit_gen *g);
-/* How many in the current region. */
+/* How many warps a call runs in the current region. */
 static inline unsigned jit_copies(const struct jit_gen *g)
 {
     return g->full[g->region].copies;
@@ -397,8 +398,8 @@ static inline unsigned jit_copies(const struct jit_gen *g)
 void jit_note_agreement(struct jit_gen *g);
 
 /* --- hull.c ----------------------------------------------------------------------------------- */
-/* The current access needs no check of its own: of where it is, for all lanes. May emit one check
- * for several. */
+/* The current access needs no check of its own, for any lane. May emit one check for several
+ * accesses. */
 bool jit_is_covered(struct jit_gen *g);
 /* Goes on with the current instruction in the block's second version if `bad` (i1), which is hardly
  * ever so. */
@@ -416,7 +417,7 @@ void jit_emit_called(struct jit_gen *g);
 
 /* --- pattern.c: lanes that differ by constants -------------------------------------------------
  */
-/* NULL: the register has none. */
+/* The register's pattern; NULL: it has none. */
 static inline const struct ir_pattern *jit_pattern_of(const struct jit_gen *g, uint32_t reg)
 {
     uint32_t n = g->a->regs[reg].pattern;
@@ -445,8 +446,7 @@ void jit_store_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
 void jit_forget_lanes(struct jit_gen *g, uint32_t reg);
 /* The lanes' values, while wrap.c emits an instruction for them. */
 void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
-/* Its bytes in the save area, and its bit over a barrier: lane 0's value is saved as any other, the
- * lanes are there. */
+/* How many bytes of the save area the register needs over a barrier. */
 uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg);
 void jit_save_wrapped(struct jit_gen *g, uint32_t reg);
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
@@ -465,7 +465,7 @@ LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned 
 /* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
                              unsigned size);
-/* As above, for one address that all active lanes share. */
+/* Host address, checked, if all active lanes share one address. */
 LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
                              unsigned size);
 /* i1: not a global address at which `size` bytes may be accessed. */
@@ -482,9 +482,9 @@ LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef
 LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address);
 /* Where an offset (i32) in shared memory is, after masking. */
 LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size);
-/* Where the accesses of all lanes begin, which are `size` bytes apart, up to SOFT_SHARED_GUARD /
- * 32: from lane 0's offset. The result may lie in the guard zone. What the lanes reach is the
- * block's, whatever the offset. */
+/* Where the accesses of all lanes begin, from lane 0's offset; they are `size` bytes apart,
+ * SOFT_SHARED_GUARD / 32 at most. The result may lie in the guard zone. Whatever the offset is,
+ * lanes reach only what belongs to the block. */
 LLVMValueRef jit_shared_span(struct jit_gen *g, LLVMValueRef offset, unsigned size);
 /* Faults if a shared address, of lane 0 or of all, is misaligned: tested once for all accesses of a
  * block through one base register. */

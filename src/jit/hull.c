@@ -53,8 +53,8 @@ struct extent {
     uint32_t end; /* of the instructions that it covers */
 };
 
-/* What the current block accesses through the current instruction's base, from here on, while that
- * stays as it is. */
+/* What the current block accesses from here on through the current instruction's base, until the
+ * base changes. */
 static struct extent extent_of(const struct jit_gen *g)
 {
     const struct ir_block *block = &g->fn->blocks[g->at_block];
@@ -76,7 +76,7 @@ static struct extent extent_of(const struct jit_gen *g)
     return e;
 }
 
-/* i1: all of it is in place, for all lanes. */
+/* i1: all of the extent is in place, for all lanes. */
 static LLVMValueRef is_good(struct jit_gen *g, const struct extent *e)
 {
     int64_t stride = g->a->instrs[g->at_instr].address_stride, width = e->high - e->low;
@@ -108,8 +108,7 @@ bool jit_is_covered(struct jit_gen *g)
     struct jit_hull *h = &g->w->regs[g->i->address.base].hull;
     if (g->at_instr < h->end)
         return h->space == g->i->space;
-    if (g->i->guard !=
-        IR_NONE) /* what is checked here would not be so where the guard does not hold */
+    if (g->i->guard != IR_NONE) /* a guarded instruction is no place to check for others */
         return false;
     struct extent e = extent_of(g);
     if (g->i->space == IR_SPACE_SHARED && e.count < SHARED_MIN)

@@ -10,11 +10,11 @@
 #include "jit/gen.h"
 #include "jit/target.h"
 
-#define INSTRS_MAX 200 /* of a region */
+#define INSTRS_MAX 200 /* instructions of a region */
 #define CHAIN_MIN  8   /* instructions on floating point that make it worth while */
 
-/* Vector registers that the region's values take at most: those that each warp has of its own, and
- * what warps share. */
+/* Counts how many vector registers the region's values take at most, of each warp alone and shared
+ * by warps. */
 static void count_pressure(const struct jit_gen *g, const struct ir_region *r, unsigned *own,
                            unsigned *shared)
 {
@@ -42,7 +42,7 @@ static bool is_chain(const struct jit_gen *g, const struct ir_instr *i)
            ir_type_is_float((enum ir_type)i->type) && jit_shape(g, i->dst[0]) == IR_VARYING;
 }
 
-/* The region is of the kind, and warps side by side are faster. */
+/* The region can run several warps side by side, and that is faster. */
 static bool is_worth(const struct jit_gen *g, uint32_t r)
 {
     const struct ir_region *region = &g->a->regions[r];

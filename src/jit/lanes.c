@@ -132,7 +132,7 @@ static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef
     return old;
 }
 
-/* The hardware flushes f32 sums in global memory: their operands, too. */
+/* As on hardware, f32 sums in global memory are flushed, and so are their operands. */
 static LLVMValueRef add_flushed(struct jit_gen *g, LLVMValueRef p, LLVMValueRef v)
 {
     LLVMValueRef first = LLVMBuildLoad2(g->b, g->i32, p, ""), old, ends[2], sum, r;
@@ -246,8 +246,8 @@ static void operate_lanes(struct jit_gen *g, const struct atomic *x, LLVMValueRe
     8 /* places that are read before they are used: a load waits for stores whose place is not     \
          known */
 
-/* Where all lanes are active it does not ask which: most of the time of an atomic in shared memory
- * goes into that. */
+/* If all lanes are active, the loop does not look for the next one, which would take most of the
+ * time. */
 static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
 {
     LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"),
@@ -292,7 +292,7 @@ static void emit_half_sum(struct jit_gen *g)
         jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g, t), old, ""));
 }
 
-/* Of 128 bits: by the interpreter's function, too, lane after lane. */
+/* Atomics of 128 bits, which the interpreter's function does as well, lane after lane. */
 static void emit_128(struct jit_gen *g)
 {
     bool compares = g->i->mode == IR_ATOM_CAS;

@@ -148,7 +148,8 @@ static int serve(void)
         if (send_answer(&answer, object) < 0)
             return 1;
         if (cpu_seconds() > JIT_SANDBOX_CPU_S / 2)
-            return 0; /* before the limit hits a job; the next one starts another process */
+            return 0; /* ends before the time limit hits a job; for the next job there will be
+                         another process */
     }
 }
 

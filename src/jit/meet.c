@@ -1,7 +1,6 @@
-/*
- * Instructions in which lanes of a warp meet need all of them there. The order of blocks sees to
- * that where it can (ir/order.c); kernels where it cannot are left to the interpreter, which waits.
- */
+/* Finds kernels that cannot be compiled because lanes of a warp would meet in an instruction before
+ * all of them are there. The order of blocks prevents that if it can (ir/order.c). Other kernels
+ * are left to the interpreter, which waits for the lanes. */
 #include "jit/gen.h"
 
 #include <stdlib.h>
@@ -16,13 +15,13 @@ static bool polls_in_frontier(const struct jit_gen *g, uint32_t block)
     return false;
 }
 
-/* Why lanes that run the block are perhaps not all that should meet there; NULL: they are. */
+/* Why some of the lanes that should meet in the block may be missing; NULL: none is. */
 static const char *who_is_missing(const struct jit_gen *g, uint32_t block)
 {
     const struct ir_block_info *b = &g->a->blocks[block];
     if (g->a->parking && polls_in_frontier(g, block))
         return "while some wait for other threads";
-    /* Those that call it from elsewhere come later. */
+    /* Lanes that call the function from elsewhere come later. */
     return b->function != 0 && b->frontier.count != 0 ? "in a function that others call" : NULL;
 }
 
@@ -53,8 +52,8 @@ static void mark_ahead(const struct jit_gen *g, uint32_t from, uint8_t *ahead)
     }
 }
 
-/* Lanes that have parted may wait for each other in two loops: there is no order for that. `ahead`
- * is of the first block. */
+/* Lanes that have parted may wait for each other in two loops, and no order of blocks is right for
+ * that. `ahead` belongs to the first block. */
 static bool in_two_loops(const struct jit_gen *g, uint32_t x, uint32_t y, const uint8_t *ahead)
 {
     const struct ir_src *a = &last_of(g, x)->src[0], *b = &last_of(g, y)->src[0];

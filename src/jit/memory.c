@@ -94,7 +94,8 @@ static void emit_single_form(struct jit_gen *g, struct access *x)
     jit_lanes_end(g, &l);
 }
 
-/* Without such instructions LLVM makes a gather or scatter a branch for each lane. */
+/* True if the processor has an instruction for this; if not, LLVM makes a branch for each lane of
+ * it. */
 static bool has_gather(const struct jit_gen *g, const struct access *x)
 {
     return x->store ? x->esize >= 4 && g->target->avx512 : g->target->avx2 || g->target->avx512;
@@ -204,7 +205,7 @@ static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x
     return jit_span_is_good(g, address, stride * (g->lanes - 1), x->size);
 }
 
-/* Contiguous where it is so at run time, else lane by lane. */
+/* A vector access if the elements turn out to be contiguous at run time, else lane by lane. */
 static void emit_affine_form(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
@@ -246,7 +247,7 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
         p = jit_shared_span(g, jit_low32(g, address), x->size);
         if (g->i->address.base == IR_NONE || jit_is_again(g, g->i->address.base)) {
             LLVMValueRef good = contiguous_is_good(
-                g, x, address, x->size); /* which is known when compiled, often */
+                g, x, address, x->size); /* this is often known when the kernel is compiled */
             p = LLVMBuildSelect(g->b, good, jit_placed_pointer(g, address), p, "");
         }
     }
@@ -355,7 +356,8 @@ static void emit_forms(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
-    if (g->checks_all && g->i->space != IR_SPACE_SHARED) /* hardly ever run: one form is enough */
+    if (g->checks_all &&
+        g->i->space != IR_SPACE_SHARED) /* this hardly ever runs, so one form is enough */
         affine = false;
     if (g->i->order != IR_ORDER_WEAK)
         emit_single_form(g, x);
@@ -391,8 +393,8 @@ static LLVMValueRef shared_by_lanes(struct jit_gen *g, const struct access *x, L
                              : jit_host_scalar(g, address, x->active, x->size);
 }
 
-/* Uniform generic addresses are global ones almost always. True: the caller may treat it so, in a
- * block of its own; `slow` is the other one. */
+/* Generic addresses that are uniform are nearly always global ones. True: the caller emits that
+ * case now, and the other one goes to the block `slow`. */
 static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size,
                           LLVMBasicBlockRef *slow, LLVMBasicBlockRef *join)
 {

@@ -29,13 +29,13 @@ static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)
     return LLVMBuildLoad2(g->b, g->i32, from, "");
 }
 
-/* A field of the warp's save area. */
+/* Address of a field of the warp's save area. */
 static LLVMValueRef saved(struct jit_gen *g, uint32_t offset)
 {
     return jit_at_offset(g, g->b, g->w->save, offset);
 }
 
-/* The lanes parked at the block wait to run. */
+/* Lanes that are parked at the block become lanes that wait to run. */
 static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMValueRef release)
 {
     struct jit_parking *p = &g->parking[block];

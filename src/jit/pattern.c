@@ -15,10 +15,11 @@
 struct span {
     unsigned elements;        /* a power of two */
     int64_t from;             /* first byte, relative to lane 0's */
-    int index[JIT_LANES_MAX]; /* of each lane's element */
+    int index[JIT_LANES_MAX]; /* index of each lane's element */
 };
 
-/* Where the lanes' accesses are, relative to a multiple of 1 << align that is the same for all. */
+/* Finds where the lanes' accesses are, relative to a multiple of 1 << align that all lanes share.
+ * */
 static bool find_lanes(const struct jit_gen *g, int64_t at[JIT_LANES_MAX], unsigned *align)
 {
     const struct ir_address *a = &g->i->address;
@@ -50,7 +51,8 @@ static bool find_span(const struct jit_gen *g, unsigned size, struct span *s)
     s->elements = 1;
     while (s->elements * size <= high - low && s->elements * size < SOFT_SHARED_GUARD)
         s->elements *= 2;
-    /* Whole pieces, where they are as long: what is loaded for one access is there for others. */
+    /* Whole aligned pieces if the span is no longer than one, so that several accesses share what
+     * is loaded. */
     int64_t whole = GM_MIN(INT64_C(1) << align, (int64_t)(s->elements * size));
     int64_t from = low >= 0 ? low / whole * whole : low;
     if (high - from < s->elements * size)
@@ -64,7 +66,7 @@ static bool find_span(const struct jit_gen *g, unsigned size, struct span *s)
     return high - low < s->elements * size && s->elements <= 8 * g->lanes;
 }
 
-/* Each element is one lane's only. */
+/* No two lanes have the same element. */
 static bool is_distinct(const struct jit_gen *g, const struct span *s)
 {
     bool taken[8 * JIT_LANES_MAX] = { false };

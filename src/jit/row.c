@@ -10,7 +10,7 @@
  */
 #include "jit/gen.h"
 
-#define ROW_THREADS 1024u /* of a line of all blocks */
+#define ROW_THREADS 1024u /* threads in a line of all blocks */
 
 /* A line of threads accesses lines of memory, each once. */
 static bool in_lines(const struct jit_gen *g, uint32_t at)

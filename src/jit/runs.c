@@ -89,13 +89,13 @@ static void load_rows(struct jit_gen *g, LLVMValueRef address, LLVMValueRef acti
         LLVMValueRef at = LLVMConstInt(g->i64, l, 0);
         LLVMValueRef p =
             LLVMBuildLoad2(g->b, g->ptr, LLVMBuildGEP2(g->b, g->i64, memory, &at, 1, ""), "");
-        LLVMSetVolatile(p, 1); /* from there, and not taken out of the vector */
+        LLVMSetVolatile(p, 1); /* LLVM is to load it from there, not to take it out of the vector */
         rows[l] = LLVMBuildLoad2(g->b, LLVMVectorType(g->i32, RUN), p, "");
         LLVMSetAlignment(rows[l], 4);
     }
 }
 
-/* Both vectors' elements one after the other; `count` in each. */
+/* Joins two vectors of `count` elements each. */
 static LLVMValueRef join(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, unsigned count)
 {
     int order[2 * JIT_LANES_MAX];
@@ -104,8 +104,8 @@ static LLVMValueRef join(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, unsi
     return jit_shuffle(g, a, b, order, 2 * count);
 }
 
-/* Of each four elements of both vectors: elements x and y of the first one, each followed by the
- * second one's, or pairs. */
+/* Of every four elements of both vectors, takes elements x and y, each of the first vector followed
+ * by that of the second; or pairs of elements. */
 static LLVMValueRef weave(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, const unsigned pick[4])
 {
     int order[16];

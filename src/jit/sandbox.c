@@ -55,8 +55,8 @@ static int limit(int what, rlim_t value)
     return setrlimit((__rlimit_resource_t)what, &r) < 0 ? -errno : 0;
 }
 
-/* Where memory is short this process goes first: a compile is easily done without. Who may not say
- * so has other worries. */
+/* Has the kernel end this process first when memory is short, since a compile can be done without.
+ * If that is not allowed, so be it. */
 static void volunteer(void)
 {
     GM_AUTO_FD int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -67,7 +67,7 @@ static void volunteer(void)
 int jit_sandbox_enter(const char **what)
 {
     int r;
-    volunteer(); /* before its files in /proc are root's */
+    volunteer(); /* before its files in /proc belong to root */
     prctl(PR_SET_DUMPABLE, 0);
     *what = "limits";
     if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0 ||

@@ -47,7 +47,7 @@ void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g))
         return;
     }
     LLVMBasicBlockRef apart = jit_new_block(g, "wraps"), join = jit_new_block(g, "");
-    if (g->guard) /* the same for all lanes, or the register would not be affine */
+    if (g->guard) /* the guard is the same for all lanes, or the register would not be affine */
         bad = LLVMBuildSelect(g->b, g->guard, bad, jit_wraps(g, reg), "");
     LLVMBasicBlockRef straight = jit_new_block(g, "");
     LLVMValueRef branch = LLVMBuildCondBr(g->b, bad, apart, straight);
@@ -57,7 +57,7 @@ void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g))
         jit_forget_lanes(g, reg);
     LLVMBuildBr(g->b, join);
     jit_position(g, apart);
-    if (g->guard) /* what stays where it does not hold */
+    if (g->guard) /* the old value, which stays if the guard does not hold */
         jit_store_lanes(g, reg, jit_affine_lanes(g, reg, jit_get(g, reg)));
     g->by_lane = true;
     emit(g);
