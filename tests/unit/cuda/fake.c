@@ -5,6 +5,7 @@
 #include "device/cuda/module.h"
 #include "device/cuda/queue.h"
 #include "fake.h"
+#include "fake_library.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -82,8 +83,6 @@ static bool graphs_refused, fallbacks_refused, lost;
 static void (*asked)(CUstream);
 static void (*launched)(void);
 static unsigned channel_size;
-static CUfunction loaded[64];
-static unsigned loaded_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[2048];
@@ -154,7 +153,7 @@ static CUresult act(CUstream s, struct action a)
 
 /* Calls that wait until nothing runs, with a lock that everybody needs: admit.h. So nothing may run
  * there then, unless nobody waits in this test. */
-static void wait_for_all(void)
+void fake_wait_for_all(void)
 {
     if (!entered || entered->dev->rest_ns == CUDA_NEVER)
         return;
@@ -185,7 +184,7 @@ static void take_room(const struct cuda_gpu *g)
     if (++rooms[r].used <= room + rooms[r].more)
         return;
     rooms[r].more++;
-    wait_for_all();
+    fake_wait_for_all();
 }
 
 static void give_room(const struct cuda_gpu *g)
@@ -195,7 +194,7 @@ static void give_room(const struct cuda_gpu *g)
 
 static CUresult set_limit(CUlimit limit, size_t value)
 {
-    wait_for_all();
+    fake_wait_for_all();
     if (limit == CU_LIMIT_STACK_SIZE)
         stacks[room_of(entered)] = value;
     return CUDA_SUCCESS;
@@ -356,7 +355,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flag
     *(struct CUgraph_st *)(void *)*out = *g;
     cr_assert_lt(graphs, GM_ARRAY_LEN(executable));
     executable[graphs++] = (void *)*out;
-    wait_for_all(); /* where there is no memory for it */
+    fake_wait_for_all(); /* where there is no memory for it */
     return CUDA_SUCCESS;
 }
 
@@ -415,7 +414,7 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
 }
 
 /* A function is a handle of its library, and of the context in which it was loaded. */
-static CUfunction function_of(const struct cuda_library *l, const struct cuda_gpu *g)
+CUfunction fake_function_of(const struct cuda_library *l, const struct cuda_gpu *g)
 {
     return (CUfunction)((uintptr_t)l | g->is_fallback);
 }
@@ -547,7 +546,7 @@ static CUresult array_create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 static CUresult array_destroy(CUarray a)
 {
-    wait_for_all();
+    fake_wait_for_all();
     free(a);
     return CUDA_SUCCESS;
 }
@@ -586,7 +585,7 @@ static CUresult host_register(void *p, size_t size, unsigned flags)
 
 static CUresult host_unregister(void *p)
 {
-    wait_for_all();
+    fake_wait_for_all();
     return CUDA_SUCCESS;
 }
 
@@ -723,7 +722,7 @@ static CUresult describe(CUdevResourceDesc *out, CUdevResource *chosen, unsigned
 
 static CUresult green_create(CUgreenCtx *out, CUdevResourceDesc d, CUdevice device, unsigned flags)
 {
-    wait_for_all();
+    fake_wait_for_all();
     *out = (CUgreenCtx)(void *)d;
     greens++;
     return CUDA_SUCCESS;
@@ -1083,18 +1082,6 @@ void fake_lose(void)
     lost = true;
 }
 
-void cuda_library_keep(struct dev *d, struct cuda_library *l)
-{
-    cr_assert_gt(l->users, 0);
-    l->users++;
-}
-
-void cuda_library_close(struct dev *d, struct cuda_library *l)
-{
-    cr_assert_gt(l->users, 0);
-    l->users--;
-}
-
 void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes)
 {
 }
@@ -1111,57 +1098,6 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
 struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first)
 {
     return fallbacks_refused ? NULL : &first->dev->fallbacks[first->index];
-}
-
-void cuda_memory_trim(struct dev_client *c, uint32_t device)
-{
-}
-
-/* A client's thread asks. */
-static CUfunction find_loaded(const struct cuda_gpu *g, CUkernel k)
-{
-    CUfunction f = function_of((const struct cuda_library *)(void *)k, g);
-    for (unsigned i = 0; i < loaded_count; i++)
-        if (loaded[i] == f)
-            return f;
-    return NULL;
-}
-
-void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g)
-{
-}
-
-CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l,
-                              CUkernel k)
-{
-    return find_loaded(g, k);
-}
-
-void cuda_kernel_allow(const struct dev *d, CUfunction f, uint32_t bytes)
-{
-}
-
-CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
-                             CUkernel k, CUfunction *out)
-{
-    return cuda_library_function(c, device, l, k, out);
-}
-
-CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
-                               CUkernel k, CUfunction *out)
-{
-    *out = find_loaded(cuda_home(c, device), k);
-    if (*out)
-        return CUDA_SUCCESS;
-    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, device), true);
-    if (!g)
-        return CUDA_ERROR_NOT_READY;
-    cr_assert_eq(g, entered);
-    wait_for_all();
-    cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
-    loaded[loaded_count++] = *out = function_of((const struct cuda_library *)(void *)k, g);
-    cuda_settled(c, g);
-    return CUDA_SUCCESS;
 }
 
 void fake_capacity(struct dev *d, unsigned size)

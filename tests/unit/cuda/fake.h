@@ -245,6 +245,22 @@ void fake_let_go(void);
 /* All clients have ended, and everything has happened: frees what is left of them. */
 void fake_forget(void);
 
+/* --- libraries (device/cuda/library.h) ----------------------------------------------------------
+ */
+
+struct cuda_gpu *fake_gpu(struct dev *d, unsigned device);
+/* Libraries without users may have so many bytes of images; and how many they have. */
+void fake_keep(struct dev *d, uint64_t bytes);
+uint64_t fake_kept(struct dev *d);
+/* The driver has refused a launch of the client's. */
+void fake_launch_fails(struct dev_client *c);
+/* The pace of a queue of which `done` operations were done at `at`, one such pair after the other.
+ */
+struct fake_progress {
+    uint64_t at, done;
+};
+uint64_t fake_pace_of(const struct fake_progress *p, unsigned count);
+
 /* --- modules and kernels ---------------------------------------------------------------------- */
 
 /* A module, as a client has it: its kernels may print, or fail assertions. */

@@ -499,6 +499,39 @@ void fake_wait_for_output(struct dev *d)
     fake_unseen(d, nothing, NULL);
 }
 
+/* --- libraries -------------------------------------------------------------------------------- */
+
+struct cuda_gpu *fake_gpu(struct dev *d, unsigned device)
+{
+    return &d->gpus[device];
+}
+
+void fake_keep(struct dev *d, uint64_t bytes)
+{
+    d->libraries.kept_max = bytes;
+}
+
+uint64_t fake_kept(struct dev *d)
+{
+    pthread_mutex_lock(&d->libraries.lock);
+    const uint64_t bytes = d->libraries.kept_bytes;
+    pthread_mutex_unlock(&d->libraries.lock);
+    return bytes;
+}
+
+void fake_launch_fails(struct dev_client *c)
+{
+    cuda_local_unsure(c, &c->dev->gpus[0]);
+}
+
+uint64_t fake_pace_of(const struct fake_progress *p, unsigned count)
+{
+    struct dev_queue q = { 0 };
+    for (unsigned i = 0; i < count; i++)
+        cuda_pace_note(&q, p[i].at, p[i].done);
+    return q.pace;
+}
+
 /* --- modules ---------------------------------------------------------------------------------- */
 
 struct fake_module {

@@ -7,25 +7,28 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "device/cuda/admit.h"
-#include "device/cuda/capacity.h"
+#include "base/clock.h"
 #include "device/cuda/image.h"
-#include "device/cuda/inflight.h"
 #include "device/cuda/kernel.h"
-#include "device/cuda/local.h"
 #include "device/cuda/link.h"
-#include "device/cuda/settle.h"
+#include "fake.h"
 
 TestSuite(library, .timeout = 30);
 
 #define THREADS 4u
 
-static struct dev d;
-static struct cuda_gpu *const gpu = &d.gpus[0];
+static struct dev *d;
+static struct cuda_gpu *gpu;
+static struct dev_client *clients[2]; /* of users 1000 and 1001 */
+static struct dev_queue *busy;        /* somebody's, whose kernel may run on */
+static struct dev_client *somebody;
+static bool is_first; /* its GPU is the first one */
+static uint64_t seq;
+static char kernel; /* what it stands for does not matter */
+#define KERNEL ((CUkernel)(void *)&kernel)
 static char *image;
 static bool has_variables, allocates;
 static CUresult outcome;
-static struct dev_client clients[2] = { { .dev = &d, .uid = 1000 }, { .dev = &d, .uid = 1001 } };
 
 /* --- what there is of image.c and of the driver ----------------------------------------------- */
 
@@ -86,18 +89,16 @@ void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned loads, loading, may_end, unloads, modules, functions;
-static bool
-    disturbed; /* the driver was asked for something that waits while somebody's kernel ran on */
-static _Atomic unsigned naps;
-static struct dev_queue
-    busy; /* somebody's kernel, which has been running for long: `seen` is not `marked` */
+static _Atomic bool runs; /* that kernel does */
+static bool disturbed;    /* the driver was asked for something that waits while it ran */
 
 /* Everybody would stand still with it. */
 static void takes_a_lock(unsigned *count)
 {
-    bool quiet = cuda_is_quiet(&d, 1);
+    bool away;
+    (void)fake_entered(&away);
     pthread_mutex_lock(&lock);
-    disturbed |= !quiet;
+    disturbed |= runs && !away;
     ++*count;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -125,7 +126,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, CUfunc
     return CUDA_SUCCESS;
 }
 
-static size_t shrunk;
+static size_t shrunk = SIZE_MAX; /* what the limit was set to */
 
 static CUresult set_limit(CUlimit limit, size_t value)
 {
@@ -141,58 +142,13 @@ static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, cons
     return CUDA_SUCCESS;
 }
 
-/* Of threads that wait for quiet. */
-int nanosleep(const struct timespec *time, struct timespec *left)
+/* Somebody has been waiting for a safe point for a while. */
+static void wait_for_a_while(void)
 {
-    naps++;
-    return sched_yield();
-}
-
-int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
-                           const struct timespec *until)
-{
-    pthread_mutex_unlock(m);
-    (void)nanosleep(until, NULL);
-    pthread_mutex_lock(m);
-    return 0;
-}
-
-static void wait_for_a_nap(void)
-{
-    unsigned before = naps;
-    while (naps == before)
+    while (!fake_waiting(d))
         sched_yield();
-}
-
-void cuda_enter(struct cuda_gpu *g)
-{
-}
-
-struct cuda_gpu *cuda_entered(void)
-{
-    return NULL;
-}
-
-/* No client is hidden here: there are none with queues. */
-bool cuda_calls_are_done(const struct dev_queue *q, uint64_t calls)
-{
-    return true;
-}
-
-/* Nobody moves. */
-struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
-{
-    return cuda_admit_wait(&d, c, CUDA_GPU_BIT(g), UINT64_MAX) ? g : NULL;
-}
-
-void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
-{
-    cuda_admit_end(&d, CUDA_GPU_BIT(g));
-}
-
-struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
-{
-    return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
+    for (const uint64_t until = gm_now_ns() + 10 * GM_NS_PER_MS; gm_now_ns() < until;)
+        sched_yield();
 }
 
 static CUresult load_data(CUlibrary *out, const void *code, CUjit_option *o, void **ov, unsigned on,
@@ -262,42 +218,64 @@ static void *open_it(void *arg)
 
 static void start(struct opener *o, uint32_t uid)
 {
-    o->client = &clients[uid - 1000];
+    o->client = clients[uid - 1000];
     cr_assert_eq(pthread_create(&o->thread, NULL, open_it, o), 0);
 }
 
-static void begin(void)
+static void begin_with(unsigned gpus)
 {
-    d.count = 1;
-    d.gpus[0].dev = d.fallbacks[0].dev = &d;
-    d.fallbacks[0].is_fallback = true;
-    cuda_dev_init(&d, &(struct dev_events) { 0 });
-    d.rest_ns = d.unknown_ns = d.libraries.kept_max = 0;
-    gm_list_init(&busy.active);
-    busy.gpu = gpu;
-    d.api.cuLibraryLoadData = load_data;
-    d.api.cuLibraryUnload = unload;
-    d.api.cuLibraryGetModule = get_module;
-    d.api.cuKernelGetFunction = get_function;
-    d.api.cuLibraryGetGlobal = get_global;
-    d.api.cuFuncGetAttribute = get_attribute;
-    d.api.cuCtxSetLimit = set_limit;
-    gpu->local = 1024;
+    struct cuda_driver *api;
+    d = fake_devices(gpus);
+    gpu = fake_gpu(d, 0);
+    clients[0] = fake_client_of(d, 1000);
+    clients[1] = fake_client_of(d, 1001);
+    somebody = fake_client_of(d, 1002);
+    is_first = gpus == 1;
+    busy = fake_queue_with_stream(somebody, gpus - 1, 1, 0);
+    fake_refuse_fallbacks(true);
+    fake_patience(d, 0, 0, 50 * GM_NS_PER_MS);
+    fake_keep(d, 0);
+    api = fake_driver(d);
+    api->cuLibraryLoadData = load_data;
+    api->cuLibraryUnload = unload;
+    api->cuLibraryGetModule = get_module;
+    api->cuKernelGetFunction = get_function;
+    api->cuLibraryGetGlobal = get_global;
+    api->cuFuncGetAttribute = get_attribute;
+    api->cuCtxSetLimit = set_limit;
+    fake_need_local(d, NULL, 1024);
     image = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(image, MAP_FAILED);
     memset(image, 7, 4096);
 }
 
-static void run_a_kernel(bool runs)
+static void begin(void)
 {
-    pthread_mutex_lock(&d.lock);
-    if (runs)
-        gm_list_append(&d.active, &busy.active);
-    else
-        gm_list_remove(&busy.active);
-    busy.marked = runs ? busy.seen + 1 : busy.seen;
-    busy.since = 1;
-    pthread_mutex_unlock(&d.lock);
+    begin_with(1);
+}
+
+static void begin_with_two(void)
+{
+    begin_with(2);
+}
+
+/* Somebody's kernel runs on, on the last GPU; or it ends. */
+static void run_a_kernel(bool on)
+{
+    if (!on)
+        runs = false;
+    fake_hold(fake_stream(busy), on);
+    if (on) {
+        cr_assert_eq(cuda.stamp(busy, ++seq, 0), 0);
+        cuda.flush(somebody);
+        while (fake_is_resting(busy))
+            sched_yield();
+    } else {
+        while (!fake_is_over(busy))
+            sched_yield();
+    }
+    if (on)
+        runs = is_first;
 }
 
 static struct cuda_library *opened(uint32_t kind, int expected)
@@ -305,7 +283,7 @@ static struct cuda_library *opened(uint32_t kind, int expected)
     struct cuda_library *l;
     char *log;
     may_end = 1;
-    cr_assert_eq(cuda_library_open(gpu, &clients[0], image, 4096, kind, &l, &log), expected);
+    cr_assert_eq(cuda_library_open(gpu, clients[0], image, 4096, kind, &l, &log), expected);
     free(log);
     return l;
 }
@@ -319,8 +297,6 @@ static struct cuda_library *opened_as(uint32_t uid)
     cr_assert_eq(o.result, 0);
     return o.got;
 }
-
-static const _Atomic bool yes = true;
 
 static void open_all(struct opener *o)
 {
@@ -342,9 +318,10 @@ Test(library, who_loads_the_same_at_the_same_time_shares_it, .init = begin)
         cr_assert_eq(o[i].got, o[0].got);
     }
     for (unsigned i = 0; i < THREADS; i++)
-        cuda_library_close(&d, o[i].got);
+        cuda_library_close(d, o[i].got);
     wait_for_unloads(1);
-    cr_assert(gm_list_empty(&d.libraries.shared) && gm_list_empty(&d.libraries.loading));
+    (void)opened_as(1000);
+    cr_assert_eq(loads, 2, "it is gone");
 }
 
 Test(library, what_has_variables_is_everybodys_own, .init = begin)
@@ -355,7 +332,7 @@ Test(library, what_has_variables_is_everybodys_own, .init = begin)
     cr_assert_eq(loads, THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
         cr_assert_eq(o[i].result, 0);
-        cuda_library_close(&d, o[i].got);
+        cuda_library_close(d, o[i].got);
     }
     wait_for_unloads(THREADS);
 }
@@ -368,7 +345,8 @@ Test(library, a_load_that_fails_is_nobody_elses, .init = begin)
     open_all(o);
     for (unsigned i = 0; i < THREADS; i++)
         cr_assert_eq(o[i].result, CUDA_ERROR_INVALID_IMAGE);
-    cr_assert(gm_list_empty(&d.libraries.loading));
+    outcome = CUDA_SUCCESS;
+    (void)opened_as(1000); /* and nobody waits for those */
 }
 
 /* The next one to load the same finds it, and its kernels. */
@@ -376,28 +354,26 @@ Test(library, without_users_it_stays, .init = begin)
 {
     struct opener a, b;
     CUfunction f;
-    d.libraries.kept_max = 4096;
+    fake_keep(d, 4096);
     let_go();
     start(&a, 1000);
     pthread_join(a.thread, NULL);
-    cr_assert_eq(cuda_library_function(&clients[0], 0, a.got, (CUkernel)(void *)&busy, &f),
-                 CUDA_SUCCESS);
-    cuda_library_close(&d, a.got);
+    cr_assert_eq(cuda_library_function(clients[0], 0, a.got, KERNEL, &f), CUDA_SUCCESS);
+    cuda_library_close(d, a.got);
     start(&b, 1000);
     pthread_join(b.thread, NULL);
     cr_assert_eq(b.got, a.got);
     cr_assert_eq(loads, 1);
-    cr_assert_eq(d.libraries.kept_bytes, 0, "it has a user");
-    cr_assert_eq(cuda_library_function(&clients[0], 0, b.got, (CUkernel)(void *)&busy, &f),
-                 CUDA_SUCCESS);
+    cr_assert_eq(fake_kept(d), 0, "it has a user");
+    cr_assert_eq(cuda_library_function(clients[0], 0, b.got, KERNEL, &f), CUDA_SUCCESS);
     cr_assert_eq(functions, 1);
-    cuda_library_close(&d, b.got);
+    cuda_library_close(d, b.got);
     start(&b, 1001); /* another user's is another one */
     pthread_join(b.thread, NULL);
     cr_assert_eq(loads, 2);
-    cuda_library_close(&d, b.got); /* and there is room for one */
+    cuda_library_close(d, b.got); /* and there is room for one */
     wait_for_unloads(1);
-    cr_assert_eq(d.libraries.kept_bytes, 4096);
+    cr_assert_eq(fake_kept(d), 4096);
 }
 
 /* Kept without users, with a kernel that is loaded on the device where its client is. */
@@ -405,35 +381,33 @@ static void keep_one(uint32_t uid, uint32_t device)
 {
     CUfunction f;
     struct cuda_library *l = opened_as(uid);
-    cr_assert_eq(
-        cuda_library_function(&clients[uid - 1000], device, l, (CUkernel)(void *)&busy, &f),
-        CUDA_SUCCESS);
-    cuda_library_close(&d, l);
+    cr_assert_eq(cuda_library_function(clients[uid - 1000], device, l, KERNEL, &f), CUDA_SUCCESS);
+    cuda_library_close(d, l);
 }
 
 /* Somebody is to have its memory. */
 Test(library, without_users_it_gives_way, .init = begin)
 {
-    d.libraries.kept_max = 1 << 20;
+    fake_keep(d, 1 << 20);
     keep_one(1000, 0);
     keep_one(1001, 0);
-    cr_assert_eq(d.libraries.kept_bytes, 2 * 4096);
+    cr_assert_eq(fake_kept(d), 2 * 4096);
     run_a_kernel(true);
-    clients[0].leaving = &yes;
-    cuda_memory_trim(&clients[0], 0); /* does not wait */
-    cr_assert_eq(d.libraries.kept_bytes, 0);
+    struct dev_client *leaves = fake_client_of(d, 1000);
+    fake_leaves(leaves);
+    cuda_memory_trim(leaves, 0); /* does not wait */
+    cr_assert_eq(fake_kept(d), 0);
     run_a_kernel(false);
     wait_for_unloads(2);
     cr_assert_not(disturbed);
-    clients[0].leaving = NULL;
-    cuda_library_close(&d, opened_as(1000));
-    cuda_memory_trim(&clients[0], 0);
+    cuda_library_close(d, opened_as(1000));
+    cuda_memory_trim(clients[0], 0);
     cr_assert_eq(unloads, 3, "at once");
 }
 
 static void *trim(void *arg)
 {
-    cuda_memory_trim(&clients[0], 0);
+    cuda_memory_trim(clients[0], 0);
     return NULL;
 }
 
@@ -441,33 +415,30 @@ static void *trim(void *arg)
 Test(library, memory_comes_first_from_where_nothing_runs, .init = begin)
 {
     pthread_t thread;
-    d.libraries.kept_max = 1 << 20;
-    atomic_store(&clients[1].seats[0].home, &d.fallbacks[0]);
+    fake_keep(d, 1 << 20);
     keep_one(1000, 0);
-    keep_one(1001, 0);
     run_a_kernel(true); /* in the primary context */
+    fake_refuse_fallbacks(false);
+    keep_one(1001, 0); /* in the fallback context */
+    cr_assert(fake_is_away(clients[1]));
     cr_assert_eq(pthread_create(&thread, NULL, trim, NULL), 0);
     wait_for_unloads(1);
-    pthread_mutex_lock(&d.libraries.lock);
-    cr_assert_not(d.libraries.unloads, "the client that wants the memory has not given up");
-    pthread_mutex_unlock(&d.libraries.lock);
+    wait_for_a_while();
+    wait_for_unloads(1); /* the client that wants the memory waits for the other one */
     run_a_kernel(false);
     pthread_join(thread, NULL);
     wait_for_unloads(2);
 }
 
-Test(library, other_devices_keep_what_they_have, .init = begin)
+Test(library, other_devices_keep_what_they_have, .init = begin_with_two)
 {
-    d.count = 2;
-    d.gpus[1] = (struct cuda_gpu) { .dev = &d, .index = 1 };
-    d.fallbacks[1] = (struct cuda_gpu) { .dev = &d, .index = 1, .is_fallback = true };
-    d.libraries.kept_max = 1 << 20;
+    fake_keep(d, 1 << 20);
     keep_one(1000, 1);
-    cuda_memory_trim(&clients[0], 0);
-    cr_assert_eq(d.libraries.kept_bytes, 4096);
-    cuda_memory_trim(&clients[0], 1);
+    cuda_memory_trim(clients[0], 0);
+    cr_assert_eq(fake_kept(d), 4096);
+    cuda_memory_trim(clients[0], 1);
     cr_assert_eq(unloads, 1);
-    cr_assert_eq(d.libraries.kept_bytes, 0);
+    cr_assert_eq(fake_kept(d), 0);
 }
 
 /* Users share nothing: not even a wait. */
@@ -490,18 +461,17 @@ Test(library, what_is_not_used_goes_when_the_gpu_is_quiet, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
     CUfunction f;
-    cr_assert_eq(cuda_library_function(&clients[0], 0, l, (CUkernel)(void *)&busy, &f),
-                 CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_function(clients[0], 0, l, KERNEL, &f), CUDA_SUCCESS);
     run_a_kernel(true);
-    cuda_library_close(&d, l); /* nobody waits for that */
+    cuda_library_close(d, l); /* nobody waits for that */
     struct cuda_library *again = opened(WIRE_IMAGE_KIND_CUBIN, 0);
     cr_assert_neq(again, l);
-    wait_for_a_nap();
+    wait_for_a_while();
     pthread_mutex_lock(&lock);
     cr_assert_eq(unloads, 0);
     pthread_mutex_unlock(&lock);
     cr_assert_not(disturbed);
-    cuda_library_close(&d, again); /* of which nothing is loaded on a GPU */
+    cuda_library_close(d, again); /* of which nothing is loaded on a GPU */
     wait_for_unloads(1);
     run_a_kernel(false);
     wait_for_unloads(2);
@@ -511,19 +481,19 @@ Test(library, what_is_not_used_goes_when_the_gpu_is_quiet, .init = begin)
 Test(library, a_kernel_that_is_loaded_is_not_waited_for, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
-    CUkernel k = (CUkernel)(void *)&busy;
+    CUkernel k = KERNEL;
     CUfunction f = NULL;
     CUdeviceptr address;
     size_t size;
-    cr_assert_eq(cuda_library_function(&clients[0], 0, l, k, &f), CUDA_SUCCESS);
-    cr_assert_eq(cuda_library_variable(&clients[0], 0, l, "v", &address, &size), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_function(clients[0], 0, l, k, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_variable(clients[0], 0, l, "v", &address, &size), CUDA_SUCCESS);
     cr_assert_eq(functions, 2);
     run_a_kernel(true);
     f = NULL;
-    cr_assert_eq(cuda_library_function(&clients[1], 0, l, k, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_function(clients[1], 0, l, k, &f), CUDA_SUCCESS);
     cr_assert_eq((void *)f, (void *)k);
     cr_assert_eq(functions, 2);
-    cuda_library_close(&d, l);
+    cuda_library_close(d, l);
     run_a_kernel(false);
     wait_for_unloads(1);
 }
@@ -539,9 +509,9 @@ static void *ask(void *arg)
 {
     struct asker *a = arg;
     CUfunction f;
-    CUkernel k = (CUkernel)(void *)&busy;
-    a->result = a->launches ? cuda_library_launch(&clients[0], 0, a->library, k, &f)
-                            : cuda_library_function(&clients[0], 0, a->library, k, &f);
+    CUkernel k = KERNEL;
+    a->result = a->launches ? cuda_library_launch(clients[0], 0, a->library, k, &f)
+                            : cuda_library_function(clients[0], 0, a->library, k, &f);
     return NULL;
 }
 
@@ -552,8 +522,7 @@ Test(library, a_client_that_loads_a_kernel_waits_outside_of_the_driver, .init = 
     cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
     for (unsigned i = 0; i < 3; i++) /* others are not held up by those that wait */
         (void)opened(WIRE_IMAGE_KIND_FATBIN, 0);
-    for (unsigned i = 0; i < 10; i++)
-        wait_for_a_nap();
+    wait_for_a_while();
     pthread_mutex_lock(&lock);
     cr_assert_eq(functions + unloads, 0);
     pthread_mutex_unlock(&lock);
@@ -565,13 +534,11 @@ Test(library, a_client_that_loads_a_kernel_waits_outside_of_the_driver, .init = 
 
 Test(library, a_client_that_is_to_be_stopped_does_not_wait, .init = begin)
 {
-    static _Atomic bool leaving;
     struct asker a = { .library = opened(WIRE_IMAGE_KIND_CUBIN, 0) };
-    clients[0].leaving = &leaving;
     run_a_kernel(true);
     cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
-    wait_for_a_nap();
-    atomic_store(&leaving, true);
+    wait_for_a_while();
+    fake_leaves(clients[0]);
     pthread_join(a.thread, NULL);
     cr_assert_eq(a.result, CUDA_ERROR_NOT_READY);
     cr_assert_null(opened(WIRE_IMAGE_KIND_PTX, CUDA_ERROR_NOT_READY));
@@ -585,7 +552,7 @@ Test(library, a_text_is_compiled_while_others_go_on, .init = begin)
 {
     links = true;
     run_a_kernel(true);
-    cuda_library_close(&d, opened(WIRE_IMAGE_KIND_PTX, 0));
+    cuda_library_close(d, opened(WIRE_IMAGE_KIND_PTX, 0));
     wait_for_unloads(1); /* nothing of it is loaded on a GPU */
     cr_assert_eq(linked, 1);
     cr_assert_eq(loads, 1);
@@ -602,11 +569,8 @@ Test(library, what_does_not_link_is_loaded_as_it_is, .init = begin)
     cr_assert_eq(linked, 1);
 }
 
-Test(library, another_gpus_kernel_is_of_no_interest, .init = begin)
+Test(library, another_gpus_kernel_is_of_no_interest, .init = begin_with_two)
 {
-    d.count = 2;
-    d.gpus[1] = (struct cuda_gpu) { .dev = &d, .index = 1 };
-    busy.gpu = &d.gpus[1];
     run_a_kernel(true);
     (void)opened(WIRE_IMAGE_KIND_PTX, 0);
     cr_assert_eq(modules, 1);
@@ -617,20 +581,19 @@ static void launch_beside_a_kernel(struct cuda_library *l)
 {
     struct asker a = { .library = l };
     (void)ask(&a);
-    cr_assert_null(cuda_library_known(&clients[0], gpu, l, (CUkernel)(void *)&busy));
+    cr_assert_null(cuda_library_known(clients[0], gpu, l, KERNEL));
     run_a_kernel(true);
     a.launches = true;
     cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
-    for (unsigned i = 0; i < 10; i++)
-        wait_for_a_nap();
-    cr_assert_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    wait_for_a_while();
+    cr_assert_null(cuda_library_known(clients[1], gpu, l, KERNEL));
     run_a_kernel(false);
     pthread_join(a.thread, NULL);
     cr_assert_eq(a.result, CUDA_SUCCESS);
     run_a_kernel(true);
     (void)ask(&a);
     cr_assert_eq(a.result, CUDA_SUCCESS, "from now on there is room for it");
-    cr_assert_not_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    cr_assert_not_null(cuda_library_known(clients[1], gpu, l, KERNEL));
     run_a_kernel(false);
 }
 
@@ -650,57 +613,46 @@ static void launch_with(struct dev_client *c, struct cuda_library *l, int bytes)
 {
     CUfunction f;
     local = bytes;
-    cr_assert_eq(cuda_library_launch(c, 0, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_launch(c, 0, l, KERNEL, &f), CUDA_SUCCESS);
 }
 
 /* But for a little, and what others need. */
 Test(library, much_local_memory_goes_with_a_client_that_needed_it, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
-    gpu->context = (CUcontext)(void *)gpu;
-    for (unsigned i = 0; i < GM_ARRAY_LEN(clients); i++) {
-        gm_list_init(&clients[i].queues);
-        gm_list_append(&d.clients, &clients[i].link);
-    }
-    launch_with(&clients[0], l, 8 << 10);
-    gm_list_remove(&clients[0].link);
-    cuda_local_shrink(&d);
-    cr_assert_eq(shrunk, 0, "so little stays");
-    launch_with(&clients[0], l, 128 << 10);
-    launch_with(&clients[1], l, 4 << 10); /* there is room for it */
-    cuda_local_shrink(&d);
+    struct dev_client *little = fake_client_of(d, 1000), *much = fake_client_of(d, 1000);
+    launch_with(little, l, 8 << 10);
+    fake_client_end(little);
+    fake_need_local(d, NULL, 0);
+    cr_assert_eq(shrunk, SIZE_MAX, "so little stays");
+    launch_with(much, l, 128 << 10);
+    launch_with(clients[1], l, 4 << 10); /* there is room for it */
+    fake_client_end(much);
+    fake_need_local(d, NULL, 0);
     cr_assert_eq(shrunk, 4 << 10);
-    cr_assert_eq(gpu->local, 4 << 10);
+    cr_assert_eq(fake_local(d), 4 << 10);
 }
 
 /* As it claimed; what others have there is. */
 Test(library, a_client_that_fails_to_get_local_memory_leaves_no_claim, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
-    for (unsigned i = 0; i < GM_ARRAY_LEN(clients); i++) {
-        gm_list_init(&clients[i].queues);
-        gm_list_append(&d.clients, &clients[i].link);
-    }
-    launch_with(&clients[1], l, 4 << 10);
-    launch_with(&clients[0], l, 512 << 10);
-    cuda_local_unsure(&clients[0], gpu);
-    cr_assert_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    launch_with(clients[1], l, 4 << 10);
+    launch_with(clients[0], l, 512 << 10);
+    fake_launch_fails(clients[0]);
+    cr_assert_null(cuda_library_known(clients[1], gpu, l, KERNEL));
     local = 4 << 10;
-    cr_assert_not_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    cr_assert_not_null(cuda_library_known(clients[1], gpu, l, KERNEL));
 }
 
 /* Completions come one for many operations. */
 Test(library, a_pace_is_a_mean)
 {
     const uint64_t ms = GM_NS_PER_MS;
-    struct dev_queue q = { .marked = 1000 };
-    cuda_pace_note(&q, 5 * ms, 0);
-    cr_assert_eq(q.since, 5 * ms);
-    cuda_pace_note(&q, 9 * ms, 0);
-    cr_assert_eq(q.since, 5 * ms, "nothing is done");
-    cuda_pace_note(&q, 69 * ms, 64);
-    cr_assert_eq(q.since, 69 * ms);
-    cr_assert_eq(q.pace, ms, "64 operations of a millisecond each");
-    cuda_pace_note(&q, 74 * ms, 1);
-    cr_assert_eq(q.pace, 2 * ms, "later ones count for a quarter");
+    const struct fake_progress p[] = {
+        { 5 * ms, 0 }, { 9 * ms, 0 }, { 69 * ms, 64 }, { 74 * ms, 1 }
+    };
+    cr_assert_eq(fake_pace_of(p, 2), 0, "nothing is done");
+    cr_assert_eq(fake_pace_of(p, 3), ms, "64 operations of a millisecond each");
+    cr_assert_eq(fake_pace_of(p, 4), 2 * ms, "later ones count for a quarter");
 }
