@@ -354,6 +354,8 @@ static void end(void)
     }
     if (uv_loop_alive(&server.loop))
         abort(); /* it has not ended */
+    uv_close((uv_handle_t *)&server.ending_idle, NULL);
+    run_server();
     for (unsigned q = 0; q < SRV_QUANTITIES; q++)
         if (server.account.used[q] != 0)
             abort();

@@ -71,9 +71,9 @@ struct srv_charge {
 
 /* All limits open. `parent` outlives it. */
 void srv_account_init(struct srv_account *a, struct srv_account *parent);
-/* When the account's owner ends: anything still charged is a mistake of ours, logged, and fatal in
- * debug builds. */
-void srv_account_check_clear(const struct srv_account *a);
+/* When the account's owner ends: false if anything is still charged, which is a mistake of ours and
+ * logged. */
+bool srv_account_check_clear(const struct srv_account *a);
 /* How much more of `q` the account and its parents would grant. */
 uint64_t srv_account_left(const struct srv_account *a, enum srv_quantity q);
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "server/object.h"
 #include "server/send.h"
@@ -115,26 +116,25 @@ const char *srv_on_range_release(struct srv_session *c, const struct wire_range_
 
 /* --- mappings --------------------------------------------------------------------------------- */
 
-/* What of the mapping's client would have been stored there, and is not any more. True: that took
- * its time, of which a page that is mapped takes some 0.1 ms. */
-static bool end_signals(struct srv_attachment *a)
+/* What of the mapping's client would have been stored there, and is not any more: for a page that
+ * is mapped that takes some 0.1 ms. */
+static void end_signals(struct srv_attachment *a)
 {
     struct srv_session *c = a->session;
     _Static_assert(SRV_WINDOW_MIN >= 1ull << TP_SIGNAL_WINDOW_BITS,
                    "recorders have names of their own");
     if (c->signals_ended || !a->object->host || a->object->size != TP_SIGNAL_PAGE ||
         a->object->signals_ended == c->id)
-        return false;
+        return;
     void *page = mmap(NULL, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->object->fd, 0);
     if (page == MAP_FAILED) {
         srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
-        return true;
+        return;
     }
     if (c->removing) /* once for all that it has mapped of it */
         a->object->signals_ended = c->id;
     tp_signals_end(page, tp_signal_recorder(c->window_base, (uint32_t)getpid()));
     munmap(page, TP_SIGNAL_PAGE);
-    return true;
 }
 
 static struct srv_attachment *attachment_at(const struct srv_session *c, uint32_t place)
@@ -142,15 +142,15 @@ static struct srv_attachment *attachment_at(const struct srv_session *c, uint32_
     return GM_CONTAINER_OF(c->attachments.all[place], struct srv_attachment, at);
 }
 
-bool srv_signals_end(struct srv_session *c, unsigned pages)
+bool srv_signals_end(struct srv_session *c, uint64_t until_ns)
 {
     for (uint32_t i = 0; i < c->attachments.count && !c->signals_ended; i++) {
         struct srv_attachment *a = attachment_at(c, i);
         if (a->at.address < c->signals_at)
             continue;
-        if (pages == 0)
+        if (gm_now_ns() >= until_ns)
             return false;
-        pages -= end_signals(a);
+        end_signals(a);
         c->signals_at = a->at.address + 1;
     }
     c->signals_ended = true;
@@ -160,7 +160,7 @@ bool srv_signals_end(struct srv_session *c, unsigned pages)
 static void attachment_destroy(struct srv_attachment *a)
 {
     struct srv_object *o = a->object;
-    (void)end_signals(a);
+    end_signals(a);
     srv_spans_remove(&a->session->attachments, &a->at);
     srv_charge_release(&a->mapping);
     srv_charge_release(&a->imported);
@@ -214,22 +214,29 @@ void srv_attachments_replay(struct srv_session *c)
     }
 }
 
-void srv_attachments_end(struct srv_session *c, bool all)
+bool srv_attachments_end(struct srv_session *c, bool all, uint64_t until_ns)
 {
     for (uint32_t i = c->attachments.count; i-- > 0;) {
         struct srv_attachment *a = attachment_at(c, i);
-        if (all || !a->object->host)
-            attachment_destroy(a);
+        if (!all && a->object->host)
+            continue;
+        if (gm_now_ns() >= until_ns)
+            return false;
+        attachment_destroy(a);
     }
     for (uint32_t i = c->reserved.count; i-- > 0;) {
         struct srv_range *r = GM_CONTAINER_OF(c->reserved.all[i], struct srv_range, at);
-        if (all || r->area == &c->areas[0])
-            range_destroy(r);
+        if (!all && r->area != &c->areas[0])
+            continue;
+        if (gm_now_ns() >= until_ns)
+            return false;
+        range_destroy(r);
     }
     if (all) {
         srv_spans_finish(&c->attachments);
         srv_spans_finish(&c->reserved);
     }
+    return true;
 }
 
 static struct srv_attachment *find_attachment(struct srv_session *c, uint64_t address)

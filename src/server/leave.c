@@ -6,47 +6,51 @@
  * all that others may want: device memory, modules, its place among the clients. What the executor
  * still touches stays and stays charged: session memory, host memory, the addresses of the window;
  * and so do arrays, which are the executor's.
+ *
+ * A session may have tens of thousands of things to give back, so that happens a piece at a time,
+ * and between two pieces the loop serves whoever wants something. Each piece looks anew at what
+ * may be given back: meanwhile the executor may have died, or another client may have closed what
+ * it had open of this one's.
  */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "server/object.h"
 #include "server/send.h"
 #include "server/server.h"
 
-/* Whose signals are ended before the loop looks for events again: some 2 ms. */
-#define SIGNAL_PAGES 16u
+/* What is ended before the loop looks for events again takes so long. */
+#define PIECE_NS (2 * GM_NS_PER_MS)
 
-/* --- signals ---------------------------------------------------------------------------------- */
+/* --- a piece at a time ------------------------------------------------------------------------ */
 
-static void go_on(struct srv_session *c);
+static void end_piece(struct srv_session *c, uint64_t until_ns);
 
 static void on_idle(uv_idle_t *idle)
 {
-    struct srv_server *s = GM_CONTAINER_OF(idle, struct srv_server, signals_idle);
-    struct srv_session *c = gm_list_entry(s->signals.next, struct srv_session, signals);
-    gm_list_remove(&c->signals);
-    if (!srv_signals_end(c, SIGNAL_PAGES)) {
-        gm_list_append(&s->signals, &c->signals); /* behind the others */
-        return;
-    }
-    if (gm_list_empty(&s->signals))
-        uv_idle_stop(idle);
-    go_on(c);
-    srv_session_check_end(c);
+    struct srv_server *s = GM_CONTAINER_OF(idle, struct srv_server, ending_idle);
+    const uint64_t until_ns = gm_now_ns() + PIECE_NS;
+    do {
+        if (gm_list_empty(&s->ending)) {
+            uv_idle_stop(idle);
+            return;
+        }
+        struct srv_session *c = gm_list_entry(s->ending.next, struct srv_session, ending);
+        gm_list_remove(&c->ending);
+        end_piece(c, until_ns);
+    } while (gm_now_ns() < until_ns);
 }
 
-/* False: when they are, it goes on. */
-static bool signals_are_ended(struct srv_session *c)
+/* Behind the others. */
+static void end_later(struct srv_session *c)
 {
-    if (!gm_list_empty(&c->signals))
-        return false;
-    if (srv_signals_end(c, SIGNAL_PAGES))
-        return true;
-    gm_list_append(&c->server->signals, &c->signals);
-    uv_idle_start(&c->server->signals_idle, on_idle);
-    return false;
+    struct srv_server *s = c->server;
+    if (!gm_list_empty(&c->ending))
+        return;
+    gm_list_append(&s->ending, &c->ending);
+    uv_idle_start(&s->ending_idle, on_idle);
 }
 
 /* --- out of the executor ---------------------------------------------------------------------- */
@@ -68,11 +72,11 @@ static void on_stopped(void *arg, int result, struct tp_packet *answer)
     /* The executor has done so if it ever knew the client; the one that did may have died. */
     if (c->failed)
         tp_session_release_waiters(&c->shared);
-    if (signals_are_ended(c)) /* in this order: who records in between sees that it is late */
-        go_on(c);
+    end_later(c); /* its signals now: who records in between sees that it is late */
 }
 
-static void go_on(struct srv_session *c)
+/* Nobody waits for its signals any more, either. */
+static void set_stopped(struct srv_session *c)
 {
     if (!c->removing || c->stopped)
         return;
@@ -109,7 +113,7 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
     }
     if (c->shared.control)
         tp_session_release_waiters(&c->shared);
-    (void)signals_are_ended(c);
+    end_later(c); /* its signals */
 }
 
 void srv_session_refuse(struct srv_session *c, int result, const char *reason)
@@ -138,19 +142,55 @@ void srv_session_drop(struct srv_session *c)
 
 /* --- what is left ----------------------------------------------------------------------------- */
 
-/* Nothing of the client runs, and it asks for nothing any more. */
-static void give_back(struct srv_session *c)
+/* The executor has let go of it. */
+static bool is_out(const struct srv_session *c)
+{
+    return !c->in_executor && c->asks == 0 && c->repeats == 0; /* it answers as it likes */
+}
+
+/* It keeps host memory alone; the one question is for the removal. */
+static bool is_stopped(const struct srv_session *c)
+{
+    return c->in_executor && c->stopped && c->asks == 1;
+}
+
+/* Devices are what others wait for; host memory may have to stay. */
+static bool pages_rest(struct srv_session *c, bool host)
+{
+    bool rest = !host || srv_heap_rests(&c->host);
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        rest &= srv_heap_rests(&c->heaps[d]);
+    return rest;
+}
+
+/* Nothing of the client runs, and it asks for nothing any more. Where somebody else closes what it
+ * had freed, pages have to come to rest first. */
+static bool may_give_back(struct srv_session *c)
+{
+    return c->phase == SRV_DRAINING && c->peer_closed &&
+           (is_out(c) || (is_stopped(c) && !c->given_back)) && pages_rest(c, is_out(c));
+}
+
+static bool give_devices_back(struct srv_session *c, uint64_t until_ns)
 {
     if (c->given_back)
-        return;
+        return true;
+    bool done = srv_modules_free(c, until_ns) && srv_attachments_end(c, false, until_ns) &&
+                srv_objects_end(c, false, until_ns);
+    for (uint32_t d = 0; d < TP_DEVICES && done; d++)
+        done = srv_heap_finish(&c->heaps[d], until_ns);
+    if (!done)
+        return false;
     c->given_back = true;
-    srv_modules_free(c);
-    srv_attachments_end(c, false);
-    srv_objects_end(c, false);
-    for (uint32_t d = 0; d < TP_DEVICES; d++)
-        srv_heap_finish(&c->heaps[d]);
     srv_area_finish(&c->areas[0]);
     srv_contexts_end(c);
+    return true;
+}
+
+static bool give_host_back(struct srv_session *c, uint64_t until_ns)
+{
+    return srv_attachments_end(c, true, until_ns) && srv_objects_end(c, true, until_ns) &&
+           srv_heap_finish(&c->host, until_ns);
 }
 
 /* Another client may come instead, unless too many are on their way out. */
@@ -163,12 +203,8 @@ static void give_place(struct srv_session *c)
 static void session_destroy(struct srv_session *c)
 {
     struct srv_server *s = c->server;
-    give_back(c);
-    srv_attachments_end(c, true);
-    srv_objects_end(c, true);
     for (uint32_t d = 0; d < TP_DEVICES; d++)
         srv_charge_release(&c->arrays[d]);
-    srv_heap_finish(&c->host);
     srv_area_finish(&c->areas[1]);
     srv_session_free_windows(c, 0);
     tp_session_detach(&c->shared);
@@ -188,30 +224,35 @@ static void session_destroy(struct srv_session *c)
     srv_server_check_end(s);
 }
 
-/* Devices are what others wait for; host memory may have to stay. */
-static bool pages_rest(struct srv_session *c, bool host)
+static void end_piece(struct srv_session *c, uint64_t until_ns)
 {
-    bool rest = !host || srv_heap_rests(&c->host);
-    for (uint32_t d = 0; d < TP_DEVICES; d++)
-        rest &= srv_heap_rests(&c->heaps[d]);
-    return rest;
+    if (!srv_signals_end(c, until_ns)) {
+        end_later(c);
+        return;
+    }
+    set_stopped(c);
+    if (may_give_back(c)) {
+        const bool out = is_out(c);
+        if (!give_devices_back(c, until_ns) || (out && !give_host_back(c, until_ns))) {
+            end_later(c);
+            return;
+        }
+        if (out) {
+            session_destroy(c);
+            return;
+        }
+        give_place(c);
+    }
+    if (c->phase == SRV_DRAINING)
+        srv_server_check_end(c->server);
 }
 
 void srv_session_check_end(struct srv_session *c)
 {
     if (c->phase != SRV_DRAINING)
         return;
-    if (c->peer_closed && c->asks == 0 && c->repeats == 0 && !c->in_executor &&
-        pages_rest(c, true)) { /* an executor answers as it likes */
-        if (signals_are_ended(c))
-            session_destroy(c);
-        return;
-    }
-    if (c->peer_closed && c->asks == 1 && c->in_executor && c->stopped &&
-        pages_rest(c, false)) { /* the one is for the removal */
-        give_back(c);
-        give_place(c);
-    }
+    if (may_give_back(c))
+        end_later(c);
     srv_server_check_end(c->server);
 }
 
@@ -237,7 +278,6 @@ void srv_server_check_end(struct srv_server *s)
     uv_close((uv_handle_t *)&s->dump, NULL);
     uv_close((uv_handle_t *)&s->audit, NULL);
     uv_close((uv_handle_t *)&s->relink, NULL);
-    uv_close((uv_handle_t *)&s->signals_idle, NULL);
     srv_reader_close(&s->reader);
     srv_sweeper_close(&s->sweeper);
 }

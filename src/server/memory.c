@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "server/object.h"
 #include "server/send.h"
@@ -145,29 +146,36 @@ static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
     free(m);
 }
 
-void srv_heap_finish(struct srv_heap *h)
+bool srv_heap_finish(struct srv_heap *h, uint64_t until_ns)
 {
     if (!h->session)
-        return;
+        return true;
+    gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link) {
+        if (gm_now_ns() >= until_ns)
+            return false;
+        if (!a->mapping && a->block)
+            (void)srv_ranges_free(&h->small, a->block);
+        allocation_destroy(a);
+    }
+    gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
+        if (gm_now_ns() >= until_ns)
+            return false;
+        /* The pages go with the file, unless others have that open. Till then a process that lives
+         * on finds what it had. */
+        if (h->area->kept && !m->kept && h->keeper->swept) {
+            bool goes = srv_user_sweep(h->session->user, h->area->fd,
+                                       m->block->address - h->area->base, m->block->size);
+            (void)goes; /* or it stays till those have closed it */
+        }
+        mapping_destroy(h, m);
+    }
     gm_list_for_each_safe (op, &h->deferred, struct alloc_op, link)
         free(op);
     gm_list_for_each_safe (op, &h->questions, struct info_op, link)
         free(op);
-    gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link)
-        allocation_destroy(a);
-    gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
-        /* The pages go with the file, unless others have that open. Till then a process that lives
-         * on finds what it had. */
-        if (h->area->kept && !m->kept && h->keeper->swept) {
-            /* Else it stays till those have closed it. */
-            bool goes = srv_user_sweep(h->session->user, h->area->fd,
-                                       m->block->address - h->area->base, m->block->size);
-            (void)goes;
-        }
-        mapping_destroy(h, m);
-    }
     srv_ranges_finish(&h->small);
     h->session = NULL;
+    return true;
 }
 
 static void map(struct srv_heap *h, const struct srv_mapping *m, srv_answer_fn *done, void *arg)
@@ -271,7 +279,6 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
     struct alloc_op *op = arg;
     struct srv_heap *h = op->allocation->heap;
     struct srv_mapping *m = op->mapping;
-
     (void)answer;
     if (result == 0 && op->small &&
         srv_ranges_add(&h->small, m->block->address, m->block->size) < 0)
@@ -336,8 +343,8 @@ static void start_deferred(struct srv_heap *h)
 {
     struct gm_list again;
     gm_list_init(&again);
-    while (!gm_list_empty(&h->deferred)) { /* those that do not fit yet come back to that list */
-        struct gm_list *first = h->deferred.next;
+    /* Those that do not fit yet come back to that list. */
+    for (struct gm_list *first; (first = h->deferred.next) != &h->deferred;) {
         gm_list_remove(first);
         gm_list_append(&again, first);
     }

@@ -97,8 +97,9 @@ bool srv_area_is_overdrawn(const struct srv_area *area);
 void srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,
                    uint32_t device, enum srv_quantity quantity,
                    const struct srv_keeper_ops *keeper);
-/* Frees everything in it; a second time does nothing. Nothing is in the works any more. */
-void srv_heap_finish(struct srv_heap *h);
+/* Frees everything in it, until so late; false: there is more. Once it is done nothing is left to
+ * do. Nothing is in the works any more. */
+GM_MUST_CHECK bool srv_heap_finish(struct srv_heap *h, uint64_t until_ns);
 /* No page of it is being freed, after those that wait for their turn have given up. Else the
  * session hears when that is so. */
 GM_MUST_CHECK bool srv_heap_rests(struct srv_heap *h);

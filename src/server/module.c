@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "server/image.h"
@@ -57,11 +58,15 @@ static void module_destroy(struct srv_module *m)
     free(m);
 }
 
-void srv_modules_free(struct srv_session *c)
+bool srv_modules_free(struct srv_session *c, uint64_t until_ns)
 {
-    gm_list_for_each_safe (m, &c->modules, struct srv_module, link)
+    gm_list_for_each_safe (m, &c->modules, struct srv_module, link) {
+        if (gm_now_ns() >= until_ns)
+            return false;
         module_destroy(m); /* its globals go with the heap */
+    }
     gm_index_finish(&c->module_ids);
+    return true;
 }
 
 /* --- talking to the executor ------------------------------------------------------------------ */

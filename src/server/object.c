@@ -16,6 +16,7 @@
 #include <fcntl.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "server/send.h"
 #include "server/serve.h"
@@ -149,14 +150,20 @@ static int object_create(struct srv_session *c, const struct wire_object_create 
 
 /* --- allocations that are shared -------------------------------------------------------------- */
 
+/* An allocation's own, or the slab that it lies in. */
+static struct srv_mapping *mapping_of(const struct srv_allocation *a)
+{
+    return a->mapping ? a->mapping
+                      : srv_ranges_find(&a->heap->area->pages,
+                                        a->block->address & ~(uint64_t)(SRV_SLAB - 1))
+                            ->user;
+}
+
 /* The object that stands for an allocation of device memory: the whole of what is mapped for it,
  * which may be a slab with other allocations of the same client in it. */
 static int object_of(struct srv_session *c, struct srv_allocation *a, struct srv_object **out)
 {
-    struct srv_mapping *m = a->mapping;
-    if (!m)
-        m = srv_ranges_find(&a->heap->area->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))
-                ->user;
+    struct srv_mapping *m = mapping_of(a);
     struct srv_object *o =
         object_new(c, SRV_DEVICE_BYTES, 0); /* the allocation is charged already */
     if (!o)
@@ -239,34 +246,43 @@ static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *nu
     return GM_CUDA_SUCCESS;
 }
 
-void srv_objects_end(struct srv_session *c, bool all)
+/* Its owner goes. */
+static void disown(struct srv_object *o)
 {
-    gm_list_for_each_safe (n, &c->names, struct srv_name, link)
-        if (all || !n->object->host)
-            name_destroy(n);
+    struct srv_allocation *a = o->source;
+    gm_list_remove(&o->link);
+    o->owner = NULL;
+    srv_charge_release(&o->bytes);
+    srv_charge_release(&o->count);
+    if (!a)
+        return;
+    if (o->mappings) /* its pages stay as they are */
+        mapping_of(a)->kept = a->heap->area->kept = true;
+    a->object = NULL;
+    o->source = NULL;
+    end_shared(o);
+    srv_object_unref(o);
+}
+
+bool srv_objects_end(struct srv_session *c, bool all, uint64_t until_ns)
+{
+    gm_list_for_each_safe (n, &c->names, struct srv_name, link) {
+        if (!all && n->object->host)
+            continue;
+        if (gm_now_ns() >= until_ns)
+            return false;
+        name_destroy(n);
+    }
     if (all)
         gm_index_finish(&c->named);
     gm_list_for_each_safe (o, &c->objects, struct srv_object, link) {
-        if (o->host && !all)
+        if (!all && o->host)
             continue;
-        gm_list_remove(&o->link);
-        o->owner = NULL;
-        srv_charge_release(&o->bytes);
-        srv_charge_release(&o->count);
-        struct srv_allocation *a = o->source;
-        if (!a)
-            continue;
-        if (o->mappings) /* its pages stay as they are */
-            (a->mapping ? a->mapping
-                        : (struct srv_mapping *)srv_ranges_find(
-                              &a->heap->area->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))
-                              ->user)
-                ->kept = a->heap->area->kept = true;
-        a->object = NULL;
-        o->source = NULL;
-        end_shared(o);
-        srv_object_unref(o);
+        if (gm_now_ns() >= until_ns)
+            return false;
+        disown(o);
     }
+    return true;
 }
 
 /* --- tokens ----------------------------------------------------------------------------------- */

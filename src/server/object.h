@@ -87,16 +87,16 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
 bool srv_object_keeps(struct srv_allocation *a);
 
 /* The session is at its end: the executor knows nothing of it any more, or (not `all`) nothing but
- * host memory. Objects that others have stay. */
-void srv_objects_end(struct srv_session *c, bool all);
+ * host memory. Objects that others have stay. Until so late; false: there are more. */
+GM_MUST_CHECK bool srv_objects_end(struct srv_session *c, bool all, uint64_t until_ns);
 
 /* --- attach.c: ranges and what is mapped there ------------------------------------------------ */
 
-/* Nothing of the session runs any more: nobody needs to wait for what it has recorded. Does so for
- * so many pages; false: there are more. */
-bool srv_signals_end(struct srv_session *c, unsigned pages);
+/* Nothing of the session runs any more: nobody needs to wait for what it has recorded. Until so
+ * late; false: there is more. */
+GM_MUST_CHECK bool srv_signals_end(struct srv_session *c, uint64_t until_ns);
 /* Frees what is left of ranges and mappings, as above. */
-void srv_attachments_end(struct srv_session *c, bool all);
+GM_MUST_CHECK bool srv_attachments_end(struct srv_session *c, bool all, uint64_t until_ns);
 /* Tells a new executor about them. */
 void srv_attachments_replay(struct srv_session *c);
 

@@ -105,7 +105,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->limits = (struct srv_limits) { .share_pct = 100 };
     srv_server_limit_memory(s);
     gm_list_init(&s->sessions);
-    gm_list_init(&s->signals);
+    gm_list_init(&s->ending);
     gm_list_init(&s->users);
     srv_account_init(&s->account, NULL);
     s->account.limit[SRV_HOST_BYTES] =
@@ -125,7 +125,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
         r = uv_loop_init(&s->loop);
     s->account.limit[SRV_WINDOW_BYTES] = srv_ranges_left(&s->windows);
     if (r == 0)
-        r = uv_idle_init(&s->loop, &s->signals_idle);
+        r = uv_idle_init(&s->loop, &s->ending_idle);
     if (r == 0)
         r = srv_reader_init(&s->reader, &s->loop);
     if (r == 0)
@@ -196,8 +196,10 @@ const struct srv_hooks srv_hooks = {
 static int run(struct srv_server *s)
 {
     uv_run(&s->loop, UV_RUN_DEFAULT);
-    if (!srv_sweeper_is_stuck(&s->sweeper))
-        srv_account_check_clear(&s->account);
+    uv_close((uv_handle_t *)&s->ending_idle, NULL); /* which may have been the last to run */
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    if (!srv_sweeper_is_stuck(&s->sweeper) && !srv_account_check_clear(&s->account))
+        s->exit_status = 1;
     srv_ranges_finish(&s->windows);
     gm_index_finish(&s->tokens);
     gm_index_finish(&s->token_files);

@@ -161,11 +161,11 @@ struct srv_session {
                          another one died */
     bool removing;    /* the executor is being told to forget it */
     bool stopped;     /* nothing of it runs there any more, and its device memory is not used */
-    bool signals_ended;     /* nobody waits for what it has recorded */
-    uint64_t signals_at;    /* that holds for mappings below */
-    struct gm_list signals; /* server->signals, while there are more */
-    bool given_back;        /* the client is gone, and its device memory was given back */
-    unsigned suspected;     /* its modules, when executors died loading them anew; request.h */
+    bool signals_ended;    /* nobody waits for what it has recorded */
+    uint64_t signals_at;   /* that holds for mappings below */
+    struct gm_list ending; /* server->ending, while there is more of it to end */
+    bool given_back;       /* the client is gone, and its device memory was given back */
+    unsigned suspected;    /* its modules, when executors died loading them anew; request.h */
 };
 
 struct srv_limits {
@@ -203,8 +203,8 @@ struct srv_server {
     unsigned sessions_count;
     struct gm_list users; /* user.h */
     unsigned users_count;
-    struct gm_list signals; /* sessions whose signals are being ended, */
-    uv_idle_t signals_idle; /* which runs while there are some */
+    struct gm_list ending; /* sessions that are ended a piece at a time */
+    uv_idle_t ending_idle; /* while there are some, also when the server has ended */
     struct srv_reader reader;
     struct srv_sweeper sweeper;
     struct srv_blame blame;
@@ -287,8 +287,8 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
 void srv_session_refuse(struct srv_session *c, int result, const char *reason);
 /* Hangs up. */
 void srv_session_drop(struct srv_session *c);
-/* Frees what nothing holds any more: what does not wait for the executor's removal of it, or all of
- * it. */
+/* Has what nothing holds any more freed, when nobody else wants anything: what does not wait for
+ * the executor's removal of the session, or all of it. */
 void srv_session_check_end(struct srv_session *c);
 /* A session is gone, or all but gone: ends the server if that was what it waited for. */
 void srv_server_check_end(struct srv_server *s);
@@ -320,7 +320,8 @@ void srv_arrays_replay(struct srv_session *c);
 
 /* --- module.c --------------------------------------------------------------------------------- */
 
-void srv_modules_free(struct srv_session *c);
+/* At a session's end, until so late; false: there are more. */
+GM_MUST_CHECK bool srv_modules_free(struct srv_session *c, uint64_t until_ns);
 /* Executors died over one of them. */
 bool srv_modules_are_blamed(struct srv_session *c);
 /* Tells a new executor about them. */

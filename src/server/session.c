@@ -98,7 +98,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     gm_list_init(&c->names);
     gm_list_init(&c->modules);
     gm_list_init(&c->contexts);
-    gm_list_init(&c->signals);
+    gm_list_init(&c->ending);
     srv_waiting_init(&c->waiting);
     srv_account_init(&c->account, &c->user->account);
     c->account.limit[SRV_ALLOCATIONS] = SRV_ALLOCATIONS_MAX;

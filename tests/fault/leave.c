@@ -22,6 +22,8 @@
 #define DESCRIPTORS 128u
 #define CLIENTS     8u
 #define LEAVING     4u
+#define ALLOCATIONS 20000u
+#define TRIES       20u
 
 #define WITH_VARIABLE(entry)                                                                       \
     HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry " entry "()\n{\nret;\n}\n"
@@ -270,12 +272,45 @@ static void until_the_executor_dies(void)
     goes_on(&neighbour);
 }
 
-static void until_the_server_ends(void)
+/* So much that the server gives it back in many pieces; false: it had done so before we looked. */
+static bool goes_in_pieces(void)
 {
     open_gone(150);
     RAW_CHECK(raw_alloc(&gone, 1 << 20, WIRE_MEMORY_KIND_HOST, NULL) != 0);
+    for (unsigned i = 0; i < ALLOCATIONS; i++)
+        RAW_CHECK(raw_alloc(&gone, 512, WIRE_MEMORY_KIND_DEVICE, NULL) != 0);
+    const uint64_t all = charged("allocations");
+    uint64_t left = all;
     raw_client_close(&gone);
-    expect("leaving", 1);
+    while (left == all)
+        left = charged("allocations");
+    return left > all - ALLOCATIONS;
+}
+
+/* Returns between two pieces. */
+static void begin_pieces(void)
+{
+    for (unsigned i = 0; !goes_in_pieces(); i++) {
+        RAW_CHECK(i < TRIES);
+        let_all_go();
+    }
+}
+
+static void between_pieces(void)
+{
+    begin_pieces();
+    let_all_go();
+    begin_pieces();
+    RAW_CHECK(kill(raw_server_executor(&server), SIGKILL) == 0);
+    RAW_CHECK(raw_server_says(&server, "ended by signal 9"));
+    nothing_is_left();
+    goes_on(&neighbour);
+}
+
+/* Between two pieces. That nothing stays charged is what its exit status says. */
+static void until_the_server_ends(void)
+{
+    begin_pieces();
     pid_t executor = raw_server_executor(&server);
     raw_client_close(&neighbour);
     raw_server_stop(&server);
@@ -293,6 +328,7 @@ int main(void)
     in_the_middle_of_a_load();
     RAW_CHECK(raw_server_executor(&server) == executor);
     until_the_executor_dies();
+    between_pieces();
     until_the_server_ends();
     frame_end();
     return 0;
