@@ -5,6 +5,7 @@
 #include "control/cgroup.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "control/conn.h"
@@ -30,7 +31,7 @@ uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s,
             least =
                 GM_MIN(least, dev_cgroup_device_memory(path, CTL_CGROUP_ROOT, s->devices[i].pci));
     GM_AUTO_FD int process = ctl_channel_process(conn->channel); /* it was there to be asked */
-    if (process < 0)
+    if (process < 0 || access(path, R_OK) < 0)                   /* hidepid=2 */
         least = 0;
     if (least >= NONE)
         return UINT64_MAX;

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -107,11 +108,28 @@ int tp_peer(int fd, struct tp_peer *out)
     return 0;
 }
 
-/* Whatever a process may become, those who may kill it are told apart by its user ids. */
-static bool runs_as(pid_t pid, uid_t uid)
+/* What Linux 6.5 and 6.13 have, and Debian 12's C library does not know. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+struct process_info {
+    uint64_t mask, cgroup;
+    uint32_t pid, group, parent;
+    uint32_t uid, gid, effective_uid, effective_gid, saved_uid, saved_gid, file_uid, file_gid;
+    int32_t exit_code;
+};
+_Static_assert(sizeof(struct process_info) == 64, "as in linux/pidfd.h");
+#define PROCESS_GET_INFO _IOWR(0xff, 11, struct process_info)
+
+/* Whatever a process may become, those who may kill it are told apart by its user ids. An older
+ * kernel has them in /proc, which may show other users' processes to nobody. */
+static bool runs_as(int process, pid_t pid, uid_t uid)
 {
     char path[32], line[256];
     unsigned real, effective, saved;
+    struct process_info i = { 0 };
+    if (ioctl(process, PROCESS_GET_INFO, &i) == 0)
+        return i.uid == uid && i.effective_uid == uid && i.saved_uid == uid;
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     GM_AUTO_FILE FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f))
@@ -126,12 +144,17 @@ int tp_peer_process(int fd)
     int r = tp_peer(fd, &peer);
     if (r < 0 || peer.pid <= 0)
         return r < 0 ? r : -ESRCH;
-    GM_AUTO_FD int process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-    if (process < 0)
-        return -errno;
+    GM_AUTO_FD int process = -1;
+    socklen_t n = sizeof(process);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &n) < 0) {
+        process = errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
+        if (process < 0)
+            return -errno;
+    }
     /* It had the number all the time if it still runs when that has been looked at. */
     struct pollfd ended = { .fd = process, .events = POLLIN };
-    return runs_as(peer.pid, peer.uid) && poll(&ended, 1, 0) == 0 ? gm_take_fd(&process) : -ESRCH;
+    return runs_as(process, peer.pid, peer.uid) && poll(&ended, 1, 0) == 0 ? gm_take_fd(&process)
+                                                                           : -ESRCH;
 }
 
 int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count)

@@ -51,9 +51,9 @@ GM_MUST_CHECK int tp_make_nonblocking(int fd);
 
 /* Who connected, from SO_PEERCRED. 0 or -errno. */
 GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
-/* The process that connected, or another one of that user's which has got its number since: a
- * pidfd. -ESRCH if there is none (who connected may have left the socket to somebody), other
- * -errno. */
+/* The process that connected, if it runs as who connected: a pidfd. Before Linux 6.5 it may be
+ * another one of that user's which has got its number since. -ESRCH if there is none (who connected
+ * may have left the socket to somebody), other -errno. */
 GM_MUST_CHECK int tp_peer_process(int fd);
 
 /* Sends what was encoded, with up to TP_FDS_MAX descriptors (which stay the caller's). Blocks if

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -241,6 +243,50 @@ Test(sock, an_overflowing_encoder_is_not_sent)
     struct wire_enc e = some_packet(buffer, sizeof(buffer));
     cr_assert_eq(tp_pair(fds), 0);
     cr_assert_eq(tp_send(fds[0], &e, NULL, 0), -EMSGSIZE);
+}
+
+static bool kernel_is_at_least(unsigned major, unsigned minor)
+{
+    struct utsname u;
+    unsigned has_major, has_minor;
+    cr_assert_eq(uname(&u), 0);
+    cr_assert_eq(sscanf(u.release, "%u.%u", &has_major, &has_minor), 2);
+    return has_major > major || (has_major == major && has_minor >= minor);
+}
+
+/* As where /proc shows nobody other users' processes (hidepid=2). */
+Test(sock, the_peers_process_is_known_without_proc)
+{
+    char dir[] = "/tmp/gmux-sock-XXXXXX";
+    int fds[2];
+    if (geteuid() != 0 || !kernel_is_at_least(6, 13))
+        cr_skip_test("no root, or an older kernel");
+    cr_assert_not_null(mkdtemp(dir));
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert_eq(chroot(dir), 0);
+    cr_assert_geq(tp_peer_process(fds[0]), 0);
+}
+
+/* Also once it is somebody else, or gone: its socket is here. */
+Test(sock, the_peers_process_has_to_run_as_who_connected)
+{
+    int fds[2], own[2];
+    uint8_t buffer[64];
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert_geq(tp_peer_process(fds[0]), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        const struct wire_enc e = some_packet(buffer, sizeof(buffer));
+        _exit(tp_pair(own) < 0 || tp_send(fds[1], &e, own, 1) < 0);
+    }
+    cr_assert_eq(waitpid(child, NULL, 0), child);
+    cr_assert_eq(tp_recv(fds[0], &in), 1);
+    cr_assert_eq(tp_peer_process(in.fds[0]), -ESRCH);
+    tp_packet_finish(&in);
+    if (geteuid() != 0)
+        return;
+    cr_assert_eq(seteuid(1000), 0);
+    cr_assert_eq(tp_peer_process(fds[0]), -ESRCH);
 }
 
 Test(sock, listening_connecting_and_who_it_is)
