@@ -168,3 +168,19 @@ the_executor() {
     until_true 100 executor_of "$server"
     echo "${executor%% *}"
 }
+
+# What the server said last of all that it has.
+last_account() {
+    awk '/Sessions: / { said = "" } { said = said $0 "\n" } END { printf "%s", said }' "$DIR/log/server.log"
+}
+
+# A session is there until what its program had compiled last is done.
+sessions_are_gone() {
+    kill -USR1 "$(the_server)"
+    last_account | grep -q "Sessions: 0, contexts: 0, users: 0," && last_account | grep -q "Charged sessions: 0"
+}
+
+nothing_is_charged() {
+    until_true 100 sessions_are_gone
+    ! last_account | grep -E "Charged .*: [1-9]"
+}
