@@ -1,7 +1,7 @@
 /*
  * Kernels that misbehave, on the soft device: one that never ends, one that writes where it may
- * not. Only their own client suffers, and everything about it ends within a bounded time. And a
- * module's globals outlive the executor.
+ * not; grids of any size. Only their own client suffers, and everything about it ends within a
+ * bounded time. And a module's globals outlive the executor.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -43,18 +43,30 @@ static uint32_t neighbours_module;
 static uint32_t expected;
 static uint32_t next_pid = 1000;
 
-static uint64_t launch(struct raw_client *client, uint32_t stream, uint32_t module, enum function f,
-                       uint32_t threads, uint64_t argument)
+struct shape {
+    uint32_t grid[3], block[3], shared;
+};
+
+static uint64_t launch_shape(struct raw_client *client, uint32_t stream, uint32_t module,
+                             enum function f, const struct shape *s, uint64_t argument)
 {
     struct wire_rec_launch r = { .module = module,
                                  .function = f,
-                                 .grid_x = 1,
-                                 .grid_y = 1,
-                                 .grid_z = 1,
-                                 .block_x = threads,
-                                 .block_y = 1,
-                                 .block_z = 1 };
+                                 .grid_x = s->grid[0],
+                                 .grid_y = s->grid[1],
+                                 .grid_z = s->grid[2],
+                                 .block_x = s->block[0],
+                                 .block_y = s->block[1],
+                                 .block_z = s->block[2],
+                                 .shared_bytes = s->shared };
     return raw_post(client, stream, WIRE_OP_LAUNCH, &r, sizeof(r), &argument, sizeof(argument));
+}
+
+static uint64_t launch(struct raw_client *client, uint32_t stream, uint32_t module, enum function f,
+                       uint32_t threads, uint64_t argument)
+{
+    const struct shape s = { { 1, 1, 1 }, { threads, 1, 1 }, 0 };
+    return launch_shape(client, stream, module, f, &s, argument);
 }
 
 static void check_neighbour(void)
@@ -118,6 +130,51 @@ static void a_kernel_that_writes_where_it_may_not(void)
     RAW_CHECK(server.faults == GM_ARRAY_LEN(addresses));
 }
 
+/* Numbers of blocks, threads and bytes whose products wrap, or are larger than there may be. */
+static void shapes_that_there_are_not(void)
+{
+    static const struct {
+        struct shape shape;
+        int result;
+    } cases[] = {
+        { { { 0, 1, 1 }, { 1, 1, 1 }, 0 }, 1 },
+        { { { 1u << 31, 1, 1 }, { 1, 1, 1 }, 0 }, 1 },
+        { { { 1, 1u << 16, 1 }, { 1, 1, 1 }, 0 }, 1 },
+        { { { UINT32_MAX, UINT32_MAX, UINT32_MAX }, { 1, 1, 1 }, 0 }, 1 },
+        { { { 1, 1, 1 }, { 1025, 1, 1 }, 0 }, 1 },
+        { { { 1, 1, 1 }, { 1024, 2, 1 }, 0 }, 701 },
+        { { { 1, 1, 1 }, { 1024, 1024, 64 }, 0 }, 701 },
+        { { { 1, 1, 1 }, { 1u << 16, 1u << 16, 1 }, 0 }, 1 },
+        { { { 1, 1, 1 }, { 1u << 31, 2, 1 }, 0 }, 1 },
+        { { { 1, 1, 1 }, { 1u << 31, 1u << 31, 4 }, 0 }, 1 },
+        { { { 1, 1, 1 }, { 1, 1, UINT32_MAX }, 0 }, 1 },
+        { { { 1, 1, 1 }, { 32, 1, 1 }, 1u << 30 }, 701 },
+        { { { 1, 1, 1 }, { 32, 1, 1 }, UINT32_MAX }, 701 },
+    };
+    for (unsigned i = 0; i < GM_ARRAY_LEN(cases); i++) {
+        uint32_t module = open_with_module();
+        uint64_t seq = launch_shape(&c, 0, module, SPIN, &cases[i].shape, 0);
+        RAW_CHECK(raw_wait(&c, 0, seq) == cases[i].result);
+        raw_client_close(&c);
+        check_neighbour();
+    }
+}
+
+/* The largest that there may be: it never ends, and takes nothing from anybody. */
+static void the_largest_grid(void)
+{
+    static const struct shape most = { { INT32_MAX, UINT16_MAX, UINT16_MAX }, { 1, 1, 1 }, 0 };
+    uint32_t module = open_with_module();
+    uint64_t own = raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    for (unsigned i = 0; i < 16; i++)
+        launch_shape(&c, i % 4, module, TICK, &most, own);
+    for (unsigned i = 0; i < 100; i++)
+        check_neighbour();
+    RAW_CHECK(raw_error(&c) == 0);
+    raw_client_close(&c);
+    raw_server_settle(&server, 1);
+}
+
 static void globals_outlive_the_executor(void)
 {
     static struct raw_client busy;
@@ -152,6 +209,8 @@ int main(void)
 
     a_kernel_that_never_ends();
     a_kernel_that_writes_where_it_may_not();
+    shapes_that_there_are_not();
+    the_largest_grid();
     raw_server_settle(&server, 1);
     RAW_CHECK(raw_server_executor(&server) == executor);
     globals_outlive_the_executor();
