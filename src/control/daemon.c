@@ -39,6 +39,7 @@
 #include "control/state.h"
 #include "control/users.h"
 #include "transport/foreign.h"
+#include "transport/memfd.h"
 
 /* --- end -------------------------------------------------------------------------------------- */
 
@@ -295,6 +296,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     ctl_limits_from_environment(&d->limits);
     ctl_log_init(d);
     signal(SIGPIPE, SIG_IGN);
+    tp_files_of_any_size();
     tp_foreign_init(SIGURG);
 
     if (ctl_place_open(d) < 0)

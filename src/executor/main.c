@@ -18,6 +18,7 @@
 #include "base/parse.h"
 #include "base/result.h"
 #include "executor/executor.h"
+#include "transport/memfd.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("executor");
 
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
      * is reading it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
+    tp_files_of_any_size();
     /* Short pauses are to be short, in all threads: some of them look at words that programs wait
      * for. */
     prctl(PR_SET_TIMERSLACK, 1);

@@ -18,6 +18,7 @@
 #include "server/hooks.h"
 #include "server/object.h"
 #include "transport/foreign.h"
+#include "transport/memfd.h"
 
 /* How long a client that started us may take to say hello. */
 #define HELLO_BOUND_S 10
@@ -143,6 +144,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     uv_timer_init(&s->loop, &s->relink);
     uv_unref((uv_handle_t *)&s->relink);
     signal(SIGPIPE, SIG_IGN);
+    tp_files_of_any_size();
     tp_foreign_init(SIGURG);
     srv_executor_init(&s->executor, s);
     return 0;

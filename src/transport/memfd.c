@@ -6,15 +6,36 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
+void tp_files_of_any_size(void)
+{
+    struct rlimit l = { RLIM_INFINITY, RLIM_INFINITY };
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &l) == 0 || getrlimit(RLIMIT_FSIZE, &l) < 0)
+        return;
+    l.rlim_cur = l.rlim_max;
+    (void)setrlimit(RLIMIT_FSIZE, &l);
+}
+
+/* The limit is for files in memory, too, and whoever exceeds it gets a signal that ends him. */
+static bool is_too_large(uint64_t size)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY && size > l.rlim_cur;
+}
+
 int tp_memfd_create(const char *name, uint64_t size)
 {
+    if (is_too_large(size))
+        return -EFBIG;
     GM_AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
@@ -27,6 +48,8 @@ int tp_memfd_create(const char *name, uint64_t size)
 
 int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
 {
+    if (is_too_large(size))
+        return -EFBIG;
     GM_AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;

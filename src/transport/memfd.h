@@ -7,8 +7,13 @@
 
 #include "base/attr.h"
 
+/* For processes of ours, whose files in memory are as large as devices: no limit of file sizes, or
+ * the highest that there may be; a file that is too large all the same is an error and no signal.
+ * Before the first thread. */
+void tp_files_of_any_size(void);
+
 /* A memfd of `size` bytes, zeroed, that can neither shrink nor grow. Descriptor owned by the
- * caller, or -errno. */
+ * caller, or -errno: -EFBIG beyond the limit of file sizes (RLIMIT_FSIZE), without its signal. */
 GM_MUST_CHECK int tp_memfd_create(const char *name, uint64_t size);
 
 /* As above, with the bytes in it, and sealed against writing as well. */

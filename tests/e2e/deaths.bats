@@ -98,3 +98,20 @@ anonymous_kib() {
     "$control" quit -t 5
     gone "$server"
 }
+
+@test "limits of file sizes, which hold for memory that is shared, too" {
+    # What programs and daemons are started with may be raised as far as the system lets them.
+    (ulimit -Sf 1000; "$control" -d 3>&-)
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    (ulimit -f 100; exec "$GMUX_BUILD/examples/vecadd")
+    (ulimit -Sf 100; CUDA_MPS_PIPE_DIRECTORY=/nonexistent exec "$GMUX_BUILD/examples/vecadd")
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    "$control" quit
+    until_true 100 gone "$daemon"
+    # Where that is not far enough nobody dies of it.
+    (ulimit -f 100; "$control" -d 3>&-)
+    run "$GMUX_BUILD/examples/vecadd"
+    [ "$status" -lt 126 ]
+    [ -n "$(the_server)" ]
+    run -0 "$control" version
+}

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -42,6 +43,20 @@ Test(memfd, bytes_are_read_only)
     cr_assert_str_eq(p, "hello");
     munmap(p, 6);
     close(fd);
+}
+
+/* The kernel ends a process that makes a file larger than it may, also one in memory. */
+Test(memfd, a_limit_of_file_sizes_is_an_error)
+{
+    static const char bytes[5000];
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit) { 4096, 1 << 20 }), 0);
+    cr_assert_eq(tp_memfd_create("test", 4097), -EFBIG);
+    cr_assert_geq(tp_memfd_create("test", 4096), 0);
+    cr_assert_eq(tp_memfd_from_bytes("test", bytes, sizeof(bytes)), -EFBIG);
+    cr_assert_geq(tp_memfd_from_bytes("test", bytes, 4096), 0);
+    tp_files_of_any_size();
+    cr_assert_geq(tp_memfd_create("test", 1 << 20), 0);
+    cr_assert_geq(tp_memfd_from_bytes("test", bytes, sizeof(bytes)), 0);
 }
 
 Test(memfd, a_mapping_that_may_write_keeps_it_from_being_sealed)
