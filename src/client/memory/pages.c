@@ -22,8 +22,12 @@
 #include "client/memory/userfault.h"
 #include "client/stream/coherence.h"
 
-#define PIECE    (256u << 10)
-#define STALE_MS 1
+#define PIECE (256u << 10)
+/* What is stale leaves when nobody has asked for anything for so long, or after so many more of it:
+ * an instruction that needs several pieces gets them all, and threads that ask all the while do not
+ * keep one that polls from seeing what it waits for. */
+#define STALE_MS   1
+#define STALE_MOST 64u
 /* Spans of equal bytes that are shorter are not looked for. */
 #define LOOK 64u
 
@@ -53,6 +57,7 @@ static const struct rt_pages_device *device;
 static int faults = -1;
 static struct area *areas;
 static struct gm_list here = { &here, &here };
+static unsigned stale_fetched; /* since all that was stale has left */
 static uint8_t fetched[PIECE];
 
 static uint64_t start_of(const struct piece *p)
@@ -156,6 +161,7 @@ static int send_all(bool stale_only)
     gm_list_for_each_safe (p, &here, struct piece, link)
         if (r == 0 && (p->stale || !stale_only))
             r = send(p);
+    stale_fetched = 0;
     int settled = device->settle();
     return r ? r : settled;
 }
@@ -223,7 +229,9 @@ static void fetch(struct piece *p, bool write)
     }
     atomic_fetch_add(&rt_pages_stale, 1);
     bool busy = device->busy();
-    if (!busy)
+    if (busy)
+        stale_fetched++;
+    else
         atomic_fetch_sub(&rt_pages_stale, 1);
     if (device->get(fetched, start_of(p), size_of(p)) != 0)
         memset(fetched, 0, sizeof(fetched)); /* the session has failed, and its memory is gone */
@@ -266,10 +274,9 @@ static void *pager_main(void *arg GM_UNUSED)
         struct uffd_msg m;
         int n = poll(&fd, 1, atomic_load(&rt_pages_stale) ? STALE_MS : -1);
         pthread_mutex_lock(&lock);
-        if (n == 0)
+        if (n == 0 || stale_fetched >= STALE_MOST)
             (void)send_all(true);
-        else if (n > 0 && read(faults, &m, sizeof(m)) == sizeof(m) &&
-                 m.event == UFFD_EVENT_PAGEFAULT)
+        if (n > 0 && read(faults, &m, sizeof(m)) == sizeof(m) && m.event == UFFD_EVENT_PAGEFAULT)
             answer(m.arg.pagefault.address, m.arg.pagefault.flags);
         pthread_mutex_unlock(&lock);
     }
