@@ -143,6 +143,14 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+/* Who started us may have had some blocked; we have to hear of servers that end. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Connections and clients need descriptors: as many as the system grants. */
 static unsigned raise_descriptor_limit(void)
 {
@@ -295,6 +303,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->quits);
     ctl_limits_from_environment(&d->limits);
     ctl_log_init(d);
+    unblock_signals();
     signal(SIGPIPE, SIG_IGN);
     tp_files_of_any_size();
     tp_foreign_init(SIGURG);

@@ -115,3 +115,19 @@ anonymous_kib() {
     [ -n "$(the_server)" ]
     run -0 "$control" version
 }
+
+@test "a daemon that was started with all signals blocked, and one with all ignored, hears of them" {
+    local server
+    for how in block ignore; do
+        env "--$how-signal" "$control" -d 3>&-
+        daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+        run -0 "$GMUX_BUILD/examples/vecadd"
+        server=$(the_server)
+        kill -9 "$server"
+        run -0 "$GMUX_BUILD/examples/vecadd"
+        another_server() { [ "$(the_server | wc -l)" = 1 ] && [ "$(the_server)" != "$server" ]; }
+        until_true 100 another_server
+        kill -TERM "$daemon"
+        until_true 100 gone "$daemon"
+    done
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Programs that stand still, and then are killed, at each of their system calls: between connecting and being served, while
-# memory is passed from one to another, while they fork. Here at every so many of them, on each day others.
+# memory is passed from one to another, while they fork. Here at every so many of them, on each day others. And programs that
+# get signals all the time.
 
 load helper
 
@@ -45,4 +46,12 @@ at_each() {
 
 @test "programs that fork" {
     at_each 29 "$GMUX_BUILD/tests/api/api-fork"
+}
+
+@test "programs whose calls are interrupted all the time" {
+    [ "$GMUX_SANITIZE" = none ] || skip "the sanitizers' library has to be loaded first"
+    for program in "$vecadd" "$GMUX_BUILD"/tests/api/api-{memory,ipc,fork,launch,event,module,hostfunc,print}; do
+        run -0 env LD_PRELOAD="$GMUX_BUILD/tests/e2e/storm.so" "$program"
+        CUDA_MPS_PIPE_DIRECTORY=/nonexistent run -0 env LD_PRELOAD="$GMUX_BUILD/tests/e2e/storm.so" "$program"
+    done
 }
