@@ -7,6 +7,7 @@
 #define GMUX_BASE_CLEANUP_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,6 +44,19 @@ static inline void gm_cleanup_file_(FILE **f)
 #define GM_AUTO_FD   __attribute__((cleanup(gm_cleanup_fd_)))
 #define GM_AUTO_FREE __attribute__((cleanup(gm_cleanup_free_)))
 #define GM_AUTO_FILE __attribute__((cleanup(gm_cleanup_file_)))
+
+/* A descriptor just made, or -1 with errno; under another number if it has got one of standard
+ * input, output and error. A program that has closed those may print all the same, or have them
+ * replaced.
+ */
+static inline int gm_not_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    (void)gm_close(fd);
+    return other;
+}
 
 /* The descriptor, no longer owned by the variable. */
 static inline int gm_take_fd(int *fd)

@@ -36,7 +36,7 @@ int tp_memfd_create(const char *name, uint64_t size)
 {
     if (is_too_large(size))
         return -EFBIG;
-    GM_AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    GM_AUTO_FD int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -errno;
     if (size > INT64_MAX || ftruncate(fd, (off_t)size) < 0)
@@ -50,7 +50,7 @@ int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
 {
     if (is_too_large(size))
         return -EFBIG;
-    GM_AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    GM_AUTO_FD int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -errno;
     for (size_t done = 0; done < size;) {

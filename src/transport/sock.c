@@ -38,7 +38,7 @@ int tp_listen(const char *path)
     int r = make_address(path, &a);
     if (r < 0)
         return r;
-    GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    GM_AUTO_FD int fd = gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (fd < 0)
         return -errno;
     if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 1024) < 0)
@@ -58,7 +58,7 @@ int tp_connect_noted(const char *path, _Atomic int *made)
     int r = make_address(path, &a);
     if (r < 0)
         return r;
-    GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    GM_AUTO_FD int fd = gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (fd < 0)
         return -errno;
     *made = fd + 1;
@@ -81,7 +81,8 @@ int tp_connect_now(const char *path)
     int r = make_address(path, &a);
     if (r < 0)
         return r;
-    GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    GM_AUTO_FD int fd =
+        gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
         return -errno;
     return gm_take_fd(&fd);
@@ -89,7 +90,15 @@ int tp_connect_now(const char *path)
 
 int tp_pair(int fds[2])
 {
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0 ? -errno : 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return -errno;
+    fds[0] = gm_not_standard(fds[0]);
+    fds[1] = gm_not_standard(fds[1]);
+    if (fds[0] >= 0 && fds[1] >= 0)
+        return 0;
+    gm_close(fds[0]);
+    gm_close(fds[1]);
+    return -EMFILE;
 }
 
 int tp_make_nonblocking(int fd)
@@ -202,8 +211,11 @@ static void take_fds(struct tp_packet *p, struct msghdr *m)
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count && p->fds_count < TP_FDS_MAX; i++)
-            memcpy(&p->fds[p->fds_count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+        for (size_t i = 0; i < count && p->fds_count < TP_FDS_MAX; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            p->fds[p->fds_count++] = gm_not_standard(fd);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Programs that stand still, and then are killed, at each of their system calls: between connecting and being served, while
 # memory is passed from one to another, while they fork. Here at every so many of them, on each day others. And programs that
-# get signals all the time.
+# get signals all the time, or have closed what others leave open.
 
 load helper
 
@@ -53,5 +53,12 @@ at_each() {
     for program in "$vecadd" "$GMUX_BUILD"/tests/api/api-{memory,ipc,fork,launch,event,module,hostfunc,print}; do
         run -0 env LD_PRELOAD="$GMUX_BUILD/tests/e2e/storm.so" "$program"
         CUDA_MPS_PIPE_DIRECTORY=/nonexistent run -0 env LD_PRELOAD="$GMUX_BUILD/tests/e2e/storm.so" "$program"
+    done
+}
+
+@test "programs without standard input, output and error, which print all the same" {
+    for program in "$vecadd" "$GMUX_BUILD"/tests/api/api-{memory,copy,compile,fork,launch,event,module,hostfunc}; do
+        "$program" <&- >&- 2>&-
+        CUDA_MPS_PIPE_DIRECTORY=/nonexistent "$program" <&- >&- 2>&-
     done
 }

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "transport/foreign.h"
+#include "transport/memfd.h"
 #include "transport/sock.h"
 #include "wire/messages.h"
 
@@ -287,6 +288,25 @@ Test(sock, the_peers_process_has_to_run_as_who_connected)
         return;
     cr_assert_eq(seteuid(1000), 0);
     cr_assert_eq(tp_peer_process(fds[0]), -ESRCH);
+}
+
+/* What a program prints that has closed them does not go where we write, or keep memory. */
+Test(sock, nothing_of_ours_has_the_numbers_of_standard_descriptors)
+{
+    int fds[2];
+    uint8_t buffer[64];
+    const struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    bool good = tp_pair(fds) == 0 && fds[0] > STDERR_FILENO && fds[1] > STDERR_FILENO;
+    int memory = tp_memfd_create("test", 4096);
+    good = good && memory > STDERR_FILENO && tp_memfd_from_bytes("test", "", 1) > STDERR_FILENO;
+    good = good && tp_send(fds[0], &e, &memory, 1) == 0 && tp_recv(fds[1], &in) == 1;
+    good = good && in.fds_count == 1 && in.fds[0] > STDERR_FILENO;
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        good = good && fcntl(i, F_GETFD) < 0;
+    _exit(good ? 0 : 1);
 }
 
 Test(sock, listening_connecting_and_who_it_is)
