@@ -105,6 +105,7 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     const struct soft_compiler_config compiler = { .owner = events->user };
     if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, &compiler) < 0)
         d->compiler = NULL;
+    d->compiles_first = jit && strcmp(jit, "wait") == 0;
     *out = d;
     return GM_CUDA_SUCCESS;
 }

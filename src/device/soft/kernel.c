@@ -37,6 +37,8 @@ static void compiled(void *arg, struct soft_code *code, bool unsupported, const 
         gm_info(&topic, "kernel %s stays in the interpreter: %s", k->name, reason);
     if (code)
         variant_take(v, code);
+    if (v->settled)
+        sem_post(v->settled);
     soft_module_unref(k->module);
 }
 
@@ -60,12 +62,20 @@ static void variant_order(struct soft_variant *v)
         variant_take(v, code);
         return;
     }
+    sem_t settled;
+    sem_init(&settled, 0, 0);
+    v->settled = m->client->dev->compiles_first ? &settled : NULL;
     soft_module_ref(m);
     int r = soft_compiler_submit(compiler, &job, compiled, v);
     if (r < 0) {
         gm_debug(&topic, "kernel %s is not compiled: %s", k->name, strerror(-r));
         soft_module_unref(m);
+    } else if (v->settled) {
+        while (sem_wait(&settled) < 0)
+            ; /* a signal */
     }
+    v->settled = NULL;
+    sem_destroy(&settled);
 }
 
 struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t ntid[3])

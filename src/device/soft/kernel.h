@@ -6,6 +6,8 @@
 #ifndef GMUX_SOFT_KERNEL_H
 #define GMUX_SOFT_KERNEL_H
 
+#include <semaphore.h>
+
 #include "device/soft/exec/code.h"
 #include "device/soft/soft.h"
 
@@ -18,6 +20,7 @@ struct soft_variant {
     uint32_t ntid[3];
     _Atomic uint32_t launches;        /* after the first one */
     _Atomic(struct soft_code *) code; /* NULL: not there (yet) */
+    sem_t *settled;                   /* NULL, or posted when the compiler has answered */
 };
 
 struct soft_kernel {

@@ -36,6 +36,7 @@ struct dev {
     struct dev_events events;
     struct soft_sched *sched;
     struct soft_compiler *compiler; /* NULL: interpreter only */
+    bool compiles_first;            /* launches wait for the compiler */
     bool checks; /* clients may be checked: who started this process asked for it */
     pthread_mutex_t code_lock;
     uint64_t code_bytes, code_max; /* charge.c; code_lock */
