@@ -57,7 +57,8 @@ static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, str
 static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src formal,
                         struct ir_src actual, bool result)
 {
-    if (formal.kind == IR_SRC_SYMBOL && actual.kind == IR_SRC_SYMBOL)
+    if ((formal.kind == IR_SRC_SYMBOL && actual.kind == IR_SRC_SYMBOL) ||
+        actual.kind == IR_SRC_NONE)
         return true;
     enum ir_type type;
     uint64_t size;
@@ -154,7 +155,8 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
         if (!helper_value(in, s, s->args[k], info->args[k], false, &i.src[k]))
             return false;
     struct ir_src value = { 0 };
-    if (call->ret_count) {
+    bool wanted = call->ret_count && s->rets[0].kind != IR_SRC_NONE;
+    if (wanted) {
         if (!helper_value(in, s, s->rets[0], info->result, true, &value))
             return false;
         i.type = info->result;
@@ -163,7 +165,7 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
     }
     if (!ir_call_emit(in, s->to, &i))
         return false;
-    bool store = call->ret_count && s->rets[0].kind == IR_SRC_SYMBOL;
+    bool store = wanted && s->rets[0].kind == IR_SRC_SYMBOL;
     return !store || pass(in, s, s->rets[0], value, info->result);
 }
 

@@ -315,7 +315,7 @@ static bool lower_call(struct ir_outliner *o, const struct ir_raw_call *call,
     if (caller && caller->again && !ir_take_back(o, caller, frame))
         return false;
     for (uint32_t k = 0; k < results; k++)
-        if (!pass(o, c, k, operands[k], false))
+        if (operands[k].kind != IR_SRC_NONE && !pass(o, c, k, operands[k], false))
             return false;
     return true;
 }

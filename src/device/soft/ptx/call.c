@@ -3,7 +3,8 @@
  */
 #include "device/soft/ptx/parse.h"
 
-static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out)
+/* `_` is a result that nobody wants: IR_SRC_NONE. */
+static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out, bool result)
 {
     struct ptx_token t = p->token;
     struct ptx_name name;
@@ -23,6 +24,8 @@ static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out)
     }
     if (!ptx_expect_ident(p, &t, "argument"))
         return false;
+    if (result && ptx_text_is(&t, "_"))
+        return true;
     bool known = ptx_lookup(p, &t, &name);
     if (known && !ptx_take_element(p, &t, &name))
         return false;
@@ -46,7 +49,7 @@ static bool add_call_operand(struct ptx_parser *p, struct ir_src src, uint32_t *
     return true;
 }
 
-static bool parse_call_operands(struct ptx_parser *p, uint32_t *count)
+static bool parse_call_operands(struct ptx_parser *p, uint32_t *count, bool results)
 {
     *count = 0;
     if (!ptx_expect(p, '('))
@@ -60,7 +63,7 @@ static bool parse_call_operands(struct ptx_parser *p, uint32_t *count)
             for (unsigned k = 0; k < vector.width; k++)
                 if (!add_call_operand(p, ir_src_reg(vector.index + k), count))
                     return false;
-        } else if (!parse_call_operand(p, &src) || !add_call_operand(p, src, count)) {
+        } else if (!parse_call_operand(p, &src, results) || !add_call_operand(p, src, count)) {
             return false;
         }
     } while (ptx_accept(p, ','));
@@ -86,9 +89,10 @@ static bool parse_call_prototype(struct ptx_parser *p, struct ir_raw_call *call)
     if (call->signature)
         return true;
     for (uint32_t k = 0; k < call->ret_count + call->arg_count; k++)
-        if (raw->args[call->arg_first + k].kind == IR_SRC_IMM)
+        if (raw->args[call->arg_first + k].kind == IR_SRC_IMM ||
+            raw->args[call->arg_first + k].kind == IR_SRC_NONE)
             return ptx_fail(p, -ENOTSUP, &name,
-                            "a constant in a call without a prototype is not supported");
+                            "a constant in a call without a prototype, or _, is not supported");
     call->signature = ir_signature(raw, raw->args ? raw->args + call->arg_first : NULL,
                                    call->ret_count, call->ret_count + call->arg_count);
     return true;
@@ -102,7 +106,7 @@ bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i)
     struct ptx_token name;
     struct ptx_name found;
     if (ptx_token_is(&p->token, '(') &&
-        (!parse_call_operands(p, &call.ret_count) || !ptx_expect(p, ',')))
+        (!parse_call_operands(p, &call.ret_count, true) || !ptx_expect(p, ',')))
         return false;
     if (!ptx_expect_ident(p, &name, "function name"))
         return false;
@@ -121,7 +125,7 @@ bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i)
     if (ptx_accept(p, ',')) {
         if (by_address && !ptx_token_is(&p->token, '('))
             ptx_return_to(p, &operands);
-        else if (!parse_call_operands(p, &call.arg_count))
+        else if (!parse_call_operands(p, &call.arg_count, false))
             return false;
     }
     if (by_address && !parse_call_prototype(p, &call))
