@@ -201,8 +201,8 @@ static bool place_enter(struct soft_check *c, uint64_t key)
     return true;
 }
 
-/* As above, for places that are the same in the source: compilers make several of one, and a race
- * is found from both sides. */
+/* A key for the place in the source: compilers make several instructions of one place, and a race
+ * is found from both of its sides. */
 static uint64_t source_key(const struct soft_check_finding *f, const struct soft_check_launch *l)
 {
     char text[2][400];

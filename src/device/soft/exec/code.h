@@ -22,7 +22,7 @@ enum soft_outcome {
     SOFT_FAULT_UNSUPPORTED,
     SOFT_FAULT_ASSERT,  /* failed assert: its text is in the print buffer */
     SOFT_FAULT_BARRIER, /* threads wait at barriers that can never complete */
-    SOFT_FAULT_PC,      /* call of what is no function */
+    SOFT_FAULT_PC,      /* a call of something that is no function */
 };
 
 /* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches
@@ -76,11 +76,11 @@ struct soft_code {
     enum soft_outcome (*run_block)(const struct soft_code *code, struct soft_block *b);
     /* Frees the code once nobody runs it any more; NULL-safe callers only. */
     void (*destroy)(struct soft_code *code);
-    uint32_t save_bytes;  /* per warp: what run_block needs in b->save */
+    uint32_t save_bytes;  /* bytes of b->save that run_block needs per warp */
     uint32_t local_bytes; /* per thread */
-    uint32_t row;         /* blocks that one call may run; 0: one */
+    uint32_t row;         /* how many blocks one call may run; 0: one */
     const char *tier;     /* "interpreter", "compiled" */
-    uint64_t bytes;       /* of memory that it takes */
+    uint64_t bytes;       /* how much memory it takes */
 };
 
 #endif

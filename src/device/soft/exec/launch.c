@@ -58,7 +58,7 @@ static void block_place(struct soft_block *b, uint64_t index)
     b->ctaid[2] = (uint32_t)(index / b->nctaid[0] / b->nctaid[1]);
 }
 
-/* Blocks from this one on that differ in x alone. */
+/* How many blocks there are from this one on that differ in x alone. */
 static uint64_t in_row(const struct soft_block *b)
 {
     return b->nctaid[0] - b->ctaid[0];
@@ -148,7 +148,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l,
     return true;
 }
 
-/* What the client gets for it, and the words for the log. */
+/* The error that the client gets, and the words for the log. */
 static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome outcome,
                     const char **what)
 {
@@ -198,7 +198,8 @@ static void launch_fault(const struct launch *l, struct soft_worker *w, int sign
     char thread[64] = "", where[32] = "", text[256];
     int result = fault_of(w, signal, outcome, &what);
     bool has_address = result == GM_CUDA_ILLEGAL_ADDRESS || result == GM_CUDA_MISALIGNED_ADDRESS;
-    /* A signal's may be one of ours, and where our memory lies is nothing for clients. */
+    /* The address of a signal may be one of ours, and clients are not to learn where our memory
+     * lies. */
     if (signal && !dev_window_holds(&l->kernel->module->client->window, w->guard.address, 1))
         has_address = false;
     uint64_t address = !has_address ? 0 : signal ? w->guard.address : b->fault_address;
@@ -220,8 +221,8 @@ static void print_take(void *arg, int fd, const char *text, uint32_t size)
     (void)tp_output_write(&c->output, fd, text, size);
 }
 
-/* What the client's kernels have printed so far goes on its way: before anybody can see that they
- * have ended, or failed. What the checker found likewise. */
+/* Sends off what the client's kernels have printed so far, and what the checker has found, before
+ * anybody can see that they have ended or failed. */
 static void print_drain(const struct launch *l)
 {
     struct dev_client *c = l->kernel->module->client;
@@ -280,8 +281,8 @@ static void word_clear(void *arg)
     memset(arg, 0, SOFT_WORKSPACE_BYTES);
 }
 
-/* If there is none left, or the client has taken its memory away, the kernel finds none: it traps.
- */
+/* If no workspace is left, or the client has taken its memory away, the kernel gets none, and
+ * traps. */
 static void workspace_take(struct launch *l)
 {
     struct dev_module *m = l->kernel->module;
@@ -392,7 +393,7 @@ static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const cha
     return dev_queue_mark(q, seq);
 }
 
-/* The only attribute that says anything here. */
+/* The only attribute that means anything here. */
 static bool is_cooperative(const struct dev_launch *l)
 {
     for (uint32_t i = 0; i < l->attributes; i++) {

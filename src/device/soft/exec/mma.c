@@ -12,7 +12,7 @@
 
 #define ROWS    16
 #define COLUMNS 8
-#define DEPTH   32 /* the largest K but for bits, which are counted word by word */
+#define DEPTH   32 /* the largest K, except for bits, which are counted word by word */
 
 static double from_bits(uint64_t bits)
 {
@@ -95,7 +95,7 @@ static float as_float(uint32_t bits)
     return f;
 }
 
-/* NaN as tensor cores give it. */
+/* An f32 result; NaN is the one that tensor cores give. */
 static uint32_t float_bits(double v)
 {
     float f = (float)v;

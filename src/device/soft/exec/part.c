@@ -59,7 +59,7 @@ void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share
     }
 }
 
-/* After s->given_ns has grown by `ns`. */
+/* Charges `ns` of worker time, which s->given_ns has grown by already. */
 static void charge(const struct soft_sched *s, struct soft_bucket *b, uint64_t ns, bool may_owe)
 {
     if (b->rate <= 0)

@@ -135,19 +135,20 @@ GM_MUST_CHECK int soft_sched_create(struct soft_sched **out,
 /* No account is left. NULL is fine. */
 void soft_sched_destroy(struct soft_sched *s);
 uint32_t soft_sched_workers(const struct soft_sched *s);
-/* What blocks that have begun may have of memory; before the first one begins. 0, as it is without:
- * no bound. */
+/* Bounds the memory of all blocks that have begun. Called before the first one begins; 0, the
+ * default, is no bound. */
 void soft_sched_bound_scratch(struct soft_sched *s, uint64_t bytes);
 
 void soft_account_open(struct soft_sched *s, struct soft_account *a, double share_pct,
                        int priority);
-/* Live: takes effect with the next grant. */
+/* Takes effect with the next grant, also while kernels run. */
 void soft_account_set(struct soft_sched *s, struct soft_account *a, double share_pct, int priority);
-/* Live, too: it is guaranteed so much, and in the group of that number (0: in none), whose clients
- * have so much together. Without memory for a group it is in none. 0 %: no limit, no guarantee. */
+/* Also while kernels run: guarantees the account so much, and puts it into the group of that number
+ * (0: into none), whose clients have so much together. If there is no memory for a group it is in
+ * none. 0 %: no limit, no guarantee. */
 void soft_account_set_group(struct soft_sched *s, struct soft_account *a, double guarantee_pct,
                             uint32_t group, double group_share_pct, double group_guarantee_pct);
-/* A drained account is about to be freed. */
+/* The account has been drained and is about to be freed. */
 void soft_account_close(struct soft_sched *s, struct soft_account *a);
 /* No task starts any more and running blocks are interrupted. Tasks that nobody runs are handed
  * back through `give_up` (with the lock held: it must not call the scheduler) and not `done`; the

@@ -18,7 +18,7 @@ struct soft_sched {
     pthread_cond_t drained;   /* soft_account_drain() */
     pthread_cond_t supervise; /* the supervisor */
     pthread_cond_t called;    /* spare workers */
-    struct gm_list accounts;  /* that are listed */
+    struct gm_list accounts;  /* the accounts that are listed */
     struct gm_list groups;    /* struct soft_group: those with members */
     struct gm_list workers;
     struct gm_list spares; /* workers without a multiprocessor or a block */
@@ -27,7 +27,7 @@ struct soft_sched {
     uint32_t active;  /* workers that have one of them */
     uint32_t threads; /* all workers */
     uint32_t idle;    /* asleep */
-    bool spinning;    /* one of them looks at `bell` before it sleeps */
+    bool spinning;    /* an idle worker is looking at `bell` before it sleeps */
     bool quit;
     bool supervised; /* the supervisor ticks */
     bool supervisor_started;
@@ -54,14 +54,14 @@ struct soft_turn {
     uint64_t again_ns; /* without account: when somebody may (0: not known) */
 };
 
-/* Who runs next, charged nothing yet. */
+/* Decides who runs next; charges nothing. */
 struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns);
 /* Of a part, 100 % or nothing: no limit; 0: no guarantee. */
 void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct,
                    double guarantee_pct);
 void soft_part_charge(const struct soft_sched *s, struct soft_part *p, uint64_t ns);
-/* May it have one more worker now? If not, but later, `again_ns` is brought forward to that time.
- */
+/* True if the part may have one more worker now. If it may later, `again_ns` is brought forward to
+ * that time. */
 bool soft_part_allows(struct soft_part *p, uint64_t now_ns, uint64_t *again_ns);
 /* For how long it has been owed some of its guarantee, in time that the workers gave to all; 0: it
  * is not. */
@@ -83,7 +83,7 @@ void soft_account_list(struct soft_sched *s, struct soft_account *a);
 void soft_sched_begin(struct soft_sched *s, struct soft_task *t);
 GM_MUST_CHECK bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns,
                                   bool failed);
-/* Part of a grant that is still running. */
+/* Charges a part of a grant that is still running. */
 void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns);
 void soft_sched_retire(struct soft_sched *s, struct soft_account *a);
 /* Wakes up to `count` idle workers. */
@@ -105,8 +105,8 @@ bool soft_scratch_is_large(const struct soft_worker *w);
 void soft_scratch_trim(struct soft_worker *w);
 void soft_scratch_free(struct soft_worker *w);
 
-/* The supervisor is needed: somebody waits for workers that are all taken, or a stopped account
- * still runs. */
+/* Wakes the supervisor: somebody waits for workers that are all taken, or a stopped account still
+ * runs. */
 void soft_supervisor_call(struct soft_sched *s);
 void *soft_supervisor_main(void *arg);
 

@@ -11,8 +11,9 @@
 #include "device/soft/exec/worker.h"
 #include "device/transfer.h"
 
-#define INLINE_BYTES 65536u       /* up to this, the thread that finds a copy ready does it */
-#define PIECE_BYTES  (256u << 10) /* a block of a larger one */
+#define INLINE_BYTES                                                                               \
+    65536u /* a copy of up to so many bytes is done by the thread that finds it ready */
+#define PIECE_BYTES (256u << 10) /* the size of a block of a larger copy */
 
 /* Lies behind its op. */
 struct transfer {

@@ -17,7 +17,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
-/* True while a stopped client keeps a worker. */
+/* Ends blocks of stopped clients. True while such a client keeps a worker. */
 static bool end_stopped(struct soft_sched *s)
 {
     bool any = false;
@@ -74,8 +74,8 @@ static void charge_long(struct soft_sched *s, uint64_t now_ns)
             charge_running(s, w, now_ns);
 }
 
-/* Whose block is to give way to that turn: of those that have run long enough and whose clients
- * have had more, the one that has run longest. NULL: none. */
+/* The worker whose block is to give way to that turn: of the blocks that have run long enough and
+ * whose clients have had more, the one that has run longest. NULL: there is none. */
 static struct soft_worker *find_long(struct soft_sched *s, const struct soft_turn *turn,
                                      uint64_t now_ns)
 {
@@ -97,8 +97,8 @@ static struct soft_worker *find_long(struct soft_sched *s, const struct soft_tur
     return best;
 }
 
-/* There is no thread left for those who wait: the client that has begun most loses the block that
- * it began first. */
+/* No thread can be had for those who wait: the client that has begun the most blocks loses the one
+ * that it began first. */
 static void end_one(struct soft_sched *s)
 {
     struct soft_worker *worst = NULL;
@@ -125,7 +125,7 @@ static bool make_way(struct soft_sched *s, uint64_t now_ns)
     if (!turn.account)
         return false;
     if (s->idle > 0 || s->active < s->slots)
-        return true; /* on its way */
+        return true; /* somebody is given way already */
     struct soft_worker *w = find_long(s, &turn, now_ns);
     if (!w)
         return true;

@@ -18,7 +18,7 @@
 #define SPIN_NS       20000u  /* looking for work before sleeping */
 #define CPU_CLOCK_NS  100000u /* grants expected to be shorter are charged in elapsed time */
 #define TIMERSLACK_NS 1000u
-#define KEEP_NS       GM_NS_PER_S /* for which a worker that sleeps keeps large scratch memory */
+#define KEEP_NS       GM_NS_PER_S /* a worker that sleeps keeps large scratch memory for so long */
 
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
 {
@@ -143,7 +143,7 @@ static bool wait_as_spare(struct soft_worker *w)
     if (s->spare >= s->slots)
         return false;
     w->cpu_ns = 0;
-    soft_scratch_trim(w); /* it may wait for long */
+    soft_scratch_trim(w); /* the wait may be long */
     gm_list_append(&s->spares, &w->place);
     s->spare++;
     while (!w->active && !s->quit)
@@ -168,7 +168,7 @@ int soft_worker_call(struct soft_sched *s)
     return 0;
 }
 
-/* With the lock held. Gives it up meanwhile. */
+/* Runs a grant of the task. The lock is held before and after, but not meanwhile. */
 static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_ns)
 {
     struct soft_sched *s = w->sched;
@@ -292,7 +292,7 @@ static void *worker_main(void *arg)
             w->active = false;
             s->active--;
             soft_worker_go_on(s, turn.worker, now_ns);
-            soft_supervisor_call(s); /* others may wait behind it */
+            soft_supervisor_call(s); /* others may wait behind this one */
         } else {
             bool spun = fresh && !s->spinning;
             rest(w, now_ns, turn.again_ns, fresh);

@@ -34,7 +34,7 @@ struct soft_worker {
     uint64_t cpu_ns;        /* processor time at the end of the last grant, 0: not known */
     uint64_t scratch_bytes; /* of its scratch memories; the scheduler's lock */
     /* under the scheduler's lock */
-    struct soft_account *account; /* of the grant being run, or NULL */
+    struct soft_account *account; /* whose grant is being run, or NULL */
     struct soft_task *task;
     bool active;           /* has a multiprocessor */
     bool aside;            /* its block is set aside: in its account's list, by `place` */
@@ -44,9 +44,9 @@ struct soft_worker {
     uint64_t away_ns;      /* of the grant, set aside */
     uint64_t cpu_began_ns; /* of the grant, 0: not known */
     uint64_t charged_ns;   /* of the grant, charged already */
-    /* written by the worker, read by the supervisor */
+    /* the next is written by the worker and read by the supervisor */
     _Atomic uint64_t chunk_began_ns; /* 0: not in a block */
-    /* set by the supervisor, cleared at the end of the grant */
+    /* the next is set by the supervisor and cleared at the end of the grant */
     _Atomic bool interrupt; /* the guard heeds interrupts */
     _Atomic bool timed_out; /* `interrupt` is set because the block has taken too long */
 };
@@ -57,13 +57,13 @@ GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
 /* scratch.c. Makes room in one of the worker's scratch memories, zeroed when it grows. False: no
  * memory, or no more for its client. */
 GM_MUST_CHECK bool soft_scratch_reserve(struct soft_worker *w, struct soft_scratch *m, size_t size);
-/* Another client comes: what the last one left is cleared or given back. */
+/* Clears or gives back what the last client left, before another client's blocks run. */
 void soft_scratch_wipe(struct soft_worker *w);
 /* The address lies behind the end of the worker's stack. */
 bool soft_worker_overran(const struct soft_worker *w, uint64_t address);
-/* No vector register of this thread holds what was in it. */
+/* Clears all vector registers of this thread. */
 void soft_registers_clear(void);
-/* To be called before a task's blocks are run: what an earlier client left is wiped. */
+/* Called before a task's blocks are run: wipes what an earlier client left. */
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a);
 /* Runs fn(arg) inside the worker's guard; interruptible. 0 or the signal. */
 int soft_worker_guarded(struct soft_worker *w, void (*fn)(void *), void *arg);

@@ -18,7 +18,7 @@ struct soft_helpers;
 struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why,
                                      size_t why_size);
 
-/* As above, made to be checked: for blocks whose `check` is set. */
+/* The same for a kernel that is checked: for blocks whose `check` is set. */
 struct soft_code *interp_code_create_checked(const struct ir_module *m, uint32_t fn, char *why,
                                              size_t why_size);
 

@@ -238,7 +238,7 @@ const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome o
  * execute together: true if they are here; else *next is what to run first. */
 bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                      const struct interp_insn **next);
-/* As above, for bar.warp.sync, which the members may come to in different places. */
+/* The same for bar.warp.sync, which the members may reach at different places. */
 bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                  const struct interp_insn **next);
 interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard,
@@ -264,7 +264,7 @@ interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemas
 
 /* --- memory.c --------------------------------------------------------------------------------- */
 interp_fn interp_load_slow, interp_store_slow, interp_atom;
-/* As above, for some of the running lanes. */
+/* Loads and stores of some of the running lanes. */
 const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r,
                                             uint32_t lanes);
 const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r,

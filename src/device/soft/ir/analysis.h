@@ -60,9 +60,8 @@ struct ir_reg_info {
      * test the sources of those widenings at run time (ir_instr_info.widen tells where and how) and
      * have a vector form to fall back on, or treat the register as varying. */
     uint8_t may_wrap;
-    /* As above, for all warps of the block at the same point of control flow: the same scalar
-     * (UNIFORM), the same base (AFFINE), the same vector (VARYING). "Same point": holds for warps
-     * that have taken the same path. */
+    /* All warps of the block that have come to the same point on the same path have the same scalar
+     * (UNIFORM), the same base (AFFINE) or the same vector (VARYING). */
     uint8_t block_uniform;
     uint8_t aligned;  /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes,
                          below 2^31 */

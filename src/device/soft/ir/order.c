@@ -230,7 +230,8 @@ static bool leaves(const struct ir_fn *fn, uint32_t block)
     return last->op == IR_OP_RET || last->op == IR_OP_EXIT;
 }
 
-/* As above, backwards from the exits. Blocks that cannot reach an exit keep IR_NONE. */
+/* Finds post-dominators, which are dominators backwards from the exits. Blocks that cannot reach an
+ * exit keep IR_NONE. */
 static int find_post_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *ipdom,
                                 uint8_t *done)
 {

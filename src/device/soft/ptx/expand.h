@@ -76,13 +76,13 @@ void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, s
  * its displacement. */
 struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type,
                             int64_t *displacement);
-/* As above, for an address in shared memory, generic or not: a U32. */
+/* An address operand in shared memory, generic or not: its base as a U32, and its displacement. */
 struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
 /* {a, b ..} or a single one: registers to write, or values. How many there were, 0 if more than
  * `max`. */
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);
 unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *out, unsigned max);
-/* As above where it is known how many there must be; of registers to write, `_` is IR_NONE. */
+/* The same if it is known how many there must be. Of registers to write, `_` is IR_NONE. */
 void ptx_x_destinations(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,
                         uint32_t *out);
 void ptx_x_sources(struct ptx_expand *x, enum ir_type type, bool wider, unsigned count,

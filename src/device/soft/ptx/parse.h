@@ -195,12 +195,12 @@ bool ptx_scope_end(struct ptx_parser *p);
 bool ptx_lacks_instruction(const struct ptx_token *t);
 bool ptx_lacks_type(const struct ptx_token *t);
 bool ptx_lacks_directive(const struct ptx_token *t);
-/* If what went wrong is that this device lacks something: noted for the function, if in one, and
- * true: go on. */
+/* After something went wrong: if the reason is that this device lacks something, notes that for the
+ * current function, if there is one, and returns true, so that parsing goes on. */
 bool ptx_set_aside(struct ptx_parser *p);
-/* As above, and on behind the statement that began at `start`. */
+/* The same, and goes on behind the statement that began at `start`. */
 bool ptx_recover_statement(struct ptx_parser *p, const struct ptx_mark *start);
-/* As above, for a variable of the module: functions that use its name lack something. */
+/* The same for a variable of the module: functions that use its name lack something. */
 bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start);
 /* On behind the end of a body begun at depth `outer`. */
 bool ptx_skip_body(struct ptx_parser *p, uint32_t outer);
@@ -324,7 +324,7 @@ bool ptx_check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_
                         enum ir_type type, bool wider);
 /* The next token as a register. */
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
-/* As above, or (`sink`) "_": IR_NONE. */
+/* The next token as a register to write; with `sink` also "_", which is IR_NONE. */
 bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink,
                            uint32_t *reg);
 /* [reg + 4], [variable + 4], [4]: i->address, and i->space where a variable tells it. */

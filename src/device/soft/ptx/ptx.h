@@ -26,8 +26,8 @@ struct ptx_error {
  */
 GM_MUST_CHECK int ptx_parse(const char *text, size_t size, struct ir_module **out,
                             struct ptx_error *err);
-/* As above, where a module may have so many instructions, also after inlining: each takes some 300
- * bytes meanwhile. */
+/* The same for a module that may have so many instructions, counted after inlining; each takes some
+ * 300 bytes meanwhile. */
 GM_MUST_CHECK int ptx_parse_within(const char *text, size_t size, uint64_t instrs,
                                    struct ir_module **out, struct ptx_error *err);
 
