@@ -145,6 +145,24 @@ Test(cache, makes_its_directory)
     cr_assert_eq(st.st_mode & 0777, 0700);
 }
 
+Test(cache, makes_no_home)
+{
+    char home[128], path[192];
+    struct stat st;
+    struct loader_cache *c = NULL;
+    snprintf(home, sizeof(home), "%s/home", directory);
+    snprintf(path, sizeof(path), "%s/.cache/gmux", home);
+    unsetenv("GMUX_CACHE_DIR");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", home, 1);
+    cr_assert_eq(loader_cache_open(&c, NULL, 1 << 20, 0), -ENOENT);
+    cr_assert_lt(stat(home, &st), 0);
+    cr_assert_eq(mkdir(home, 0700), 0);
+    cr_assert_eq(loader_cache_open(&c, NULL, 1 << 20, 0), 0);
+    loader_cache_close(c);
+    cr_assert_eq(stat(path, &st), 0);
+}
+
 Test(cache, stays_below_its_limit)
 {
     enum { LIMIT = 64 << 10, PIECE = 4 << 10 };

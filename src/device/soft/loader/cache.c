@@ -37,6 +37,13 @@ struct loader_cache {
     unsigned serial;     /* of temporary names */
 };
 
+/* A home that is not there (/nonexistent, of users who are to have none) is not made. */
+static bool is_there(const char *home)
+{
+    struct stat st;
+    return home && home[0] == '/' && stat(home, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int default_directory(char *path, size_t size)
 {
     const char *own = secure_getenv("GMUX_CACHE_DIR");
@@ -47,7 +54,7 @@ static int default_directory(char *path, size_t size)
         n = snprintf(path, size, "%s", own);
     else if (xdg && xdg[0] == '/')
         n = snprintf(path, size, "%s/gmux", xdg);
-    else if (home && home[0] == '/')
+    else if (is_there(home))
         n = snprintf(path, size, "%s/.cache/gmux", home);
     else
         return -ENOENT;
