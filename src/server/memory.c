@@ -105,7 +105,7 @@ bool srv_heap_rests(struct srv_heap *h)
     if (!h->session)
         return true;
     srv_sweep_cancel(&h->session->server->sweeper, &h->sweeps);
-    return srv_sweep_rests(&h->sweeps);
+    return srv_sweep_rests(&h->session->server->sweeper, &h->sweeps);
 }
 
 void srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,

@@ -216,6 +216,14 @@ void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, struct srv_sweep_owne
     pthread_mutex_unlock(&w->lock);
 }
 
+bool srv_sweep_rests(struct srv_sweeper *w, const struct srv_sweep_owner *o)
+{
+    pthread_mutex_lock(&w->lock); /* a thread takes its turn */
+    const bool rests = !o->busy && gm_list_empty(&o->turns);
+    pthread_mutex_unlock(&w->lock);
+    return rests;
+}
+
 void srv_sweep_cancel(struct srv_sweeper *w, struct srv_sweep_owner *o)
 {
     pthread_mutex_lock(&w->lock);

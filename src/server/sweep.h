@@ -61,10 +61,7 @@ void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, struct srv_sweep_owne
 /* What of that owner waits is done, cancelled; what a thread is at will be. */
 void srv_sweep_cancel(struct srv_sweeper *w, struct srv_sweep_owner *o);
 /* An owner that does not rest has to stay. */
-static inline bool srv_sweep_rests(const struct srv_sweep_owner *o)
-{
-    return !o->busy && gm_list_empty(&o->turns);
-}
+GM_MUST_CHECK bool srv_sweep_rests(struct srv_sweeper *w, const struct srv_sweep_owner *o);
 /* After srv_sweeper_close() and the loop's end: a thread is at something that does not end. */
 bool srv_sweeper_is_stuck(struct srv_sweeper *w);
 

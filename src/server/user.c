@@ -70,10 +70,10 @@ bool srv_user_sweep(struct srv_user *u, int fd, uint64_t offset, uint64_t size)
         free(a);
         return false;
     }
-    const bool rested = srv_sweep_rests(&u->sweeps);
+    const bool rested = srv_sweep_rests(&u->server->sweeper, &u->sweeps);
     u->sessions += rested; /* he stays till they have been swept */
     srv_sweep(&u->server->sweeper, &a->sweep, &u->sweeps, fd, offset, size, end_apart);
-    if (rested && srv_sweep_rests(&u->sweeps))
+    if (rested && srv_sweep_rests(&u->server->sweeper, &u->sweeps))
         srv_user_put(u);
     return true;
 }
