@@ -25,7 +25,9 @@ static int no_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*body
 #define uv_process_kill fake_kill
 #define uv_timer_start  fake_timer
 #include "server/executor.c"
+#define access(path, mode) 0 /* any program will do: it is not started */
 #include "server/program.c"
+#undef access
 #undef uv_spawn
 #undef uv_process_kill
 #undef uv_timer_start
@@ -160,23 +162,28 @@ static void listen_to(unsigned who)
         questions[questions_count++] = q;
 }
 
-/* False: it has said nothing. */
+/* False: it has said nothing. Whom it has hung up on is not asked again. */
 static bool listen_to_server(void)
 {
+    int *fds[CLIENTS + 2] = { [CLIENTS] = &executor_fd, [CLIENTS + 1] = &daemon_fd };
     struct pollfd from[CLIENTS + 2];
     for (unsigned i = 0; i < CLIENTS; i++)
-        from[i] = (struct pollfd) { .fd = client_fds[i], .events = POLLIN };
-    from[CLIENTS] = (struct pollfd) { .fd = executor_fd, .events = POLLIN };
-    from[CLIENTS + 1] = (struct pollfd) { .fd = daemon_fd, .events = POLLIN };
+        fds[i] = &client_fds[i];
+    for (unsigned i = 0; i < GM_ARRAY_LEN(from); i++)
+        from[i] = (struct pollfd) { .fd = *fds[i], .events = POLLIN };
     bool heard = false;
     if (poll(from, GM_ARRAY_LEN(from), 0) <= 0)
         return false;
-    for (unsigned i = 0; i < GM_ARRAY_LEN(from); i++)
-        while ((from[i].revents & POLLIN) && tp_recv(from[i].fd, &packet) == 1) {
+    for (unsigned i = 0; i < GM_ARRAY_LEN(from); i++) {
+        int r = 1;
+        while ((from[i].revents & POLLIN) && (r = tp_recv(*fds[i], &packet)) == 1) {
             listen_to(i);
             tp_packet_finish(&packet);
             heard = true;
         }
+        if (r == 0)
+            hang_up(fds[i]);
+    }
     return heard;
 }
 
@@ -340,6 +347,8 @@ static void begin(bool multiuser)
                                                      .multiuser = multiuser });
     send_packet(daemon_fd, &e, NULL, 0);
     run_server();
+    if (!process)
+        abort(); /* without an executor hardly anything would be tried */
 }
 
 /* All hang up. An executor that is started even now does not live long. */

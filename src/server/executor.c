@@ -33,7 +33,8 @@
 #define START_TRIES          3u
 /* So often those who wait because of their images are looked at. */
 #define LOOK_MS 100u
-/* From here on nobody new waits for the next start. */
+/* From here on nobody new waits for the next start: not even one whose hang-up would not be noticed
+ * meanwhile, since his own end of the connection is in what he has sent. */
 #define DEATHS_MAX 6u
 
 static const struct srv_peer_ops executor_ops;
@@ -592,7 +593,7 @@ static void when_dead(struct srv_executor *x)
     }
     if (x->deaths >= DEATHS_MAX)
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
-            if (c->phase == SRV_OPENING)
+            if (c->phase == SRV_OPENING || c->phase == SRV_ATTACHING)
                 srv_hooks.session_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
     unsigned pause = x->deaths > 10  ? PAUSE_MAX_MS
                      : x->deaths > 1 ? PAUSE_MS << (x->deaths - 2)
