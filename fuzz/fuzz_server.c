@@ -372,6 +372,8 @@ static void end(void)
         server.tokens.used != 0 || server.token_files.used != 0)
         abort();
     srv_ranges_finish(&server.windows);
+    gm_index_finish(&server.tokens);
+    gm_index_finish(&server.token_files);
     if (uv_loop_close(&server.loop) != 0)
         abort();
 }
