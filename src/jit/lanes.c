@@ -4,6 +4,7 @@
 #include "jit/gen.h"
 
 #include "device/soft/exec/helpers.h"
+#include "device/soft/ir/phase.h"
 
 static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
 {
@@ -35,6 +36,15 @@ void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l)
     jit_position(g, l->exit);
 }
 
+/* (a & mask) + (b & mask), of which the bits of the mask: a field that wraps by itself. */
+static LLVMValueRef masked_sum(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, uint64_t mask)
+{
+    LLVMValueRef m = jit_const(g, a, mask);
+    return LLVMBuildAnd(
+        g->b, LLVMBuildAdd(g->b, LLVMBuildAnd(g->b, a, m, ""), LLVMBuildAnd(g->b, b, m, ""), ""), m,
+        "");
+}
+
 /* The new value of a memory cell; NULL for operations that this function does not make. */
 static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
 {
@@ -52,10 +62,13 @@ static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
     case IR_ATOM_EXCH:
         return v;
     case IR_ATOM_PHASE: { /* as ir_phase_add() */
-        LLVMValueRef sum = LLVMBuildAdd(g->b, old, v, "");
+        const uint64_t each = IR_PHASE_PENDING << IR_PHASE_EXPECTED;
+        LLVMValueRef sum = LLVMBuildOr(g->b, masked_sum(g, old, v, IR_PHASE_PENDING),
+                                       masked_sum(g, old, v, each), "");
+        sum = LLVMBuildOr(g->b, sum, masked_sum(g, old, v, IR_PHASE_BYTES | IR_PHASE_BIT), "");
         LLVMValueRef expected =
             LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, sum, jit_const(g, sum, IR_PHASE_EXPECTED), ""),
-                         jit_const(g, sum, 0xfffff), "");
+                         jit_const(g, sum, IR_PHASE_PENDING), "");
         LLVMValueRef next = LLVMBuildXor(g->b, LLVMBuildOr(g->b, sum, expected, ""),
                                          jit_const(g, sum, IR_PHASE_BIT), "");
         cond = LLVMBuildICmp(g->b, LLVMIntEQ,

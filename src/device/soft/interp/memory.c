@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "device/soft/interp/format.h"
+#include "device/soft/ir/phase.h"
 #include "device/soft/ir/spaces.h"
 
 _Static_assert(SOFT_SHARED_BASE == IR_GENERIC_SHARED && SOFT_LOCAL_BASE == IR_GENERIC_LOCAL &&

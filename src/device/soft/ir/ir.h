@@ -69,18 +69,6 @@ enum ir_sreg {
     IR_SREG_COUNT,
 };
 
-/* What IR_ATOM_PHASE makes of a barrier's word. */
-#define IR_PHASE_COUNTS   (~UINT64_C(0) << 43 | 0xfffff)
-#define IR_PHASE_BIT      (UINT64_C(1) << 40)
-#define IR_PHASE_EXPECTED 20
-static inline uint64_t ir_phase_add(uint64_t word, uint64_t by)
-{
-    word += by;
-    if (word & IR_PHASE_COUNTS)
-        return word;
-    return (word | (word >> IR_PHASE_EXPECTED & 0xfffff)) ^ IR_PHASE_BIT;
-}
-
 /* Properties of opcodes (ir_op_info.properties). */
 enum {
     IR_P_LOAD = 1,        /* reads memory through `address` */
@@ -184,8 +172,7 @@ enum ir_mode {
     IR_ATOM_DEC,
     IR_ATOM_EXCH,
     IR_ATOM_CAS,
-    IR_ATOM_PHASE, /* mbarrier (ptx/async.c): add; when bits 0 .. 19 and 43 .. 63 are zero then,
-                    * bits 20 .. 39 go to 0 .. 19 and bit 40 changes */
+    IR_ATOM_PHASE, /* mbarrier: phase.h */
     /* SHFL */
     IR_SHFL_UP,
     IR_SHFL_DOWN,

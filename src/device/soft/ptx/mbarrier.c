@@ -3,8 +3,8 @@
  * of our own making: 0 .. 19   arrivals still to come in this phase 20 .. 39  arrivals of a phase
  *     40        the phase, modulo 2
  *     43 .. 63  bytes that are announced and have not come yet (signed)
- * All changes are one atomic operation (IR_ATOM_PHASE): add, and when nothing is to come any more,
- * the next phase. The state that an arrival returns is the old word.
+ * All changes are one atomic operation (IR_ATOM_PHASE): add to each of these, and when nothing is
+ * to come any more, the next phase. The state that an arrival returns is the old word.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -45,7 +45,7 @@ void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement
 
 void ptx_x_arrived(struct ptx_expand *x, struct ir_src at, int64_t displacement)
 {
-    change(x, at, displacement, ptx_x_imm(UINT64_MAX), IR_NONE);
+    change(x, at, displacement, ptx_x_imm(COUNT_MAX), IR_NONE); /* less one */
 }
 
 struct target {
@@ -67,6 +67,14 @@ static bool parse_count(struct ptx_expand *x, struct ir_src *count)
     return !ptx_accept(x->p, ',') || ptx_parse_source(x->p, IR_U32, 0, count);
 }
 
+/* A count, or less so many, as a field of the word has it. */
+static struct ir_src counted(struct ptx_expand *x, struct ir_src count, int64_t sign)
+{
+    struct ir_src all =
+        ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm((uint64_t)sign), ptx_x_imm(0));
+    return ptx_x_op2(x, IR_OP_AND, IR_B64, all, ptx_x_imm(COUNT_MAX));
+}
+
 static bool init(struct ptx_expand *x)
 {
     struct target t = parse_target(x);
@@ -74,7 +82,7 @@ static bool init(struct ptx_expand *x)
     if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &count))
         return false;
     struct ir_src both =
-        ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm(1ull << EXPECTED | 1), ptx_x_imm(0));
+        ptx_x_mad(x, IR_U64, counted(x, count, 1), ptx_x_imm(1ull << EXPECTED | 1), ptx_x_imm(0));
     ptx_x_store(x, IR_SPACE_SHARED, IR_B64, both, t.at, t.displacement);
     return true;
 }
@@ -99,8 +107,8 @@ static bool arrive(struct ptx_expand *x, bool drop)
         by = ptx_x_mad(x, IR_U64, wide(x, count), ptx_x_imm(1ull << TRANSACTION), ptx_x_imm(0));
     else
         arrivals = count;
-    struct ir_src one = ptx_x_imm(0 - ((drop ? 1ull << EXPECTED : 0) + 1));
-    by = ptx_x_mad(x, IR_U64, wide(x, arrivals), one, bytes ? by : ptx_x_imm(0));
+    struct ir_src one = ptx_x_imm((drop ? 1ull << EXPECTED : 0) + 1);
+    by = ptx_x_mad(x, IR_U64, counted(x, arrivals, -1), one, bytes ? by : ptx_x_imm(0));
     change(x, t.at, t.displacement, by, state);
     return true;
 }
