@@ -26,6 +26,8 @@ PROGRAMS = {
     "kinds": ("kinds.cu", [], []),
     "groups": ("groups.cu", ["-arch=sm_75"], []),
     "groups-17": ("groups.cu", ["-arch=sm_80", "-std=c++17", "-O0"], []),
+    "pipeline": ("pipeline.cu", ["-arch=sm_80"], []),
+    "pipeline-old": ("pipeline.cu", ["-arch=sm_75", "-std=c++17", "-O0", "-DNO_BARRIERS"], []),
     "matrices": ("matrices.cu", ["-arch=sm_75"], []),
     "objects": ("objects.cu", [], []),
     "objects-13": ("objects.cu", ["-cudart", "13", "--default-stream=per-thread"], []),
