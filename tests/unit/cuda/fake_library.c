@@ -3,39 +3,47 @@
  * library, and is loaded when a client first asks for it.
  */
 #include <criterion/criterion.h>
+#include <pthread.h>
 
 #include "device/cuda/kernel.h"
 #include "device/cuda/settle.h"
 #include "fake.h"
 #include "fake_library.h"
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, and of the users */
 static CUfunction loaded[64];
 static unsigned loaded_count;
 
 void cuda_library_keep(struct dev *d, struct cuda_library *l)
 {
+    pthread_mutex_lock(&lock);
     cr_assert_gt(l->users, 0);
     l->users++;
+    pthread_mutex_unlock(&lock);
 }
 
 void cuda_library_close(struct dev *d, struct cuda_library *l)
 {
+    pthread_mutex_lock(&lock);
     cr_assert_gt(l->users, 0);
     l->users--;
+    pthread_mutex_unlock(&lock);
 }
 
 void cuda_memory_trim(struct dev_client *c, uint32_t device)
 {
 }
 
-/* A client's thread asks. */
+/* Clients' threads ask, several at once. */
 static CUfunction find_loaded(const struct cuda_gpu *g, CUkernel k)
 {
     CUfunction f = fake_function_of((const struct cuda_library *)(void *)k, g);
-    for (unsigned i = 0; i < loaded_count; i++)
-        if (loaded[i] == f)
-            return f;
-    return NULL;
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < loaded_count && !found; i++)
+        found = loaded[i] == f;
+    pthread_mutex_unlock(&lock);
+    return found ? f : NULL;
 }
 
 void cuda_libraries_follow(struct dev_client *c, struct cuda_gpu *g)
@@ -69,8 +77,11 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
         return CUDA_ERROR_NOT_READY;
     cr_assert_eq(g, cuda_entered());
     fake_wait_for_all();
+    *out = fake_function_of((const struct cuda_library *)(void *)k, g);
+    pthread_mutex_lock(&lock);
     cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
-    loaded[loaded_count++] = *out = fake_function_of((const struct cuda_library *)(void *)k, g);
+    loaded[loaded_count++] = *out;
+    pthread_mutex_unlock(&lock);
     cuda_settled(c, g);
     return CUDA_SUCCESS;
 }

@@ -586,10 +586,10 @@ void cuda_module_unload(struct dev_module *m)
 
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k)
 {
-    static struct fake_module *common[2];
-    struct fake_module **there = &common[k->prints];
-    *there = *there ? *there : fake_module(k->prints, false);
-    struct cuda_library *library = k->module ? &k->module->library : &(*there)->library;
+    static struct fake_module quiet = { .library = { .users = 1 } };
+    static struct fake_module printing = { .library = { .users = 1, .traits.prints = true } };
+    struct fake_module *common = k->prints ? &printing : &quiet;
+    struct cuda_library *library = k->module ? &k->module->library : &common->library;
     struct {
         CUlaunchAttribute attribute;
         uint32_t number;
