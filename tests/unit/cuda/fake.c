@@ -168,7 +168,7 @@ void fake_wait_for_all(void)
 /* A context has room for so many streams; to make more of it waits. */
 static unsigned room = 1024;
 static struct {
-    unsigned used, more;
+    atomic_uint used, more;
 } rooms[2 * DEV_DEVICES];
 
 static size_t stacks[2 * DEV_DEVICES];
