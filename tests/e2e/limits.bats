@@ -173,14 +173,15 @@ four_right() {
 }
 
 @test "a cache whose files are damaged: compiled again, and right" {
-    start_daemon
     cached() { [ -n "$(ls "$objects"/*.o 2>/dev/null)" ]; }
-    # Compiling goes on behind the program, and ends with it.
-    start_program nbody "$GMUX_BUILD/examples/nbody" -numbodies=256 -iterations=1000000000
-    until_true 600 cached
-    kill -9 "$nbody"
-    "$control" quit
     for damage in empty cut flipped noise; do
+        rm -f "$objects"/*.o
+        start_daemon
+        # Compiling goes on behind the program, and ends with it.
+        start_program nbody "$GMUX_BUILD/examples/nbody" -numbodies=256 -iterations=1000000000
+        until_true 600 cached
+        kill -9 "$nbody"
+        "$control" quit
         for f in "$objects"/*.o; do
             case $damage in
             empty) : >"$f" ;;
