@@ -221,6 +221,17 @@ def holds(pid):
     return kib(pid), len(os.listdir(f"/proc/{pid}/fd")), pathlib.Path(f"/proc/{pid}/maps").read_text().count("\n")
 
 
+def at_rest(names):
+    """{name: holds(pid)} when ends of clients are over, which the server and the executor see to behind their backs: as soon as two
+    readings agree in descriptors and mappings, after 10 s at most."""
+    until = time.monotonic() + 10
+    last, now = None, {name: holds(pid) for name, pid in names.items()}
+    while time.monotonic() < until and (last is None or any(last[name][1:] != now[name][1:] for name in names)):
+        time.sleep(0.1)
+        last, now = now, {name: holds(pid) for name, pid in names.items()}
+    return now
+
+
 def endure(b, cycles, kills):
     """True if nothing has grown by more than is allowed for: what the first tenth of the cycles left is the start."""
     def the_daemon(e):
@@ -253,19 +264,20 @@ def endure(b, cycles, kills):
         executor = int(pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
         crowd(there, max(cycles // 10, 100))
         names = {"daemon": the_daemon(e), "server": server, "executor": executor}
-        before = {name: holds(pid) for name, pid in names.items()}
+        before = at_rest(names)
         files = sorted(os.listdir(e["CUDA_MPS_PIPE_DIRECTORY"]))
         begin = time.monotonic()
         crowd(there, cycles)
         took = time.monotonic() - begin
-        after = {name: holds(pid) for name, pid in names.items()}
+        after = at_rest(names)
         for name in names:
             grown = [a - n for a, n in zip(after[name], before[name])]
             fine = grown[0] <= 512 and grown[1] <= 4 and grown[2] <= 64
             good &= fine
             print(f"{cycles} clients in {took:.1f} s: {name}: memory {before[name][0]} KiB {grown[0]:+d}, descriptors "
                   f"{before[name][1]} {grown[1]:+d}, mappings {before[name][2]} {grown[2]:+d}{'' if fine else ': GREW'}")
-        before = {name: holds(names[name]) for name in ("server", "executor")}
+        lasting = {name: names[name] for name in ("server", "executor")}
+        before = at_rest(lasting)
         wanted = states(e)
         begin = time.monotonic()
         for _ in range(kills):
@@ -279,8 +291,9 @@ def endure(b, cycles, kills):
             the_same(e, wanted)
         took = time.monotonic() - begin
         crowd(there, 10)
-        for name in ("server", "executor"):
-            grown = [a - n for a, n in zip(holds(names[name]), before[name])]
+        after = at_rest(lasting)
+        for name in lasting:
+            grown = [a - n for a, n in zip(after[name], before[name])]
             fine = grown[0] <= 512 and grown[1] <= 4
             good &= fine
             print(f"{kills} daemons started anew and killed in {took:.1f} s: {name}: memory {grown[0]:+d} KiB, descriptors {grown[1]:+d}"
