@@ -16,8 +16,8 @@
 int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
                        uint64_t *out);
 
-/* As above: `room` bytes at a multiple of `align` (0: any)
- * of WIRE_MEMORY_KIND_*. In: size, kind and flags of the range. CUresult. */
+/* As above: `room` bytes of WIRE_MEMORY_KIND_* `from`, at a multiple of `align` (0: any). Size,
+ * kind and flags of the range are the caller's; the rest is filled in. CUresult. */
 int rt_memory_allocate_range(struct rt_context *c, uint32_t from, uint64_t room, uint64_t align,
                              struct rt_range *range);
 

@@ -3,7 +3,6 @@
  * back (memory/pages.h): by one stream that no program has, which waits for no other, and through
  * the staging slots. Where it cannot, it is pinned host memory.
  */
-
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -108,8 +107,7 @@ static int map(uint64_t address, uint64_t size)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    (void)madvise(p, size, MADV_DONTFORK);
-    (void)madvise(p, size, MADV_DONTDUMP);
+    rt_session_keep(p, size);
     int r = rt_pages_add(address, size);
     if (r < 0)
         rt_session_hide(rt_session, address, size);

@@ -67,6 +67,12 @@ int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
     return r ? r : rt_session_error(s);
 }
 
+void rt_session_keep(void *pages, size_t size)
+{
+    (void)madvise(pages, size, MADV_DONTFORK);
+    (void)madvise(pages, size, MADV_DONTDUMP);
+}
+
 static int map_area(int fd, uint64_t address, uint64_t size, int protection)
 {
     int r = tp_memfd_check(fd, size, false);
@@ -80,10 +86,7 @@ static int map_area(int fd, uint64_t address, uint64_t size, int protection)
         munmap(p, size);
         return -EEXIST;
     }
-    /* Not the child's after a fork, and not in core files: it is sparse and may be terabytes wide.
-     */
-    (void)madvise(p, size, MADV_DONTFORK);
-    (void)madvise(p, size, MADV_DONTDUMP);
+    rt_session_keep(p, size); /* it is sparse and may be terabytes wide */
     return 0;
 }
 
@@ -92,10 +95,8 @@ void rt_session_hide(const struct rt_session *s, uint64_t address, uint64_t size
     void *p =
         mmap((void *)(uintptr_t)address, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
              s->device_fd, (off_t)(address - s->window_base));
-    if (p == MAP_FAILED)
-        return;
-    (void)madvise(p, size, MADV_DONTFORK);
-    (void)madvise(p, size, MADV_DONTDUMP);
+    if (p != MAP_FAILED)
+        rt_session_keep(p, size);
 }
 
 /* 0; -EEXIST: the addresses are taken. */

@@ -115,6 +115,8 @@ void rt_session_close(struct rt_session *s);
 bool rt_session_leave(struct rt_session *s);
 /* In the child of a fork: lets go of everything that is the parent's. Async-signal-safe. */
 void rt_session_abandon(struct rt_session *s);
+/* These pages are not the child's after a fork, and not in core files. */
+void rt_session_keep(void *pages, size_t size);
 /* Pages of the device's half of the window that the process has put something of its own on are the
  * window's again, where only the device can touch its memory. */
 void rt_session_hide(const struct rt_session *s, uint64_t address, uint64_t size);
