@@ -15,10 +15,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/oom.h"
 #include "base/parse.h"
 #include "base/result.h"
 #include "executor/executor.h"
 #include "transport/memfd.h"
+
+/* It is restored after its death; the server and the daemon are not, and are as small as can be. */
+#define OOM_OFFER 10
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("executor");
 
@@ -125,6 +129,7 @@ int main(int argc, char **argv)
     /* An executor never outlives its server. The socket says so, too, but only if the main thread
      * is reading it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    gm_oom_offer(OOM_OFFER);
     signal(SIGPIPE, SIG_IGN);
     tp_files_of_any_size();
     /* Short pauses are to be short, in all threads: some of them look at words that programs wait

@@ -4,13 +4,13 @@
 #include "jit/sandbox.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/oom.h"
 #include "base/sandbox.h"
 
 #define ADDRESS_SPACE_MAX (4ull << 30)
@@ -55,19 +55,10 @@ static int limit(int what, rlim_t value)
     return setrlimit((__rlimit_resource_t)what, &r) < 0 ? -errno : 0;
 }
 
-/* Has the kernel end this process first when memory is short, since a compile can be done without.
- * If that is not allowed, so be it. */
-static void volunteer(void)
-{
-    GM_AUTO_FD int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, "1000", 4) < 0)
-        return;
-}
-
 int jit_sandbox_enter(const char **what)
 {
     int r;
-    volunteer(); /* before its files in /proc belong to root */
+    gm_oom_offer(GM_OOM_FIRST); /* before its files in /proc belong to root */
     prctl(PR_SET_DUMPABLE, 0);
     *what = "limits";
     if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0 ||

@@ -63,11 +63,15 @@ killed() {
     program_says idle 42
     [ "$(the_executor)" = "$executor" ]
     [ "$(killed)" = 0 ]
-    # Were it otherwise, the compiler would go first.
+    # Were it otherwise, the compiler would go first, then the executor, and never who cannot be started anew.
     jit=$(cat "/proc/$executor/task"/*/children)
     [ -z "$jit" ] || [ "$(cat "/proc/${jit%% *}/oom_score_adj")" = 1000 ]
     end_program fill
     end_program idle
+    local other
+    for other in "$daemon" "$(the_server)"; do
+        [ "$(cat "/proc/$executor/oom_score")" -gt "$(cat "/proc/$other/oom_score")" ]
+    done
 }
 
 @test "the kernel kills the executor for memory: who had nothing in flight goes on" {

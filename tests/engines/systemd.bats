@@ -62,6 +62,7 @@ END
     under_systemd <<END
 $words
 systemctl start gmux.service
+[ \$(systemctl show -p OOMPolicy --value gmux) = continue ]
 somebody vecadd
 nbody -benchmark -numbodies=1024 -iterations=100000000 &
 is_served
