@@ -411,7 +411,7 @@ bool jit_emit_run(struct jit_gen *g);
 
 /* --- called.c --------------------------------------------------------------------------------- */
 /* The current instruction, which is about values only, is not compiled but called. What is emitted
- * for it otherwise is of no consequence. */
+ * for it otherwise is of no consequence: jit_set does nothing until then. */
 void jit_leave(struct jit_gen *g);
 void jit_emit_called(struct jit_gen *g);
 

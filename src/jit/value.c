@@ -306,7 +306,7 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
 {
     const struct ir_instr *i = g->i;
     uint32_t reg = which == 4 ? i->dst_pred : i->dst[which];
-    if (reg == IR_NONE)
+    if (reg == IR_NONE || g->called)
         return;
     LLVMTypeRef kept = kept_type(g, reg);
     if (g->by_lane) {
