@@ -504,3 +504,22 @@ bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flag
     }
     return ptx_expect(p, ';');
 }
+
+bool ptx_parse_textures(struct ptx_parser *p, uint8_t flags)
+{
+    if (!ptx_accept_dot(p, "u32") && !ptx_accept_dot(p, "u64"))
+        return ptx_fail(p, -EINVAL, &p->token, "a texture's type is .u32 or .u64");
+    do {
+        struct ptx_variable v = {
+            .space = IR_SPACE_GLOBAL,
+            .type = IR_B64,
+            .vector = 1,
+            .reference = IR_REFERENCE_TEXTURE,
+            .size = DEV_TEXTURE_BYTES,
+            .align = DEV_TEXTURE_ALIGN,
+        };
+        if (!ptx_expect_ident(p, &v.name, "texture name") || !finish_variable(p, &v, flags))
+            return false;
+    } while (ptx_accept(p, ','));
+    return ptx_expect(p, ';');
+}

@@ -209,8 +209,8 @@ static bool refuse_directive(struct ptx_parser *p)
  * semicolon. */
 static bool declaration_follows(const struct ptx_parser *p)
 {
-    static const char *const words[] = { "visible", "extern", "weak",   "func",
-                                         "entry",   "global", "shared", "const" };
+    static const char *const words[] = { "visible", "extern", "weak",  "func", "entry",
+                                         "global",  "shared", "const", "tex" };
     for (size_t k = 0; k < GM_ARRAY_LEN(words); k++)
         if (ptx_is_dot(p, words[k]))
             return true;
@@ -384,6 +384,8 @@ static bool parse_linked(struct ptx_parser *p)
         return ptx_parse_variables(p, IR_SPACE_CONST, flags);
     if (ptx_accept_dot(p, "shared"))
         return ptx_parse_variables(p, IR_SPACE_SHARED, flags);
+    if (ptx_accept_dot(p, "tex"))
+        return ptx_parse_textures(p, flags);
     const struct ptx_token *t = &p->token;
     if (t->kind == PTX_DOT)
         return refuse_directive(p);

@@ -225,6 +225,8 @@ struct ptx_variable {
 bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_variable *v);
 /* The whole statement after the space word: one or more variables, initial values, semicolon. */
 bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flags);
+/* ".u64 name, ..;" after .tex, which is what PTX before 1.5 has in place of .global .texref. */
+bool ptx_parse_textures(struct ptx_parser *p, uint8_t flags);
 bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags,
                     uint32_t *out);
 bool ptx_new_temp(struct ptx_parser *p, const struct ptx_variable *v, uint32_t *out);
