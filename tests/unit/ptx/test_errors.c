@@ -100,7 +100,6 @@ static const struct bad statements[] = {
     { "ld.global.u32 %r0, [a];", 5, 21, "another space", -EINVAL },
     { "ld.global.u32 %r0, [nothing];", 5, 21, "'nothing' is not declared", -EINVAL },
     { "ld.global.u32 %r0, [%rd0+3000000000];", 5, 26, "over 2 GiB", -E2BIG },
-    { "ld.param.u64 %rd0, [n];", 5, 1, "outside of the parameter", -ENOTSUP },
     { "ld.param.u32 %r0, [s+22];", 5, 1, "outside of the parameter", -ENOTSUP },
     { "ld.param.u32 %r0, [s-4];", 5, 1, "outside of the parameter", -ENOTSUP },
     { "st.param.u32 [n], %r0;", 5, 1, "store to a kernel parameter", -EINVAL },

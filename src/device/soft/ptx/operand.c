@@ -378,20 +378,23 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
 }
 
 /* An access to a parameter by name stays inside of it: what cannot be checked later is checked
- * here. */
+ * here. One that begins in a kernel's parameter may reach into those behind it, as ptxas has it. */
 bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
                             const struct ptx_token *at, unsigned width)
 {
     uint32_t symbol = i->address.symbol;
     if (symbol == IR_NONE || i->space != IR_SPACE_PARAM)
         return true;
-    if (i->op == IR_OP_ST && !(symbol & IR_TEMP))
+    bool is_temp = symbol & IR_TEMP;
+    if (i->op == IR_OP_ST && !is_temp)
         return ptx_fail(p, -EINVAL, at, "store to a kernel parameter");
-    uint64_t size =
-        symbol & IR_TEMP ? p->raw->temps[symbol & ~IR_TEMP].size : p->m->symbols[symbol].size;
+    uint64_t size = is_temp ? p->raw->temps[symbol & ~IR_TEMP].size
+                            : p->m->fns[p->fn].param_bytes - p->m->symbols[symbol].offset;
     int64_t first = i->address.displacement;
     uint64_t bytes = (uint64_t)ir_types[i->type].size * width;
     if (first < 0 || (uint64_t)first + bytes > size)
-        return ptx_fail(p, -ENOTSUP, at, "access outside of the parameter");
+        return ptx_fail(p, -ENOTSUP, at,
+                        is_temp ? "access outside of the parameter"
+                                : "access outside of the parameters");
     return true;
 }
