@@ -243,10 +243,13 @@ static bool alone_in_slab(const struct srv_block *b)
            (!b->above || (b->above->free && !b->above->above));
 }
 
+/* What is not the client's (variables and constants of its modules) lies at the other end of the
+ * slab: programs write a little beyond their allocations, and on a GPU that hits no constant. */
 static bool alloc_small(struct alloc_op *op)
 {
     struct srv_allocation *a = op->allocation;
-    a->block = srv_ranges_alloc(&a->heap->small, op->size, op->align);
+    a->block = a->internal ? srv_ranges_alloc_high(&a->heap->small, op->size, op->align)
+                           : srv_ranges_alloc(&a->heap->small, op->size, op->align);
     if (a->block && alone_in_slab(a->block))
         a->heap->empty_slabs--;
     return a->block != NULL;

@@ -75,24 +75,26 @@ int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t size)
     return 0;
 }
 
-/* Where in the free block `b` an aligned range of `size` starts; false if it does not fit. */
-static bool fits(const struct srv_block *b, uint64_t size, uint64_t align, uint64_t *start)
+/* Where in the free block `b` an aligned range of `size` starts, as low or as high as can be; false
+ * if it does not fit. */
+static bool fits(const struct srv_block *b, uint64_t size, uint64_t align, bool at_end,
+                 uint64_t *start)
 {
     uint64_t at;
     if (!gm_align_up(b->address, align, &at) || at - b->address > b->size ||
         size > b->size - (at - b->address))
         return false;
-    *start = at;
+    *start = at_end ? (b->address + b->size - size) & ~(align - 1) : at;
     return true;
 }
 
-static struct srv_block *find_free(struct srv_ranges *r, uint64_t size, uint64_t align,
+static struct srv_block *find_free(struct srv_ranges *r, uint64_t size, uint64_t align, bool at_end,
                                    uint64_t *start)
 {
     for (unsigned i = bin_of(r, size); i < SRV_RANGE_BINS; i++) {
         unsigned tries = 0;
         gm_list_for_each (b, &r->bins[i], struct srv_block, bin) {
-            if (fits(b, size, align, start))
+            if (fits(b, size, align, at_end, start))
                 return b;
             if (++tries == TRIES)
                 break;
@@ -113,12 +115,12 @@ static void split(struct srv_block *b, uint64_t at, struct srv_block *upper)
     b->size = at - b->address;
 }
 
-struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t align)
+static struct srv_block *alloc(struct srv_ranges *r, uint64_t size, uint64_t align, bool at_end)
 {
     uint64_t at;
     if (size == 0 || !gm_align_up(size, r->granule, &size))
         return NULL;
-    struct srv_block *b = find_free(r, size, GM_MAX(align, r->granule), &at);
+    struct srv_block *b = find_free(r, size, GM_MAX(align, r->granule), at_end, &at);
     if (!b || !gm_index_room(&r->used))
         return NULL;
     /* Everything that can fail comes before anything changes. */
@@ -148,6 +150,16 @@ struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t
     b->free = false;
     gm_index_add(&r->used, &b->used, b->address / r->granule);
     return b;
+}
+
+struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t align)
+{
+    return alloc(r, size, align, false);
+}
+
+struct srv_block *srv_ranges_alloc_high(struct srv_ranges *r, uint64_t size, uint64_t align)
+{
+    return alloc(r, size, align, true);
 }
 
 struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address)

@@ -150,6 +150,25 @@ static void globals(void)
     OK(cuModuleUnload(m));
 }
 
+/* Who writes a little beyond an allocation, as programs do, does not change a module's constants.
+ */
+static void globals_lie_apart(void)
+{
+    enum { APART = 64 << 10 };
+    CUmodule m;
+    CUdeviceptr below, above, p = 0;
+    size_t size = 0;
+    OK(cuMemAlloc(&below, 4096));
+    OK(cuModuleLoadData(&m, tap_ptx));
+    OK(cuModuleGetGlobal(&p, &size, m, "table"));
+    OK(cuMemAlloc(&above, 4096));
+    TRUE(p < below ? below - p > APART : p - below > APART);
+    TRUE(p < above ? above - p > APART : p - above > APART);
+    OK(cuMemFree(below));
+    OK(cuMemFree(above));
+    OK(cuModuleUnload(m));
+}
+
 static void attributes(void)
 {
     CUfunction f = tap_function("uses_shared");
@@ -310,9 +329,10 @@ static void for_another_gpu(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(load_and_find), TEST(from_file),    TEST(bad_images),  TEST(jit_options),
-        TEST(lacking),       TEST(globals),      TEST(attributes),  TEST(parameters),
-        TEST(library),       TEST(fat_binaries), TEST(relocatable), TEST(for_another_gpu),
+        TEST(load_and_find),   TEST(from_file), TEST(bad_images),        TEST(jit_options),
+        TEST(lacking),         TEST(globals),   TEST(globals_lie_apart), TEST(attributes),
+        TEST(parameters),      TEST(library),   TEST(fat_binaries),      TEST(relocatable),
+        TEST(for_another_gpu),
     };
     return tap_main(tests, COUNT(tests));
 }

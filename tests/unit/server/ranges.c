@@ -53,6 +53,27 @@ Test(ranges, sizes_and_alignment)
     srv_ranges_finish(&r);
 }
 
+Test(ranges, from_the_other_end)
+{
+    struct srv_ranges r;
+    srv_ranges_init(&r, GRANULE);
+    cr_assert_eq(srv_ranges_add(&r, BASE, REGION), 0);
+    struct srv_block *last = srv_ranges_alloc_high(&r, 1, 1);
+    struct srv_block *first = srv_ranges_alloc(&r, 1, 1);
+    struct srv_block *aligned = srv_ranges_alloc_high(&r, 3 * GRANULE, 65536);
+    cr_assert(last && first && aligned);
+    cr_assert_eq(last->address, BASE + REGION - GRANULE);
+    cr_assert_eq(first->address, BASE);
+    cr_assert_eq(aligned->address, BASE + REGION - 65536);
+    cr_assert_null(srv_ranges_alloc_high(&r, REGION, 1));
+    cr_assert_null(srv_ranges_free(&r, last));
+    cr_assert_null(srv_ranges_free(&r, first));
+    struct srv_block *whole = srv_ranges_free(&r, aligned);
+    cr_assert_not_null(whole);
+    cr_assert_eq(whole->size, REGION);
+    srv_ranges_finish(&r);
+}
+
 Test(ranges, regions_do_not_merge)
 {
     struct srv_ranges r;
@@ -99,7 +120,8 @@ Test(ranges, random_use_against_a_map, .timeout = 30)
         }
         uint64_t size = 1 + next() % (next() % 8 == 0 ? 65536 : 4096);
         uint64_t align = 1ull << (next() % 14);
-        struct srv_block *b = srv_ranges_alloc(&r, size, align);
+        struct srv_block *b = next() % 4 == 0 ? srv_ranges_alloc_high(&r, size, align)
+                                              : srv_ranges_alloc(&r, size, align);
         if (!b)
             continue;
         cr_assert_geq(b->size, size);
