@@ -13,7 +13,7 @@
 
 #define SOFT_WARP 32
 
-/* What run_block returns. */
+/* What run_block returns: SOFT_DONE, or the fault that ended the block. */
 enum soft_outcome {
     SOFT_DONE = 0,
     SOFT_FAULT_ADDRESS, /* global access outside the client's window: fault_address says where */
@@ -22,17 +22,17 @@ enum soft_outcome {
     SOFT_FAULT_UNSUPPORTED,
     SOFT_FAULT_ASSERT,  /* failed assert: its text is in the print buffer */
     SOFT_FAULT_BARRIER, /* threads wait at barriers that can never complete */
-    SOFT_FAULT_PC,      /* a call of something that is no function */
+    SOFT_FAULT_PC,      /* an indirect call of an address that is no function */
 };
 
-/* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches
+/* C functions that kernels call (vprintf and others); one table per client. Compiled code reaches
  * it through the block, so that objects need no relocation against the executor. */
 struct soft_helpers;
 struct soft_check_block;
 
-/* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code:
- * new fields at the end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets
- * from offsetof(). */
+/* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
+ * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
+ * change needs a new SOFT_ABI_VERSION. */
 #define SOFT_ABI_VERSION 3
 struct soft_block {
     uint32_t ctaid[3];
@@ -40,10 +40,10 @@ struct soft_block {
     uint32_t ntid[3];
     uint32_t threads; /* ntid[0] * ntid[1] * ntid[2] */
     uint32_t warps;   /* threads / 32, rounded up */
-    uint32_t
-        first_thread;     /* linear thread number of lane 0 of the warp being run (compiled code) */
-    uint32_t alive;       /* lanes of that warp that exist and have not exited (compiled code) */
-    uint32_t shared_size; /* static + dynamic, bytes */
+    /* Compiled code: linear thread number of lane 0 of the warp that runs. */
+    uint32_t first_thread;
+    uint32_t alive;        /* compiled code: lanes of that warp that exist and have not exited */
+    uint32_t shared_size;  /* static + dynamic, bytes */
     const uint8_t *params; /* packed parameters */
     uint8_t *shared;      /* the block's shared memory, between guard zone and reserve (spaces.h) */
     uint64_t shared_mask; /* soft_shared_reserve() - 1: shared addresses are masked with it */
@@ -59,28 +59,29 @@ struct soft_block {
     uint32_t fault_thread;   /* linear thread number */
     uint32_t block_linear;   /* number of this block in its grid */
     uint32_t dynamic_shared; /* bytes of shared memory given at launch */
-    uint32_t turns;          /* offers of the processor, counted (helpers.h, give_way) */
+    uint32_t turns;          /* how often give_way was called (helpers.h) */
     uint64_t clock_base;     /* for %clock64, %globaltimer */
-    /* NULL, or what the interpreter's scalar forms tell of each load and store before it is carried
-     * out: `value` is what is going to be stored, NULL for a load. Without an address: threads have
-     * come together at a barrier. For tests. */
+    /* For tests; else NULL. The interpreter calls it before each load and store that its scalar
+     * forms carry out. `value` is what is going to be stored, NULL for a load. A call without an
+     * address says that threads have met at a barrier. */
     void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value);
     void *watch_arg;
-    struct soft_check_block *check; /* NULL: nobody checks (check/check.h) */
-    uint32_t row; /* blocks to run, from ctaid on in x: at most soft_code.row; 0: one */
+    struct soft_check_block *check; /* NULL: this client is not checked (check/check.h) */
+    /* how many blocks to run, starting at ctaid and going on in x: at most soft_code.row; 0: one */
+    uint32_t row;
 };
 
 struct soft_code {
-    /* Runs the whole block `b` describes, or as many side by side as b->row says. Where it faults,
-     * b->ctaid is the block that did. */
+    /* Runs the block that `b` describes, or as many side by side as b->row says. After a fault
+     * b->ctaid is the block that faulted. */
     enum soft_outcome (*run_block)(const struct soft_code *code, struct soft_block *b);
-    /* Frees the code once nobody runs it any more; NULL-safe callers only. */
+    /* Frees the code, once no thread runs it any more. `code` is not NULL. */
     void (*destroy)(struct soft_code *code);
     uint32_t save_bytes;  /* bytes of b->save that run_block needs per warp */
     uint32_t local_bytes; /* per thread */
     uint32_t row;         /* how many blocks one call may run; 0: one */
     const char *tier;     /* "interpreter", "compiled" */
-    uint64_t bytes;       /* how much memory it takes */
+    uint64_t bytes;       /* memory that the code takes, in bytes */
 };
 
 #endif

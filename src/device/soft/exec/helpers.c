@@ -19,11 +19,11 @@
 #include "device/soft/ir/spaces.h"
 #include "device/soft/texture/texture.h"
 
-#define TURNS               64 /* between two offers of the processor */
+#define TURNS               64 /* calls of give_way between two calls of sched_yield */
 #define PRINT_WIDTH_MAX     512
 #define PRINT_PRECISION_MAX 256
 
-/* A reader of a kernel's memory through generic addresses. */
+/* Where a helper reads a kernel's memory by generic addresses. */
 struct reach {
     struct soft_block *b;
     uint32_t thread;
@@ -58,7 +58,7 @@ static char reach_char(struct reach *r, uint64_t generic)
     return p ? (char)*p : 0;
 }
 
-/* The text being made; what does not fit is cut. */
+/* The text of one print; what does not fit is cut off. */
 struct text {
     char data[SOFT_PRINT_MAX];
     uint32_t size;
@@ -104,7 +104,7 @@ struct conversion {
     int width;      /* -1: none */
     int precision;  /* -1: none */
     uint32_t bytes; /* of an integer argument: 1, 2, 4, 8 */
-    char kind;      /* 0: the format ended inside */
+    char kind;      /* the conversion's letter; 0: the format ended inside it */
 };
 
 static int bounded_number(struct reach *r, uint64_t *at, int limit)
@@ -178,7 +178,8 @@ static void conversion_read(struct conversion *c, struct args *a, uint64_t *at)
         ++*at;
 }
 
-/* "%" flags width precision, then `tail`, as a host format. */
+/* Rebuilds the conversion as a format for the host's snprintf: "%", flags, width, precision, then
+ * `tail`. */
 static void host_format(const struct conversion *c, const char *tail, char *out, size_t n)
 {
     char width[16] = "", precision[16] = "";
@@ -293,7 +294,7 @@ static void print_conversion(struct text *t, const struct conversion *c, struct 
     case '%':
         text_put(t, '%');
         break;
-    default: /* not a conversion: the text stays as it is */
+    default: /* not a conversion: printed as it stands */
         text_put(t, '%');
         if (c->kind)
             text_put(t, c->kind);
@@ -369,7 +370,7 @@ uint64_t soft_helper_wall_ns(void)
 void soft_helper_give_way(struct soft_block *b)
 {
     if (++b->turns % TURNS == 0)
-        (void)syscall(SYS_sched_yield); /* sched.h is another one here */
+        (void)syscall(SYS_sched_yield); /* sched.h here is exec/sched.h */
 }
 
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)

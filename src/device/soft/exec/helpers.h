@@ -1,10 +1,10 @@
 /*
- * What a kernel may call in the host: vprintf and __assertfail; and what instructions mean that
- * both interpreter and compiled code leave to a C function. The table is one per client, because it
- * holds the client's print buffer.
+ * C functions that a kernel's code calls: vprintf and __assertfail, and the meaning of instructions
+ * that both interpreter and compiled code leave to C. There is one table per client, because the
+ * table holds the client's print buffer.
  *
- * Helpers run inside run_block: code.h's rule holds for them, they neither allocate nor lock, and
- * they can be left at any instruction by a fault in memory they read for the kernel.
+ * Helpers run inside run_block, so the rule of code.h holds for them: they neither allocate nor
+ * lock, and a fault in memory that they read for the kernel can end them at any instruction.
  */
 #ifndef GMUX_SOFT_EXEC_HELPERS_H
 #define GMUX_SOFT_EXEC_HELPERS_H
@@ -15,39 +15,38 @@ struct soft_print;
 struct soft_texture_lanes;
 struct ir_instr;
 
-/* Compiled code calls through this table: new entries at the end, others change SOFT_ABI_VERSION.
- */
+/* Compiled code calls through this table: new entries go to the end, any other change needs a new
+ * SOFT_ABI_VERSION. */
 struct soft_helpers {
-    /* Device vprintf for thread `thread` (linear number in the block): both addresses are generic
-     * ones of the kernel. Returns what vprintf returns there: the number of arguments, -1 if format
-     * is NULL or the text found no room. A wrong address sets b->fault_address and fault_thread and
-     * returns SOFT_PRINT_FAULT: the block ends with SOFT_FAULT_ADDRESS. */
+    /* Device vprintf for thread `thread` (linear number in the block); both addresses are generic
+     * addresses of the kernel. Returns what CUDA's vprintf returns: the number of arguments, or -1
+     * if format is NULL or there was no room for the text. A wrong address sets b->fault_address
+     * and fault_thread and returns SOFT_PRINT_FAULT: the block ends with SOFT_FAULT_ADDRESS. */
     int32_t (*vprintf)(struct soft_block *b, uint32_t thread, uint64_t format, uint64_t args);
     /* Prints the text of a failed assertion as the CUDA runtime does. Sets fault_thread; the block
      * ends with SOFT_FAULT_ASSERT. */
     void (*assert_fail)(struct soft_block *b, uint32_t thread, uint64_t message, uint64_t file,
                         uint32_t line, uint64_t function);
     struct soft_print *print; /* NULL: prints go nowhere */
-    /* An instruction on values for 32 lanes, by operand and lane: its sources in, its result and
-     * second, predicate result out. The interpreter's (interp_serve). */
+    /* One instruction on values of 32 lanes. `in` has its sources by operand and lane, `out` gets
+     * its result, `p` the second result where it is a predicate. Set by interp_serve(). */
     void (*compute)(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP],
                     uint64_t (*out)[SOFT_WARP]);
-    /* A float addition of 16-bit elements (one, or a pair) to memory, atomic; returns what was
-     * there. */
+    /* Atomically adds 16-bit floats (one, or a pair) to memory; returns the old value. */
     uint32_t (*add_halves)(uint32_t type, void *at, uint32_t v);
-    /* IR_OP_MMA for a warp, by register and lane: `in` has 7 registers, `out` 4; a, b: what A and B
-     * consist of, enum ir_mma. */
+    /* IR_OP_MMA for a warp, by register and lane: `in` has 7 registers, `out` 4. a, b: element
+     * types of A and B, enum ir_mma. */
     void (*mma)(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
                 uint32_t (*out)[SOFT_WARP]);
     /* IR_OP_TEX (texture/texture.h). */
     enum soft_outcome (*texture)(struct soft_block *b, uint32_t form, uint32_t first,
                                  uint32_t active, struct soft_texture_lanes *l);
     uint64_t (*wall_ns)(void); /* %globaltimer */
-    /* Threads of the block may be waiting for another block's, whose thread may be waiting for this
-     * processor. */
+    /* Called by a thread that seems to wait for another block: it gives the processor to the thread
+     * that runs that block. */
     void (*give_way)(struct soft_block *b);
-    /* IR_OP_ATOM of IR_B128, exchange or (`compares`) compare and exchange: values and what was
-     * there by halves. */
+    /* IR_OP_ATOM of IR_B128: an exchange, or (`compares`) a compare and exchange. Values and the
+     * old value come as two halves. */
     void (*atomic_128)(uint32_t compares, void *at, const uint64_t *v, uint64_t old[2]);
 };
 #define SOFT_PRINT_FAULT INT32_MIN
@@ -57,23 +56,23 @@ void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
                      uint32_t (*out)[SOFT_WARP]);
 uint64_t soft_helper_wall_ns(void);
 
-/* The entries above, but for the interpreter's; `print` is kept. */
+/* Sets all entries except `print`, which is given, and those of interp_serve(). */
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);
 
-/* One call's text is cut at this length. */
+/* The text of one call is cut off at this length. */
 #define SOFT_PRINT_MAX 1024u
 
-/* Buffer of `bytes` (a power of two, at least 8 KiB). NULL if there is no memory. */
+/* Creates a buffer of `bytes` (a power of two, at least 8 KiB). NULL: no memory. */
 struct soft_print *soft_print_create(uint32_t bytes);
 void soft_print_destroy(struct soft_print *p);
 
-/* Appends one text for descriptor `fd`, 1 or 2; false, counted as dropped, if there is no room. Any
- * number of threads at once, lock-free; a writer that is stopped for ever in the middle loses this
- * and all later text, nothing else. */
+/* Appends one text for descriptor `fd`, 1 or 2. False if there is no room; the text then counts as
+ * dropped. Lock-free, any number of threads at once. If a writer is stopped for ever in the middle,
+ * its text and all later ones are lost, but nothing else. */
 bool soft_print_append(struct soft_print *p, int fd, const char *text, uint32_t size);
 
-/* Hands over what has arrived, in order, and frees its room. One thread at a time. Returns how many
- * texts were dropped since the last call. */
+/* Hands over the texts that have arrived, in order, and frees their room. One thread at a time.
+ * Returns how many texts were dropped since the last call. */
 uint32_t soft_print_drain(struct soft_print *p,
                           void (*take)(void *arg, int fd, const char *text, uint32_t size),
                           void *arg);

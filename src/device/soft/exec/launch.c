@@ -1,7 +1,8 @@
 /*
- * A launch is checked once, when it is submitted; afterwards its task runs blocks until none is
- * left. Each chunk of blocks runs inside one guard: arming it costs a nanosecond, and the loop over
- * the blocks of a chunk keeps its state in memory, so that a fault knows its block.
+ * Launches. A launch is checked once, when it is submitted; afterwards its task runs blocks until
+ * none is left. Each chunk of blocks runs inside one guard, which costs a nanosecond to arm. The
+ * loop over the blocks of a chunk keeps its state in memory, so that after a fault it is known
+ * which block faulted.
  */
 #include "device/soft/exec/launch.h"
 
@@ -16,16 +17,17 @@
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
 
-#define LOCAL_MOST    (256ull << 20) /* local memory of a block */
-#define SAVE_MOST     (256ull << 20) /* registers of a block */
-#define SCRATCH_ALIGN 128u           /* what codes expect of a warp's save area */
-#define ATTRIBUTE_COOPERATIVE                                                                      \
-    2u /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; where a CUlaunchAttribute has its value */
-#define ATTRIBUTE_VALUE 8u
-#define ROW_BLOCK_NS    20000u /* blocks that take longer run one by one: they may be stopped */
-#define PARAM_SLACK     64u    /* vector loads may read behind the last parameter */
+#define LOCAL_MOST    (256ull << 20) /* most local memory of a block */
+#define SAVE_MOST     (256ull << 20) /* most memory for registers of a block */
+#define SCRATCH_ALIGN 128u           /* alignment that code expects of a warp's save area */
+/* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; the next is the offset of a CUlaunchAttribute's value */
+#define ATTRIBUTE_COOPERATIVE 2u
+#define ATTRIBUTE_VALUE       8u
+/* blocks that take longer run one by one, so that they can be stopped */
+#define ROW_BLOCK_NS 20000u
+#define PARAM_SLACK  64u /* vector loads may read behind the last parameter */
 
-/* The op comes first: the queue knows the launch as that. */
+/* The op comes first, since the queue knows the launch as an op. */
 struct launch {
     struct dev_op op;
     struct soft_task task;
@@ -33,11 +35,12 @@ struct launch {
     struct soft_variant *variant;
     uint32_t grid[3], block[3];
     uint32_t threads;
-    uint32_t stack_bytes; /* per thread, behind the local memory of known size */
+    uint32_t stack_bytes; /* per thread, in addition to the kernel's local memory */
     uint32_t shared_bytes, dynamic_bytes;
     uint64_t began_ns;
-    uint64_t workspace;             /* bit in module->workspaces_used, 0: none */
-    struct soft_check_log *checked; /* NULL: nobody checks */
+    /* this launch's bit in module->workspaces_used; 0: it has none */
+    uint64_t workspace;
+    struct soft_check_log *checked; /* NULL: the client is not checked */
     uint8_t params[] GM_ALIGNED(16);
 };
 
@@ -58,7 +61,7 @@ static void block_place(struct soft_block *b, uint64_t index)
     b->ctaid[2] = (uint32_t)(index / b->nctaid[0] / b->nctaid[1]);
 }
 
-/* How many blocks there are from this one on that differ in x alone. */
+/* How many blocks, from this one on, differ only in x. */
 static uint64_t in_row(const struct soft_block *b)
 {
     return b->nctaid[0] - b->ctaid[0];
@@ -113,7 +116,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l,
     uint64_t save_stride =
         ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
     uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
-    /* Warps work on whole vectors: lanes that do not exist have room as well. */
+    /* Warps work on whole vectors, so lanes that do not exist need room as well. */
     uint64_t local = local_stride * warps * SOFT_WARP;
 
     if (!soft_scratch_reserve(w, &w->shared, shared + SOFT_SHARED_GUARD) ||
@@ -198,8 +201,8 @@ static void launch_fault(const struct launch *l, struct soft_worker *w, int sign
     char thread[64] = "", where[32] = "", text[256];
     int result = fault_of(w, signal, outcome, &what);
     bool has_address = result == GM_CUDA_ILLEGAL_ADDRESS || result == GM_CUDA_MISALIGNED_ADDRESS;
-    /* The address of a signal may be one of ours, and clients are not to learn where our memory
-     * lies. */
+    /* The address of a signal may lie in our own memory, and clients must not learn where that
+     * is. */
     if (signal && !dev_window_holds(&l->kernel->module->client->window, w->guard.address, 1))
         has_address = false;
     uint64_t address = !has_address ? 0 : signal ? w->guard.address : b->fault_address;
@@ -221,8 +224,8 @@ static void print_take(void *arg, int fd, const char *text, uint32_t size)
     (void)tp_output_write(&c->output, fd, text, size);
 }
 
-/* Sends off what the client's kernels have printed so far, and what the checker has found, before
- * anybody can see that they have ended or failed. */
+/* Delivers what the client's kernels have printed and what the checker has found, before anybody
+ * can see that they ended or failed. */
 static void print_drain(const struct launch *l)
 {
     struct dev_client *c = l->kernel->module->client;
@@ -273,16 +276,15 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
     return false;
 }
 
-/* --- cooperative launches: all blocks are live at once, and meet at a word of the launch's own
- * -------------------- */
+/* --- cooperative launches: all blocks are live at once --------------------------------------- */
 
 static void word_clear(void *arg)
 {
     memset(arg, 0, SOFT_WORKSPACE_BYTES);
 }
 
-/* If no workspace is left, or the client has taken its memory away, the kernel gets none, and
- * traps. */
+/* Gives the launch a workspace. If none is left, or the client has taken its memory away, the
+ * kernel gets none, and traps when it uses it. */
 static void workspace_take(struct launch *l)
 {
     struct dev_module *m = l->kernel->module;
@@ -344,16 +346,16 @@ void soft_launch_release(struct dev_op *op)
 
 /* --- submission ------------------------------------------------------------------------------- */
 
-/* What recursive functions get, per thread. Our frames have registers as the text names them, those
- * of a GPU what its compiler leaves of them; a limit that was found by trial on a GPU does here,
- * too. */
+/* Stack per thread for recursive functions. A frame here holds the registers that the text names, a
+ * frame on a GPU only those that the compiler keeps. The limit is scaled so that one found by trial
+ * on a GPU is enough here, too. */
 static uint32_t stack_bytes(const struct soft_kernel *k)
 {
     const struct dev_client *c = k->module->client;
     return k->uses_stack ? 2 * atomic_load_explicit(&c->stack_limit, memory_order_relaxed) : 0;
 }
 
-/* NULL if the kernel can be launched so; else why not, with the client's error in *result. */
+/* Why the kernel cannot be launched so, with the client's error in *result; NULL: it can. */
 static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l,
                            uint64_t threads, int *result)
 {
@@ -393,7 +395,7 @@ static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const cha
     return dev_queue_mark(q, seq);
 }
 
-/* The only attribute that means anything here. */
+/* Of all launch attributes only this one has a meaning here. */
 static bool is_cooperative(const struct dev_launch *l)
 {
     for (uint32_t i = 0; i < l->attributes; i++) {

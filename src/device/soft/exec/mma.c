@@ -1,8 +1,8 @@
 /*
- * Products of small matrices for a whole warp (IR_OP_MMA), for interpreter and compiled code. Where
- * the elements lie: ptx/mma.c. Products of narrow floating point numbers and their sums over K are
- * computed in double precision, where the products are exact, and rounded once. (A GPU's own sums
- * are cut to fewer bits, in an order that is not told.)
+ * Products of small matrices for a whole warp (IR_OP_MMA), for interpreter and compiled code.
+ * ptx/mma.c says where the elements lie. Products of narrow floating point numbers, and their sums
+ * over K, are computed in double precision, where the products are exact, and rounded once. (A GPU
+ * cuts its own sums to fewer bits, in an order that is not documented.)
  */
 #include "device/soft/exec/helpers.h"
 
@@ -21,8 +21,8 @@ static double from_bits(uint64_t bits)
     return v;
 }
 
-/* A number of `exponent` and `fraction` bits below a sign, as double. `finite`: the largest
- * exponent is one like others, and only all ones are NaN (e4m3). */
+/* A number with a sign, `exponent` bits and `fraction` bits, as double. `finite`: the format has no
+ * infinities, and only all ones are NaN (e4m3). */
 static double decode(uint32_t bits, unsigned exponent, unsigned fraction, bool finite)
 {
     uint32_t top = (1u << exponent) - 1, e = bits >> fraction & top,
@@ -51,7 +51,7 @@ static double real_element(uint8_t kind, uint32_t reg, unsigned e)
         return decode(reg >> 8 * e & 0xff, 4, 3, true);
     case IR_MMA_E5M2:
         return decode(reg >> 8 * e & 0xff, 5, 2, false);
-    default: /* TF32: the low 13 bits do not count */
+    default: /* TF32: the low 13 bits are ignored */
         return decode(reg >> 13, 8, 10, false);
     }
 }
@@ -95,7 +95,7 @@ static float as_float(uint32_t bits)
     return f;
 }
 
-/* An f32 result; NaN is the one that tensor cores give. */
+/* The bits of an f32 result; a NaN becomes the one that tensor cores give. */
 static uint32_t float_bits(double v)
 {
     float f = (float)v;
@@ -148,7 +148,7 @@ static void multiply_whole(uint8_t kind_a, uint8_t kind_b, registers in, uint32_
             out[q][l] = in[3 + q][l] + (uint32_t)c[l / 4 + 8 * (q / 2)][2 * (l % 4) + q % 2];
 }
 
-/* 128 bits of a row and a column: four lanes have them. */
+/* b1 elements: four lanes hold the 128 bits of a row and of a column. */
 static void multiply_bits(uint8_t kind, registers in, uint32_t (*out)[SOFT_WARP])
 {
     for (unsigned l = 0; l < SOFT_WARP; l++)

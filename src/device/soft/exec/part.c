@@ -1,16 +1,17 @@
 /*
- * Limits and guarantees: token buckets, of clients and of groups of them. All under the scheduler's
- * lock.
+ * Limits and guarantees of clients and of groups of clients, as token buckets. All functions are
+ * called with the scheduler's lock held.
  *
- * A limit is charged after the fact, so that its bucket also goes negative and the average is exact
- * whatever the length of blocks. What was not used is kept up to the depth (4 ms per worker):
- * enough to catch up after a wait for others, too little to be noticed as a burst. Who is limited
- * runs on ceil(rate) workers, and on one more while the bucket is more than half full: without that
- * a client at 50 % of two workers could never make up for a pause.
+ * A limit is charged after the fact, so its bucket also goes negative, and the average is exact
+ * whatever the length of blocks. Unused time is kept up to the bucket's depth (4 ms per worker):
+ * enough to catch up after waiting for others, too little to be noticed as a burst. A limited
+ * client runs on ceil(rate) workers, and on one more while the bucket is more than half full:
+ * without that a client with 50 % of two workers could never make up for a pause.
  *
- * A guarantee's bucket goes no further below zero than its depth: who took what others left over
- * owes nobody for it. Its clock is the time that the workers have given to all, not the wall's:
- * where other programs have the processors, all have their parts of what is left.
+ * The bucket of a guarantee never goes further below zero than its depth: a client that uses what
+ * others leave over does not owe that time later. Its clock is the time that the workers have given
+ * to all clients, not the wall's: where other programs have the processors, each client still has
+ * its part of what is left.
  */
 #include <stdlib.h>
 
@@ -59,12 +60,12 @@ void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share
     }
 }
 
-/* Charges `ns` of worker time, which s->given_ns has grown by already. */
+/* Charges `ns` of worker time, which is already part of s->given_ns. */
 static void charge(const struct soft_sched *s, struct soft_bucket *b, uint64_t ns, bool may_owe)
 {
     if (b->rate <= 0)
         return;
-    /* With long blocks the bucket must hold a few of them. */
+    /* Where blocks are long the bucket must be able to hold a few of them. */
     int64_t few_ns = 2 * (int64_t)GM_MIN(ns, GM_NS_PER_S);
     b->depth_ns = GM_MAX((int64_t)s->slots * DEPTH_PER_WORKER_NS, few_ns);
     b->tokens_ns -= (int64_t)ns;

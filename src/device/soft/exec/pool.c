@@ -1,5 +1,5 @@
 /*
- * The scheduler's threads: all that it has to do with is made here, and ended.
+ * Creates the scheduler with its threads, and destroys it.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,11 +1,11 @@
 /*
- * The print buffer of a client: where the texts of device printf and assertions wait until somebody
- * takes them.
+ * A client's print buffer: texts of device printf and of assertions wait in it until the executor
+ * fetches them.
  *
- * A byte ring. Writers reserve room with a compare-and-swap on `head`, copy, and then store the
- * record's header with release; the reader takes records in order until it finds a header still
- * zero, and zeroes what it took before it moves `tail`. So a header is always either zero or
- * complete, and nobody waits for anybody.
+ * It is a byte ring. Writers reserve room with a compare-and-swap on `head`, copy, and then store
+ * the record's header with release. The reader takes records in order until it finds a header that
+ * is still zero, and zeroes what it took before it moves `tail`. So a header is always either zero
+ * or complete, and nobody waits for anybody.
  */
 #include "device/soft/exec/helpers.h"
 
@@ -29,7 +29,7 @@ struct soft_print *soft_print_create(uint32_t bytes)
 {
     if (!gm_is_pow2(bytes) || bytes < PRINT_MIN || bytes > UINT32_MAX / 4)
         return NULL;
-    /* Pages that nobody prints to stay untouched: most clients never print. */
+    /* Pages in which nothing is printed stay untouched: most clients never print. */
     void *memory = mmap(NULL, sizeof(struct soft_print) + bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
@@ -45,7 +45,7 @@ void soft_print_destroy(struct soft_print *p)
         munmap(p, sizeof(struct soft_print) + p->mask + 1);
 }
 
-/* Bytes a record takes: header and text, in whole units. */
+/* Bytes that a record takes: header and text, rounded up to whole units. */
 static uint32_t record_size(uint32_t text_size)
 {
     return (text_size + (uint32_t)sizeof(uint32_t) + PRINT_ALIGN - 1) & ~(PRINT_ALIGN - 1);
@@ -81,13 +81,14 @@ static uint32_t *ring_header(struct soft_print *p, uint32_t at)
     return (uint32_t *)(void *)(p->ring + (at & p->mask));
 }
 
-/* *head: what was read of it last, then where the record is. False: no room. */
+/* *head: the value last read; afterwards where the record lies. False: no room. */
 static bool reserve(struct soft_print *p, uint32_t need, uint32_t *head)
 {
     for (;;) {
         /* Acquire: the reader's zeroes are seen before room that it freed is used. */
         uint32_t used = *head - __atomic_load_n(&p->tail, __ATOMIC_ACQUIRE);
-        if (used > p->mask + 1) { /* the reader is beyond it: others have written since */
+        /* The reader is beyond that value: other writers have moved `head` since. */
+        if (used > p->mask + 1) {
             *head = __atomic_load_n(&p->head, __ATOMIC_RELAXED);
             continue;
         }

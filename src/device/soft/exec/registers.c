@@ -1,6 +1,7 @@
 /*
- * A worker's vector registers hold what the last kernel computed. Compiled code reads none that it
- * has not written, as far as we know; another client's does not have to be trusted with that.
+ * Clears a worker's vector registers before another client's blocks run: they still hold what the
+ * last kernel computed. Compiled code reads no register that it has not written, as far as we know,
+ * but secrecy between clients does not depend on that.
  */
 #include "device/soft/exec/worker.h"
 
@@ -21,7 +22,7 @@ __attribute__((target("avx512f"))) static void clear_upper(void)
                           "k1", "k2", "k3", "k4", "k5", "k6", "k7");
 }
 
-/* With their upper parts, however wide. */
+/* vzeroall clears the upper parts, too, however wide they are. */
 __attribute__((target("avx"))) static void clear_lower(void)
 {
     __asm__ volatile("vzeroall" ::
@@ -41,7 +42,7 @@ void soft_registers_clear(void)
 
 #define CLEAR(n) "movi v" #n ".2d, #0\n\t"
 
-/* Kernels use no wider ones. */
+/* Kernels use no wider registers than these. */
 void soft_registers_clear(void)
 {
     __asm__ volatile(CLEAR(0) CLEAR(1) CLEAR(2) CLEAR(3) CLEAR(4) CLEAR(5) CLEAR(6) CLEAR(7)

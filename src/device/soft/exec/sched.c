@@ -1,12 +1,13 @@
 /*
- * The policy. Everything here is under the scheduler's lock and happens once per grant, so that it
- * may look at every client that has work: a hundred of them cost less than a microsecond per 200.
+ * The scheduling policy. All of it runs under the scheduler's lock and once per grant, so it may
+ * look at every client that has work: a hundred of them cost less than a microsecond per 200.
  *
- * Caps and guarantees are in part.c.
+ * part.c has limits and guarantees.
  *
- * Fairness. Virtual time is worker time used. A client that is far behind the others, because it
- * paused or because a cap held it back, is moved up to them less a credit of a few milliseconds:
- * the pause between two kernels does not cost a client its turn, a long absence is not paid back.
+ * Fairness: virtual time is the worker time that a client has used. A client that is far behind the
+ * others, because it paused or because a limit held it back, is moved up to them less a credit of a
+ * few milliseconds. So the pause between two kernels does not cost a client its turn, but a long
+ * absence is not paid back.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,10 +17,11 @@
 #include "device/soft/exec/sched_impl.h"
 
 #define CREDIT_NS 4000000u
-/* A client that is owed nothing gets a grant all the same after so many times SOFT_PATIENCE_NS. */
+/* A client without a guarantee that is owed time gets a grant all the same after this many times
+ * SOFT_PATIENCE_NS. */
 #define STARVED 10
 
-static _Atomic uint64_t accounts; /* opened so far */
+static _Atomic uint64_t accounts; /* how many were opened so far */
 
 static void set_priority(struct soft_account *a, int priority)
 {
@@ -72,7 +74,8 @@ void soft_account_list(struct soft_sched *s, struct soft_account *a)
     a->listed = listed;
 }
 
-/* The account's task list is sorted by priority, first come first served among equals. */
+/* Puts the task into its account's list, which is sorted by priority; equal priorities keep the
+ * order in which they came. */
 static void task_list(struct soft_sched *s, struct soft_task *t)
 {
     struct soft_account *a = t->account;
@@ -120,19 +123,20 @@ static bool has_guarantee(const struct soft_account *a)
     return a->part.guarantee.rate > 0 || (a->group && a->group->part.guarantee.rate > 0);
 }
 
-/* Where the account stands; grants that are running have not been charged yet. */
+/* The account's virtual time, including an estimate for grants that still run. */
 static uint64_t standing(struct soft_sched *s, struct soft_account *a)
 {
     uint64_t reached = s->virtual_ns[a->priority];
     if (a->virtual_ns + CREDIT_NS < reached)
         a->virtual_ns = reached - CREDIT_NS;
-    /* What it was guaranteed it does not have to wait for later. */
+    /* A client does not have to wait later because it used its guarantee. */
     if (has_guarantee(a))
         a->virtual_ns = GM_MIN(a->virtual_ns, reached + CREDIT_NS);
     return a->virtual_ns + (uint64_t)a->part.running * SOFT_QUANTUM_NS;
 }
 
-/* A task that nobody has begun, or one whose begun blocks seem to wait for others. */
+/* A task of which another block should begin: one that wants more live blocks, one that runs
+ * together, or (`more`) one that has not begun. NULL: there is none. */
 static struct soft_task *untouched(const struct soft_account *a, bool more)
 {
     gm_list_for_each (t, &a->tasks, struct soft_task, link)
@@ -141,8 +145,8 @@ static struct soft_task *untouched(const struct soft_account *a, bool more)
     return NULL;
 }
 
-/* What the account would do next. What is set aside comes first, so that there is little of that;
- * but a task that nobody has begun may be what those wait for. */
+/* Chooses what the account does next. Blocks that are set aside come first, so that there are few
+ * of them; but a task that has not begun may be what they wait for. */
 static void choose(struct soft_sched *s, struct soft_account *a, struct soft_turn *turn)
 {
     turn->worker = NULL;
@@ -155,15 +159,15 @@ static void choose(struct soft_sched *s, struct soft_account *a, struct soft_tur
         turn->worker = gm_list_entry(a->aside.next, struct soft_worker, place);
 }
 
-/* Has had nothing for `times` the patience that one is asked for: has something to begin, and
- * nobody at it. */
+/* The account has something to begin, and for `times` times SOFT_PATIENCE_NS no worker has been at
+ * it. */
 static bool is_overdue(const struct soft_sched *s, const struct soft_account *a, unsigned times)
 {
     return a->part.running == 0 && a->set_aside == 0 &&
            s->given_ns - a->served_ns > (uint64_t)s->slots * SOFT_PATIENCE_NS * times;
 }
 
-/* How an account stands among others. */
+/* What accounts are compared by. */
 struct rank {
     bool starved;
     uint64_t owed_ns;
@@ -250,7 +254,8 @@ bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool
     struct soft_account *a = t->account;
     soft_account_running(a, -1);
     soft_sched_charge(s, a, ns);
-    t->wanted = 0; /* a block has ended: they do not all wait */
+    /* A block has ended, so they do not all wait for others. */
+    t->wanted = 0;
     if (failed)
         atomic_store_explicit(&t->next, t->count, memory_order_relaxed);
     if (soft_task_exhausted(t))

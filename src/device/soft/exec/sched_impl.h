@@ -24,12 +24,12 @@ struct soft_sched {
     struct gm_list spares; /* workers without a multiprocessor or a block */
     uint32_t spare;
     uint32_t slots;   /* multiprocessors */
-    uint32_t active;  /* workers that have one of them */
+    uint32_t active;  /* workers that have a multiprocessor */
     uint32_t threads; /* all workers */
-    uint32_t idle;    /* asleep */
+    uint32_t idle;    /* workers that sleep */
     bool spinning;    /* an idle worker is looking at `bell` before it sleeps */
     bool quit;
-    bool supervised; /* the supervisor ticks */
+    bool supervised; /* the supervisor ticks now */
     bool supervisor_started;
     pthread_t supervisor;
     uint64_t block_timeout_ns;
@@ -42,32 +42,32 @@ struct soft_sched {
     pthread_cond_t ended;  /* a worker thread has left */
 };
 
-/* The rest is called with the lock held. */
+/* The functions below are called with the lock held. */
 
-/* What is to be done next: begin a block of a task, or let go on a worker that is set aside. */
+/* What a worker does next: begin a block of a task, or let a worker go on that is set aside. */
 struct soft_turn {
     struct soft_account *account; /* NULL: nobody may run */
     struct soft_task *task;
     struct soft_worker *worker;
-    bool overdue;      /* it has waited for SOFT_PATIENCE_NS */
-    bool owed;         /* it has less than it is guaranteed */
-    uint64_t again_ns; /* without account: when somebody may (0: not known) */
+    bool overdue;      /* the account has waited for SOFT_PATIENCE_NS */
+    bool owed;         /* the account has had less than its guarantee */
+    uint64_t again_ns; /* if nobody may run: when somebody may (0: not known) */
 };
 
-/* Decides who runs next; charges nothing. */
+/* Decides who runs next. Charges nothing. */
 struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns);
-/* Of a part, 100 % or nothing: no limit; 0: no guarantee. */
+/* Sets limit and guarantee of a part. 100 % or 0: no limit; 0: no guarantee. */
 void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct,
                    double guarantee_pct);
 void soft_part_charge(const struct soft_sched *s, struct soft_part *p, uint64_t ns);
 /* True if the part may have one more worker now. If it may later, `again_ns` is brought forward to
  * that time. */
 bool soft_part_allows(struct soft_part *p, uint64_t now_ns, uint64_t *again_ns);
-/* For how long it has been owed some of its guarantee, in time that the workers gave to all; 0: it
- * is not. */
+/* For how long the part has been owed some of its guarantee, in time that the workers gave to all
+ * clients; 0: it is owed nothing. */
 uint64_t soft_part_owed_ns(const struct soft_sched *s, struct soft_part *p);
 
-/* Counts a grant, with +1 or -1. */
+/* Counts grants that run: `change` is +1 or -1. */
 static inline void soft_account_running(struct soft_account *a, int change)
 {
     a->part.running += (uint32_t)change;
@@ -75,38 +75,38 @@ static inline void soft_account_running(struct soft_account *a, int change)
         a->group->part.running += (uint32_t)change;
 }
 
-/* Puts the account into the list, or takes it out. */
+/* Puts the account into the scheduler's list if it has work, else takes it out. */
 void soft_account_list(struct soft_sched *s, struct soft_account *a);
-/* A grant of `t` begins, ends after `ns` of worker time. The latter returns true if the task is
- * done: then the caller calls t->ops->done without the lock, takes it again and calls
- * soft_sched_retire(). */
+/* soft_sched_begin(): a grant of `t` begins. soft_sched_end(): it ends after `ns` of worker time;
+ * returns true if the task is done, and then the caller calls t->ops->done without the lock, takes
+ * the lock again and calls soft_sched_retire(). */
 void soft_sched_begin(struct soft_sched *s, struct soft_task *t);
 GM_MUST_CHECK bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns,
                                   bool failed);
-/* Charges a part of a grant that is still running. */
+/* Charges some of the time of a grant that still runs. */
 void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns);
 void soft_sched_retire(struct soft_sched *s, struct soft_account *a);
 /* Wakes up to `count` idle workers. */
 void soft_sched_wake(struct soft_sched *s, uint64_t count);
 
-/* A worker's block is set aside: its thread stands still and its multiprocessor is free. */
+/* Sets a worker's block aside: its thread stands still and its multiprocessor is free. */
 void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
-/* A worker that was set aside goes on, on a multiprocessor that the caller has left. */
+/* Lets a worker that was set aside go on, on a multiprocessor that the caller has left. */
 void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
-/* Ends the block that the worker is in. Repeated until it has: one that comes just before the
- * worker enters its guard is lost. */
+/* Ends the block that the worker runs. To be repeated until the block has ended: an interrupt that
+ * comes just before the worker enters its guard is lost. */
 void soft_worker_end_block(struct soft_worker *w);
-/* A worker for a free multiprocessor: a spare one or a new one. 0 or -errno. */
+/* Gets a worker for a free multiprocessor, a spare one or a new one. 0 or -errno. */
 GM_MUST_CHECK int soft_worker_call(struct soft_sched *s);
 
-/* The worker has much more scratch memory than most blocks need; gives that back; gives all back.
- */
+/* soft_scratch_is_large(): the worker has much more scratch memory than most blocks need.
+ * soft_scratch_trim() gives back what is beyond that, soft_scratch_free() all. */
 bool soft_scratch_is_large(const struct soft_worker *w);
 void soft_scratch_trim(struct soft_worker *w);
 void soft_scratch_free(struct soft_worker *w);
 
-/* Wakes the supervisor: somebody waits for workers that are all taken, or a stopped account still
- * runs. */
+/* Wakes the supervisor: somebody waits while all workers are taken, or a stopped account still has
+ * a block running. */
 void soft_supervisor_call(struct soft_sched *s);
 void *soft_supervisor_main(void *arg);
 

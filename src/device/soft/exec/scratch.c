@@ -1,16 +1,17 @@
 /*
- * A worker's scratch memory: shared and local memory and registers of the block that it runs. A
- * block may need hundreds of MiB, and one that is set aside keeps them, so it is bounded for all
- * workers together; what a client's blocks have is at most half of what the others have left, or a
- * little that everybody gets.
+ * A worker's scratch memory: shared memory, local memory and registers of the block that it runs. A
+ * block may need hundreds of MiB, and a block that is set aside keeps them, so there is a bound for
+ * all workers together. The blocks of one client have at most half of what the others have left, or
+ * a small amount that everybody gets.
  */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "device/soft/exec/sched_impl.h"
 
-#define UNIT       (64u << 10)
-#define KEPT       (16u << 20) /* more than that goes back when another client comes, or nobody */
+#define UNIT (64u << 10)
+/* more than that is given back when the worker turns to another client or sleeps */
+#define KEPT       (16u << 20)
 #define LEAST      (2ull << 20)
 #define LEAST_PART 256u
 

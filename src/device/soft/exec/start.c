@@ -1,7 +1,7 @@
 /*
- * Between the queues and the block scheduler: what comes to the head of a queue becomes a task.
- * Large copies and fills are tasks as well, cut into pieces, so that a client's share holds for
- * them, several workers carry them, and they can be stopped.
+ * Between the queues and the block scheduler: the operation at the head of a queue becomes a task.
+ * Large copies and fills are tasks, too, cut into pieces, so that a client's share holds for them,
+ * several workers carry them out, and they can be stopped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "device/soft/exec/worker.h"
 #include "device/transfer.h"
 
-#define INLINE_BYTES                                                                               \
-    65536u /* a copy of up to so many bytes is done by the thread that finds it ready */
-#define PIECE_BYTES (256u << 10) /* the size of a block of a larger copy */
+/* The thread that finds a copy ready does it itself if it has at most this many bytes. */
+#define INLINE_BYTES 65536u
+#define PIECE_BYTES  (256u << 10) /* the size of a block of a larger copy */
 
-/* Lies behind its op. */
+/* A copy or fill as a task. Lies behind its op. */
 struct transfer {
     struct soft_task task;
 };

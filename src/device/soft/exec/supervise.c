@@ -1,11 +1,11 @@
 /*
  * The supervisor: one thread that sleeps unless something may be stuck. It ticks while clients wait
- * for workers that are all taken, while a stopped client still has a block running, and, with a
- * time limit on blocks, while anything runs.
+ * and all workers are taken, while a stopped client still has a block running, and, with a time
+ * limit on blocks, while anything runs.
  *
- * Long blocks. The thread that runs one is made to stand still where it is (guard.h): a block owns
- * nothing that others could wait for. So no kernel has to be compiled for that, and none can
- * refuse. Its client is charged as it goes.
+ * Long blocks. The thread that runs one is stopped where it is (guard.h), which is safe because a
+ * block owns nothing that others could wait for. So kernels need not be compiled for it, and no
+ * kernel can refuse. The client is charged as its block runs.
  */
 #include <sys/prctl.h>
 
@@ -17,7 +17,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
-/* Ends blocks of stopped clients. True while such a client keeps a worker. */
+/* Ends blocks of stopped clients. True while such a client still has a worker. */
 static bool end_stopped(struct soft_sched *s)
 {
     bool any = false;
@@ -51,7 +51,7 @@ static bool end_overdue(struct soft_sched *s, uint64_t now_ns)
     return any;
 }
 
-/* Charges what a grant has used so far. */
+/* Charges what a running grant has used so far. */
 static void charge_running(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {
     uint64_t used_ns = now_ns - w->began_ns - w->away_ns;
@@ -74,8 +74,8 @@ static void charge_long(struct soft_sched *s, uint64_t now_ns)
             charge_running(s, w, now_ns);
 }
 
-/* The worker whose block is to give way to that turn: of the blocks that have run long enough and
- * whose clients have had more, the one that has run longest. NULL: there is none. */
+/* The worker whose block gives way to that turn: of the blocks that have run long enough, and whose
+ * clients have had more time, the one that has run longest. NULL: there is none. */
 static struct soft_worker *find_long(struct soft_sched *s, const struct soft_turn *turn,
                                      uint64_t now_ns)
 {
@@ -97,8 +97,8 @@ static struct soft_worker *find_long(struct soft_sched *s, const struct soft_tur
     return best;
 }
 
-/* No thread can be had for those who wait: the client that has begun the most blocks loses the one
- * that it began first. */
+/* Called when no further thread can be had for those who wait: ends a block of the client that has
+ * begun the most blocks, the one that it began first. */
 static void end_one(struct soft_sched *s)
 {
     struct soft_worker *worst = NULL;
@@ -118,14 +118,15 @@ static void end_one(struct soft_sched *s)
     time_out(worst);
 }
 
-/* Sets blocks aside that have run for long while somebody waits. True while somebody waits. */
+/* Sets blocks aside that have run for long while somebody waits. True while somebody still
+ * waits. */
 static bool make_way(struct soft_sched *s, uint64_t now_ns)
 {
     struct soft_turn turn = soft_sched_pick(s, now_ns);
     if (!turn.account)
         return false;
     if (s->idle > 0 || s->active < s->slots)
-        return true; /* somebody is given way already */
+        return true; /* a block is giving way already */
     struct soft_worker *w = find_long(s, &turn, now_ns);
     if (!w)
         return true;
@@ -142,8 +143,8 @@ static bool make_way(struct soft_sched *s, uint64_t now_ns)
     return true;
 }
 
-/* The task of which a block is to begin, where one of `t` may wait for that: one that nobody has
- * begun, or `t` itself. NULL: as many are live as may be. */
+/* The task of which another block is to begin, because a block of `t` may wait for it: a task that
+ * has not begun, or `t` itself. NULL: there are as many live blocks as there may be. */
 static struct soft_task *to_begin(struct soft_task *t)
 {
     const struct soft_account *a = t->account;
@@ -154,8 +155,8 @@ static struct soft_task *to_begin(struct soft_task *t)
     return t->running < t->live && !soft_task_exhausted(t) ? t : NULL;
 }
 
-/* The block gives its multiprocessor to another one of its client's: to a new one of `begin`, if
- * that is not NULL, else to the one that was set aside first. */
+/* The block gives its multiprocessor to another block of the same client: to a new one of `begin`,
+ * if that is not NULL, else to the one that was set aside first. */
 static void pass_on(struct soft_sched *s, struct soft_worker *w, struct soft_task *begin,
                     uint64_t now_ns)
 {
@@ -177,9 +178,10 @@ static void pass_on(struct soft_sched *s, struct soft_worker *w, struct soft_tas
         soft_worker_go_on(s, gm_list_entry(a->aside.next, struct soft_worker, place), now_ns);
 }
 
-/* The block is to pass its multiprocessor on: it has had its turn. Whether blocks that begin by the
- * way wait at all shows once one of them has used as much time as few do; that the system had its
- * thread put aside says nothing. */
+/* Whether the block has had its turn and passes its multiprocessor on. As long as no block of its
+ * client is set aside it is not known whether they wait for each other at all: then a block first
+ * has to use more time than most blocks need. Time in which the operating system ran something else
+ * does not count. */
 static bool had_turn(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {
     uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
@@ -193,8 +195,8 @@ static bool had_turn(struct soft_sched *s, struct soft_worker *w, uint64_t now_n
     return w->charged_ns >= SOFT_SLICE_NS;
 }
 
-/* Blocks that may wait for each other take turns on their client's workers. For how long nobody
- * needs to look again; 0: there are not more of them than those. */
+/* Blocks that may wait for each other take turns on their client's workers. Returns how long nobody
+ * needs to look again; 0: no client has more of them than workers. */
 static uint64_t take_turns(struct soft_sched *s, uint64_t now_ns)
 {
     uint64_t next_ns = 0;

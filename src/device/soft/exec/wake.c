@@ -1,5 +1,5 @@
 /*
- * Who is woken: workers that have nothing to do, and the supervisor.
+ * Wakes threads of the scheduler: workers that have nothing to do, and the supervisor.
  */
 #include "device/soft/exec/sched_impl.h"
 

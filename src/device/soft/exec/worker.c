@@ -1,11 +1,13 @@
 /*
- * The grant loop. Blocks are taken in chunks, because a grab per block costs cheap kernels more
- * than half of their speed (two threads on one counter, and neighbours in memory on different
- * processors): a chunk is about as many blocks as fit into half of what is left of the quantum, and
- * never more than a fair part of what is left of the task, so that the workers finish together.
+ * What a worker thread does. It takes blocks in chunks, because taking them one by one costs cheap
+ * kernels more than half of their speed (two threads on one counter, and neighbours in memory on
+ * different processors). A chunk is about as many blocks as fit into half of what is left of the
+ * grant's time, and never more than a fair part of what is left of the task, so that the workers
+ * finish together.
  *
- * Time is charged as processor time where a grant is long enough to pay for asking (the clock costs
- * a system call): a worker that the operating system had put aside does not make its client poorer.
+ * Time is charged as processor time where a grant is long enough to pay for the system call that
+ * reads that clock. So a client does not pay for the time during which the operating system ran
+ * something else.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,10 +17,11 @@
 #include "base/clock.h"
 #include "device/soft/exec/sched_impl.h"
 
-#define SPIN_NS       20000u  /* looking for work before sleeping */
-#define CPU_CLOCK_NS  100000u /* grants expected to be shorter are charged in elapsed time */
+#define SPIN_NS 20000u /* how long an idle worker looks for work before it sleeps */
+/* grants that are expected to be shorter are charged by elapsed time */
+#define CPU_CLOCK_NS  100000u
 #define TIMERSLACK_NS 1000u
-#define KEEP_NS       GM_NS_PER_S /* a worker that sleeps keeps large scratch memory for so long */
+#define KEEP_NS       GM_NS_PER_S /* how long a sleeping worker keeps large scratch memory */
 
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
 {
@@ -47,13 +50,14 @@ static uint64_t chunk_size(const struct soft_sched *s, const struct soft_task *t
     uint32_t block_ns = soft_task_block_ns(t);
     uint64_t chunk = block_ns ? left_ns / 2 / block_ns : 1;
     chunk = GM_MIN(chunk, remaining / (2 * (uint64_t)s->slots));
-    /* A block that waits for one of its own chunk would do so for ever. If there are more than can
-     * be live, they wait for earlier ones at most. */
+    /* A block that waits for a block of its own chunk would wait for ever, so such blocks are taken
+     * one by one. If there are more blocks than can be live at once, they can wait for earlier ones
+     * at most. */
     return t->count <= t->live ? 1 : GM_MAX(chunk, (uint64_t)1);
 }
 
-/* Runs blocks of the task until the quantum is over or somebody more urgent than the client's
- * `priority` waits. False: the task failed. */
+/* Runs blocks of the task until its time is over or a client more urgent than `priority` waits.
+ * False: the task failed. */
 static bool grant(struct soft_worker *w, struct soft_task *t, int priority, uint64_t began_ns)
 {
     struct soft_sched *s = w->sched;
@@ -100,7 +104,7 @@ void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t
     dev_guard_hold(&w->guard, w->thread);
 }
 
-/* Back among those that run, with or without a multiprocessor. */
+/* Puts the worker back among those that run, with or without a multiprocessor. */
 static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {
     struct soft_account *a = w->account;
@@ -109,8 +113,8 @@ static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t no
     w->aside = false;
     w->since_ns = now_ns;
     w->away_ns += away_ns;
-    /* The time does not count for the limit on blocks. If the worker has just come to the end of
-     * this one, it says so. */
+    /* The time while it was set aside does not count for the limit on blocks. If the worker has
+     * just finished this block, it resets chunk_began_ns itself. */
     if (began_ns)
         (void)atomic_compare_exchange_strong(&w->chunk_began_ns, &began_ns, began_ns + away_ns);
     gm_list_remove(&w->place);
@@ -131,12 +135,12 @@ void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now
 void soft_worker_end_block(struct soft_worker *w)
 {
     atomic_store_explicit(&w->interrupt, true, memory_order_relaxed);
-    dev_guard_let_go(&w->guard); /* it may stand still */
+    dev_guard_let_go(&w->guard); /* its thread may stand still in the guard */
     dev_guard_interrupt(w->thread);
 }
 
-/* Its multiprocessor has been given away: waits for another one. False: there are enough that do.
- */
+/* The worker's multiprocessor has been given away: it waits for another one. False: enough workers
+ * wait already. */
 static bool wait_as_spare(struct soft_worker *w)
 {
     struct soft_sched *s = w->sched;
@@ -198,7 +202,7 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     w->cpu_ns = by_clock ? gm_thread_cpu_ns() : 0;
 
     pthread_mutex_lock(&s->lock);
-    /* It was to be set aside, and was done before it heard of that. */
+    /* It was to be set aside, but the block ended before the interrupt came. */
     if (w->aside)
         aside_leave(s, w, gm_now_ns());
     used_ns = by_clock ? w->cpu_ns - cpu_ns : used_ns - GM_MIN(used_ns, w->away_ns);
@@ -216,8 +220,8 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     }
 }
 
-/* Nothing to do: looks at the bell for a while, then sleeps. One worker at a time does the looking,
- * more would take processors from those who make the work. With the lock held. */
+/* Nothing to do: the worker watches the bell for a while, then sleeps. Only one worker at a time
+ * watches; more would take processors from the threads that create the work. With the lock held. */
 static void rest(struct soft_worker *w, uint64_t now_ns, uint64_t again_ns, bool fresh)
 {
     struct soft_sched *s = w->sched;
@@ -252,7 +256,7 @@ static void rest(struct soft_worker *w, uint64_t now_ns, uint64_t again_ns, bool
     s->idle--;
 }
 
-/* 0: not known. */
+/* The lowest address of this thread's stack. 0: not known. */
 static uintptr_t stack_low(void)
 {
     pthread_attr_t attr;
@@ -270,7 +274,7 @@ static void *worker_main(void *arg)
 {
     struct soft_worker *w = arg;
     struct soft_sched *s = w->sched;
-    bool fresh = false; /* has worked since it last slept */
+    bool fresh = false; /* whether it has worked since it last slept */
 
     prctl(PR_SET_NAME, "gmux-worker");
     prctl(PR_SET_TIMERSLACK, TIMERSLACK_NS, 0, 0, 0);
@@ -292,7 +296,7 @@ static void *worker_main(void *arg)
             w->active = false;
             s->active--;
             soft_worker_go_on(s, turn.worker, now_ns);
-            soft_supervisor_call(s); /* others may wait behind this one */
+            soft_supervisor_call(s); /* other clients may wait while this grant runs */
         } else {
             bool spun = fresh && !s->spinning;
             rest(w, now_ns, turn.again_ns, fresh);
