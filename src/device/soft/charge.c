@@ -1,9 +1,11 @@
 /*
- * What clients' modules take of this process: parsed text, the interpreter's code and compiled
- * code. A little text can become a lot of that, so it is bounded for all clients together. A user,
- * however many clients he has, gets at most three quarters of what other users have left, and a
- * client two thirds of what his other clients have left of that: those who come later always find
- * some.
+ * Accounts for the memory that clients' modules take in this process: parsed text, the
+ * interpreter's code and compiled code.
+ *
+ * A short text can need a lot of memory, so one bound holds for all clients together. A user gets
+ * at most three quarters of what the other users have left, however many clients he has. A client
+ * gets at most two thirds of what its user's other clients have left of that. So a client that
+ * comes later always finds some memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +13,14 @@
 #include "device/soft/ir/raw.h"
 #include "device/soft/kernel.h"
 
-/* While a text is parsed, by its size and the registers that it declares ("%r<100>"); and what
- * calls become (ir/inline.c), at least and for each byte of the text. */
+/* Estimates of the memory that parsing needs: per byte of text, per register that it declares
+ * ("%r<100>"), and for inlined calls (ir/inline.c) a least amount and an amount per byte of text.
+ */
 #define PARSE_BYTES        60u
 #define INLINED_LEAST      (52ull << 20)
 #define INLINED_BYTES      3200u
 #define REGISTER_BYTES     24u
-#define PARSE_MOST         (1600ull << 20) /* by the limits of a module */
+#define PARSE_MOST         (1600ull << 20) /* what the limits of a module allow */
 #define SMALL_PART_OF_GATE 4u
 
 struct soft_user *soft_user_get(struct dev *d, uint32_t uid)
@@ -96,7 +99,7 @@ void soft_gate_finish(struct soft_gate *g)
     pthread_cond_destroy(&g->moved);
 }
 
-/* One that is larger than the gate goes through alone. */
+/* Waits for room. A text that needs more than the whole gate goes through alone. */
 static uint64_t gate_enter(struct soft_gate *g, uint64_t bytes)
 {
     bytes = GM_MIN(bytes, g->most);
@@ -111,8 +114,8 @@ static uint64_t gate_enter(struct soft_gate *g, uint64_t bytes)
     return bytes;
 }
 
-/* At least as many as the parser takes: what is not written in plain digits is as many as there may
- * be. */
+/* An upper bound for the registers that the text declares. A number that is not written in plain
+ * digits counts as the most registers that a function may have. */
 static uint64_t registers_in(const char *text, size_t size)
 {
     const char *end = text + size;

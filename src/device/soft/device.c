@@ -1,9 +1,10 @@
 /*
- * The software devices: kernels given as PTX run on the host's processors. Several
- * (GMUX_SOFT_DEVICES) are one in all but what they say of themselves: they share the worker
- * threads, and each can touch the memory of all. This file is its table of functions and the life
- * of device and clients; module.c loads modules, kernel.c keeps their executable forms, exec/ runs
- * blocks.
+ * The software devices: kernels given as PTX run on the host's processors. There may be several
+ * (GMUX_SOFT_DEVICES), which differ only in what they report about themselves: they share the
+ * worker threads, and each can touch the memory of all.
+ *
+ * This file has the device's table of functions and the life of the device and of its clients.
+ * module.c loads modules, kernel.c keeps their executable forms, exec/ runs blocks.
  */
 #include <malloc.h>
 #include <stdlib.h>
@@ -21,20 +22,20 @@
 #include "device/soft/loader/compiler.h"
 #include "wire/messages.h"
 
-/* What all clients' modules may take: a part of what the devices have, so that it follows the
- * machine's memory. */
-/* Blocks of memory from here on go back to the system when they are freed. Otherwise the C library
- * learns from the first one to keep them, for each thread that has parsed a text. */
+/* Allocations of at least this size are given back to the system when they are freed. Otherwise the
+ * C library keeps such memory after the first one, for each thread that has parsed a text. */
 #define LARGE_BLOCK (1 << 20)
 #define CODE_PART   4u
 #define CODE_MOST   (2ull << 30)
-/* What blocks of kernels may have of shared and local memory and registers. */
+/* The part of the devices' memory that running blocks may use for shared memory, local memory and
+ * registers. */
 #define SCRATCH_PART 8u
 
 #define LIMIT_STACK 0u    /* CU_LIMIT_STACK_SIZE */
 #define STACK_LIMIT 1024u /* until a program says otherwise */
 
-#define PRINT_BYTES (1u << 20) /* texts of one client's kernels that nobody has taken yet */
+/* bytes of printed text, per client, that nobody has fetched yet */
+#define PRINT_BYTES (1u << 20)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
@@ -98,8 +99,9 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OPERATING_SYSTEM;
     }
     soft_sched_bound_scratch(d->sched, d->info[0].memory_total * d->count / SCRATCH_PART);
-    /* A program's own server has its environment. A daemon's clients may not: what the checker
-     * keeps is not charged. */
+    /* Checking is allowed by the environment of this process. A program's private server has the
+     * program's environment. A client of a daemon cannot ask for it: the checker's memory is not
+     * charged. */
     d->checks = secure_getenv("GMUX_CHECK") != NULL;
     const char *jit = secure_getenv("GMUX_SOFT_JIT");
     const struct soft_compiler_config compiler = { .owner = events->user };
@@ -203,7 +205,8 @@ static uint32_t soft_backlog(struct dev_client *c)
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
-/* Only that of stacks is the device's; it grows with that of any of the client's contexts. */
+/* The limit of the stack is the only one that the device has. It is the largest that any context of
+ * the client has asked for. */
 static int limit_raise(struct dev_client *c, const struct dev_call *call)
 {
     struct wire_call_limit w;

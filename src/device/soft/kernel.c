@@ -1,8 +1,10 @@
 /*
- * Tiers. The interpreter is there from the start, so that a launch never waits for a compiler. At a
- * kernel's first launch with a block size its compiled form is taken from the cache on disk (0.1
- * ms) or ordered from gmux-jit; the blocks of a running launch go over to it as soon as it arrives.
- * Codes live as long as their kernel: nobody has to know who still runs the old one.
+ * A kernel's two forms. The interpreter's code exists from the start, so that a launch never waits
+ * for a compiler. At the first launch with a new block size the compiled form is taken from the
+ * cache on disk (0.1 ms) or ordered from gmux-jit. When it arrives, the launches that are running
+ * change over to it between blocks.
+ *
+ * All forms live as long as their kernel, so nobody has to count who still runs an old one.
  */
 #include "device/soft/kernel.h"
 
@@ -14,7 +16,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
-/* The variant has its compiled form from now on, if the client may have that much. */
+/* Makes the compiled form available, if the client may have that much more memory. */
 static void variant_take(struct soft_variant *v, struct soft_code *code)
 {
     if (soft_charge(v->kernel->module, code->bytes)) {
@@ -72,7 +74,7 @@ static void variant_order(struct soft_variant *v)
         soft_module_unref(m);
     } else if (v->settled) {
         while (sem_wait(&settled) < 0)
-            ; /* a signal */
+            ; /* interrupted by a signal */
     }
     v->settled = NULL;
     sem_destroy(&settled);

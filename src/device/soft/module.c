@@ -1,9 +1,10 @@
 /*
  * Modules: PTX text is parsed, every entry gets its interpreter code, and the client is told names,
- * parameter layouts and globals. An entry that needs what this device does not have is told, too,
- * with the reason: it cannot be launched, the others can. Nothing is compiled before it is
- * launched. Once a module has its place in memory its parsed form is not needed any more; what
- * stays of an idle client's module is the text and the interpreter's code.
+ * parameter layouts and global variables. An entry that needs something that this device does not
+ * have cannot be launched; the client is told why, and the other entries work.
+ *
+ * Nothing is compiled before it is launched. The parsed form is freed once the module has its place
+ * in memory, so what remains of an idle client's module is the text and the interpreter's code.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,10 +23,10 @@
 
 #define REGISTERS_OF_BLOCK 65536u /* of every GPU */
 #define GLOBALS_ALIGN      256u
-#define LEAST_INSTR_BYTES  128u /* of a module's memory, for each instruction */
-#define LACKS_MAX          256u /* bytes of the text why a kernel cannot be launched */
-#define CHECK_GAP                                                                                  \
-    64u /* between variables that are checked, so that who runs over the end of one is caught */
+#define LEAST_INSTR_BYTES  128u /* the least memory that a module takes for each instruction */
+#define LACKS_MAX          256u /* size of the text that says why a kernel cannot be launched */
+/* between variables of a checked client, so that running over the end of one is caught */
+#define CHECK_GAP 64u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
@@ -51,7 +52,7 @@ static uint32_t volume(const uint32_t n[3])
     return v == 0 || v > DEV_BLOCK_THREADS ? DEV_BLOCK_THREADS : (uint32_t)v;
 }
 
-/* The module's constants, as they lie one behind the other. */
+/* Size of the module's constants when they are laid out one behind the other. */
 static uint64_t const_bytes(const struct ir_module *ir)
 {
     uint64_t end = 0;
@@ -64,9 +65,9 @@ static uint64_t const_bytes(const struct ir_module *ir)
     return end;
 }
 
-/* What occupancy is computed from; nothing here depends on it. A launch that a GPU's assembler
- * would have made possible is: blocks of the size that the kernel says, or else of any size, have
- * registers for all. */
+/* Registers per thread, which the client computes occupancy from; the device does not use them.
+ * They are bounded so that a block of the size that the kernel declares, or else of any size, fits:
+ * a GPU's assembler sees to that, too. */
 static uint32_t registers_of(const struct soft_kernel *k, const struct ir_module *ir,
                              const struct ir_fn *fn)
 {
@@ -118,7 +119,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir,
     dev_modinfo_function(info, &f, params, count);
 }
 
-/* Its code, or why there is none. GM_CUDA_SUCCESS in both cases. */
+/* Makes the interpreter's code, or notes why there is none. GM_CUDA_SUCCESS in both cases. */
 static int kernel_interpret(struct soft_kernel *k, const struct ir_module *ir, uint32_t fn)
 {
     char why[LACKS_MAX];
@@ -157,8 +158,8 @@ static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *wh
     return GM_CUDA_SUCCESS;
 }
 
-/* Module-scope variables one after the other; m->globals holds their offsets until the module is
- * placed. */
+/* Lays out the module's variables one after the other. m->globals holds their offsets until the
+ * module is placed. */
 static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
 {
     const struct ir_module *ir = m->ir;
@@ -199,8 +200,8 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
     return GM_CUDA_SUCCESS;
 }
 
-/* What is wrong with a text. What cannot be linked is told in a driver's own words, and with its
- * errors. */
+/* Reports what is wrong with a text. Errors of linking are told in the words of NVIDIA's driver,
+ * and with its error codes. */
 static int refused(const struct ptx_error *e, int error, char *why, size_t why_size)
 {
     if (error == -EEXIST || error == -ENOENT) {
@@ -221,7 +222,8 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     struct ptx_error error = { 0 };
     uint32_t kernels = 0;
     size = strnlen(text, size);
-    /* More could not be charged. While it is parsed it takes twice as much. */
+    /* The most instructions whose memory could be charged. While a text is parsed it takes twice as
+     * much. */
     const uint64_t most = c->dev->code_max / 2 / LEAST_INSTR_BYTES;
     int r = ptx_parse_within(text, size, most, &ir, &error);
     if (r < 0)
@@ -258,8 +260,8 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
     *out = NULL;
     memset(info, 0, sizeof(*info));
     dev_modinfo_init(&collected);
-    int r = GM_CUDA_NO_BINARY_FOR_GPU; /* a client sends the text that it finds in a fat binary, and
-                                          nothing else */
+    /* A client sends the PTX of a fat binary or nothing. */
+    int r = GM_CUDA_NO_BINARY_FOR_GPU;
     if (kind == WIRE_IMAGE_KIND_PTX) {
         uint64_t bytes;
         struct soft_gate *gate = soft_parse_begin(c->dev, image, size, &bytes);
@@ -308,7 +310,8 @@ static void globals_write(void *arg)
     }
 }
 
-/* The checker knows each variable, and what the device itself has behind them. */
+/* Tells the checker where each variable lies, and the workspaces that the device keeps behind
+ * them. */
 static bool globals_note(const struct dev_module *m)
 {
     const struct ir_module *ir = m->ir;

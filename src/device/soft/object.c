@@ -1,5 +1,5 @@
 /*
- * Module objects: how they are made, and what goes with the last reference to one.
+ * Module objects: their creation, and what is freed with the last reference to one.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /*
- * The software device's own view of the objects behind device.h.
+ * The structs of the software device behind the opaque ones of device.h.
  */
 #ifndef GMUX_SOFT_SOFT_H
 #define GMUX_SOFT_SOFT_H
@@ -14,7 +14,8 @@ struct soft_check;
 struct soft_compiler;
 struct soft_kernel;
 
-/* Lets so much through at a time, in the order in which it came. charge.c */
+/* Lets parsers through in the order in which they came, as long as their memory together is within
+ * a bound. charge.c */
 struct soft_gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -22,7 +23,7 @@ struct soft_gate {
     uint64_t next, serving; /* tickets */
 };
 
-/* What the clients of one user have together. charge.c */
+/* What the clients of one user take together. charge.c */
 struct soft_user {
     struct gm_list link; /* dev->users */
     uint32_t uid;
@@ -35,14 +36,15 @@ struct dev {
     struct dev_info info[DEV_DEVICES];
     struct dev_events events;
     struct soft_sched *sched;
-    struct soft_compiler *compiler; /* NULL: interpreter only */
-    bool compiles_first;            /* launches wait for the compiler */
-    bool checks; /* clients may be checked: who started this process asked for it */
+    struct soft_compiler *compiler; /* NULL: there is only the interpreter */
+    bool compiles_first;            /* launches wait for the compiler (GMUX_SOFT_JIT=wait) */
+    bool checks; /* clients may ask for the checker: the environment of this process allows it */
     pthread_mutex_t code_lock;
     uint64_t code_bytes, code_max; /* charge.c; code_lock */
     struct gm_list users;          /* code_lock */
-    struct soft_gate
-        parses[2]; /* of small texts, and of large ones, which may wait for each other for long */
+    /* One for small texts and one for large ones, which may wait for each other for a long
+     * time. */
+    struct soft_gate parses[2];
 };
 
 struct dev_client {
@@ -52,41 +54,43 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
-    struct soft_check *check; /* NULL: nobody asked for it. Set before there is a module */
-    _Atomic uint32_t
-        stack_limit; /* bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE */
+    /* NULL: the client did not ask to be checked. Set before the client has a module */
+    struct soft_check *check;
+    /* Bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE. */
+    _Atomic uint32_t stack_limit;
     pthread_mutex_t print_lock;
-    struct tp_output output; /* print_lock to move texts there from the print buffer */
+    struct tp_output output; /* texts taken out of the print buffer; print_lock */
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock */
     uint64_t code_bytes;    /* dev->code_lock */
 };
 
-/* One thread at a time, but for `refs`: one for the client's list, one for each launch that has not
- * ended. */
+/* Used by one thread at a time, except for `refs`: the client's list has one reference, and so has
+ * each launch that has not ended. */
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
     _Atomic uint32_t refs;
-    uint64_t code_bytes; /* charged for it; dev->code_lock */
+    uint64_t code_bytes; /* charged for the module; dev->code_lock */
     uint32_t kernel_count;
     struct soft_kernel *kernels;
-    uint64_t
-        *globals; /* address of each symbol, by ir symbol index; fixed when the module is placed */
+    /* Address of each symbol, by ir symbol index; fixed when the module is placed. */
+    uint64_t *globals;
     uint64_t globals_address; /* 0: not placed */
     uint64_t globals_size;
     uint64_t globals_align;
     bool has_workspaces;
-    uint64_t workspaces; /* address of those of cooperative launches, behind the variables */
-    _Atomic uint64_t workspaces_used; /* bit by bit */
-    char *names;                      /* what the kernels' names point into */
+    /* address of the workspaces of cooperative launches, which follow the variables */
+    uint64_t workspaces;
+    _Atomic uint64_t workspaces_used; /* one bit for each workspace */
+    char *names;                      /* the kernels' names point into it */
     char *text;                       /* the PTX, for the compiler */
     size_t text_size;
     void *info;           /* encoded wire_module_info */
     struct ir_module *ir; /* until the module is placed */
 };
 
-#define SOFT_WORKSPACES      64u /* cooperative launches of one module at once */
+#define SOFT_WORKSPACES      64u /* how many cooperative launches of one module may run at once */
 #define SOFT_WORKSPACE_BYTES 64u
 
 /* The one symbol of gmux-dev-soft.so. */
