@@ -1,11 +1,10 @@
 /*
- * One access of one lane: bounds, alignment, whether what is read was ever written. Findings go
- * into the launch's log.
+ * Checks one access of one lane: bounds, alignment, whether memory that is read was ever written.
+ * Findings go into the launch's log.
  *
- * A read counts as one of what was never written if no byte of an element has been: structs with
- * holes are copied whole, and what lies in the holes is nobody's mistake. Nor is it where compilers
- * copy the holes by themselves (is_hole), or structs in local memory by vectors: there the whole
- * access counts.
+ * A read of unwritten memory is reported only if no byte of an element has been written: structs
+ * with padding are copied whole, and unwritten padding is no mistake. Compilers also copy padding
+ * by itself (is_hole), and structs in local memory as vectors: there the access as a whole decides.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #include "device/soft/check/check.h"
 #include "device/soft/ir/ir.h"
 
-#define HOLE_MOST 8u /* bytes: what structs are aligned to */
+#define HOLE_MOST 8u /* the most bytes of padding at once: structs are aligned to this */
 
 bool soft_check_is_over(const struct soft_block *b)
 {
@@ -36,7 +35,8 @@ static void tell(struct soft_block *b, const struct soft_check_access *a, enum s
     soft_check_found(b, &f);
 }
 
-/* Bits [at, at + size) of one word: accesses are aligned, and none has more than 32 bytes. */
+/* Bits [at, at + size) of one word. Accesses are aligned and have at most 32 bytes, so they never
+ * lie in two words. */
 static inline uint64_t mask_of(uint64_t at, uint32_t size)
 {
     return ((1ull << size) - 1) << at % 64;
@@ -59,8 +59,8 @@ static bool inside(const struct soft_block *b, const struct soft_check_access *a
     }
 }
 
-/* The word of bits that tells what was written there, and in *at the number of the access' first
- * one; NULL: shared memory, where another tells. */
+/* The word of bits that say which bytes were written, and in *at the bit of the access's first
+ * byte. NULL: shared memory, for which race.c keeps that. */
 static uint64_t *written_word(struct soft_block *b, const struct soft_check_access *a, uint64_t *at)
 {
     const struct soft_check_block *k = b->check;
@@ -71,7 +71,8 @@ static uint64_t *written_word(struct soft_block *b, const struct soft_check_acce
     return (a->space == IR_SPACE_LOCAL ? k->local : k->check->written) + *at / 64;
 }
 
-/* A hole of a struct that is copied: part of a word of which something has been written. */
+/* Whether this is padding of a struct that is copied: a part of a word of which another part has
+ * been written. */
 static bool is_hole(const struct soft_block *b, const struct soft_check_access *a, uint32_t i,
                     const uint64_t *word, uint64_t at)
 {

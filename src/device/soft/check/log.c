@@ -1,5 +1,6 @@
 /*
- * A launch's log: each finding once, with how often it was found. Threads add to it without a lock.
+ * A launch's log. It keeps each finding once, with how often it occurred. Threads add to it without
+ * a lock.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ void soft_check_found(struct soft_block *b, const struct soft_check_finding *f)
             there = key;
         }
         if (there == key) {
-            __atomic_fetch_add(&to->times, 1, __ATOMIC_RELEASE); /* it is whole */
+            /* release: the entry is complete */
+            __atomic_fetch_add(&to->times, 1, __ATOMIC_RELEASE);
             return;
         }
     }

@@ -1,11 +1,10 @@
 /*
- * What of a client's window is allocated and what has been written: two bits for each byte, in
- * memory that takes pages only where the window is used. The ranges themselves are kept for the
- * words of a report.
+ * Which memory of a client's window is allocated, and which has been written: two bits per byte, in
+ * memory that takes pages only where the window is used. The allocated ranges themselves are kept
+ * as well, for the words of a report.
  *
- * Bits are set by the client's thread and by all workers at once, so by atomic operations; they are
- * taken away only when no kernel of the client that could use the range is left
- * (client/stream/check.c).
+ * The client's thread and all workers set bits at once, by atomic operations. Bits are cleared only
+ * when no kernel of the client that could use the range is left (client/stream/check.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +88,7 @@ static bool bit(const uint64_t *bits, uint64_t at)
 
 /* --- ranges; lock held ------------------------------------------------------------------------ */
 
-/* The first that begins after `address`. */
+/* Index of the first range that begins behind `address`. */
 static uint32_t upper_bound(const struct soft_check *c, uint64_t address)
 {
     uint32_t low = 0, high = c->range_count;
@@ -103,7 +102,7 @@ static uint32_t upper_bound(const struct soft_check *c, uint64_t address)
     return low;
 }
 
-/* Without memory reports say less. */
+/* Without memory for it the range is not entered, and reports say less. */
 static void range_enter(struct soft_check *c, uint64_t base, uint64_t size)
 {
     if (c->range_count == c->range_room) {
@@ -120,8 +119,8 @@ static void range_enter(struct soft_check *c, uint64_t base, uint64_t size)
     c->range_count++;
 }
 
-/* Those that begin in [base, base + size): one allocation, or the variables of a module, or what is
- * left of something whose end nobody told. */
+/* Removes the ranges that begin in [base, base + size): an allocation, the variables of a module,
+ * or a remainder of a range whose end was never told. */
 static void ranges_leave(struct soft_check *c, uint64_t base, uint64_t size, bool freed)
 {
     uint32_t end = upper_bound(c, base + size - 1), first = end;
@@ -164,7 +163,7 @@ bool soft_check_note(struct soft_check *c, uint32_t note, uint64_t address, uint
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-/* Whether a copy finds the byte written; words of bits that agree are taken at once. */
+/* Whether the byte that a copy reads counts as written. */
 static bool source_bit(const struct soft_check *c, uint64_t at)
 {
     return !bit(c->valid, at) || bit(c->written, at);
@@ -190,8 +189,8 @@ static uint64_t source_run(const struct soft_check *c, uint64_t at, uint64_t mos
     return n;
 }
 
-/* What is copied is as written as it was; memory that is not the program's (copies pass through
- * some) counts as written. */
+/* After a copy the destination counts as written where the source did. Memory outside the window
+ * counts as written: copies pass through some. */
 static void row_moved(struct soft_check *c, uint64_t dst, uint64_t src, uint64_t width)
 {
     dst -= c->base;
@@ -204,7 +203,7 @@ static void row_moved(struct soft_check *c, uint64_t dst, uint64_t src, uint64_t
     }
 }
 
-/* The queue has checked that all lies in the window. */
+/* The queue has checked that all of it lies in the window. */
 void soft_check_moved(struct soft_check *c, const struct dev_op *op)
 {
     const struct dev_box *b = &op->u.box;

@@ -1,28 +1,29 @@
 /*
- * Races in shared memory. Two accesses of different threads to one byte, one of them a write, not
- * both made to be seen by others (volatile, relaxed, atomic ..), are a race if neither happened
+ * Races in shared memory. Two accesses of different threads to one byte are a race if one of them
+ * is a write, not both are strong (volatile, relaxed, atomic and so on), and neither happened
  * before the other.
  *
- * What happened before what is known warp by warp: each warp has a time, which moves when it tells
- * others something, and knows up to which time it has heard of each other warp. Barriers tell all
- * that come, fences what was done before them to a thread that reads what is written behind them,
- * and has a fence of its own. Lanes of a warp hear of each other at barriers and at bar.warp.sync.
- * What one lane hears the whole warp knows: races may be missed by that, none is made up.
+ * What happened before what is known warp by warp. Each warp has a time, which advances when it
+ * tells others something, and it knows up to which time it has heard of each other warp. A barrier
+ * tells all warps that come to it. A fence tells what was done before it to a thread that reads
+ * what is written behind the fence and then makes a fence of its own. Lanes of a warp hear of each
+ * other at barriers and at bar.warp.sync. What one lane hears counts as known to its whole warp: so
+ * races may be missed, but none is reported that is not there.
  *
- * Times never go back while the worker's memory lasts: what an earlier block left is older than the
- * block's start, and so nothing has to be cleared.
+ * Times never go back while the worker's memory lasts. So what an earlier block left is older than
+ * the block's start, and nothing has to be cleared.
  */
 #include <string.h>
 
 #include "device/soft/check/check.h"
 #include "device/soft/ir/ir.h"
 
-/* A use of a byte: time, whether it is strong, thread, instruction. */
+/* A use of a byte, packed: time, whether it is strong, thread, instruction. */
 #define INDEX_BITS  20u
 #define THREAD_BITS 10u
 #define STRONG_BIT  (INDEX_BITS + THREAD_BITS)
 #define TIME_SHIFT  (STRONG_BIT + 1)
-#define TIME_MOST   (1ull << 32) /* half of what there is */
+#define TIME_MOST   (1ull << 32) /* half of the times that fit */
 
 _Static_assert(IR_MAX_INSTRS <= 1u << INDEX_BITS, "an instruction's number fits");
 
@@ -76,7 +77,7 @@ static void join(struct soft_check_clock *to, const struct soft_check_clock *fro
         to->of[w] = GM_MAX(to->of[w], from->of[w]);
 }
 
-/* What a warp has done so far can be told: all that, with what it knows, in `known`. */
+/* Publishes what the warp has done so far: all of it, with what it knows, is then in `known`. */
 static struct soft_check_warp *tell(struct soft_check_block *k, uint32_t warp)
 {
     struct soft_check_warp *w = &k->warps[warp];
@@ -85,7 +86,7 @@ static struct soft_check_warp *tell(struct soft_check_block *k, uint32_t warp)
     return w;
 }
 
-/* The warp hears it. What it has told itself, all its lanes know. */
+/* The warp learns what `clock` knows. All its lanes know what the warp published itself. */
 static void hear(struct soft_check_warp *w, uint32_t warp, const struct soft_check_clock *clock)
 {
     join(&w->known, clock);
@@ -164,7 +165,7 @@ void soft_check_warp_sync(struct soft_block *b, uint32_t warp, uint32_t lanes)
     w->time = ++k->now;
 }
 
-/* The earlier use happened before what the thread does now, or cannot be in its way. */
+/* Whether the earlier use happened before the thread's access, or cannot conflict with it. */
 static inline bool harmless(const struct soft_check_block *k, const struct soft_check_access *a,
                             uint64_t use)
 {
@@ -199,14 +200,15 @@ static void report(struct soft_block *b, const struct soft_check_access *a, uint
     soft_check_found(b, &f);
 }
 
-/* Threads that write what is there already do not disturb each other. */
+/* Threads that write the value that is already there do not disturb each other. */
 static bool changes(const struct soft_block *b, const struct soft_check_access *a, uint64_t at,
                     uint32_t bytes)
 {
     return !a->bytes || memcmp(b->shared + at, a->bytes + (at - a->at), bytes) != 0;
 }
 
-/* A use of `bytes` bytes that have one cell. True: a race was reported, and no more is to be. */
+/* Notes a use of `bytes` bytes that share one cell. True: a race was reported, and no other one
+ * needs to be for this access. */
 static bool use(struct soft_block *b, const struct soft_check_access *a, struct soft_check_cell *c,
                 uint64_t at, uint32_t bytes, uint64_t now, bool found)
 {
@@ -215,7 +217,7 @@ static bool use(struct soft_block *b, const struct soft_check_access *a, struct 
         report(b, a, at, c->write, a->writes ? SOFT_CHECK_RACE_WAW : SOFT_CHECK_RACE_RAW);
         found = true;
     }
-    /* One that is strong itself minds the last one that was not, too. */
+    /* A strong access also conflicts with the last write that was not strong. */
     if (!found && a->strong && !harmless(k, a, c->weak) &&
         (!a->writes || changes(b, a, at, bytes))) {
         report(b, a, at, c->weak, a->writes ? SOFT_CHECK_RACE_WAW : SOFT_CHECK_RACE_RAW);

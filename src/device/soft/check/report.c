@@ -1,6 +1,6 @@
 /*
- * The words of a report, in the manner of NVIDIA's compute-sanitizer. Each place (kind, kernel,
- * lines) is told once, with the thread that came there first, and counted from then on.
+ * Writes reports in the manner of NVIDIA's compute-sanitizer. Each place (kind, kernel, lines) is
+ * told once, with the thread that came there first; afterwards it is only counted.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ static const char *space_name(uint8_t space)
                                      : "__global__";
 }
 
-/* A kernel's name without the types of its parameters: of the forms _Z3foo.. and _ZN2ns3fooE..;
- * others as they are. */
+/* Writes a kernel's name without its parameter types, if it has the form _Z3foo... or
+ * _ZN2ns3fooE...; other names as they are. */
 static void put_kernel(struct text *t, const char *name)
 {
     const char *at = name + 2;
@@ -95,7 +95,8 @@ static void put_range(struct text *t, uint64_t at, const struct soft_check_range
         (unsigned long long)r->size);
 }
 
-/* What lies there, or lay there lately, or lies next to it. Lock held. */
+/* Writes which allocation contains the address, contained it lately, or lies next to it. Lock
+ * held. */
 static void put_neighbour(struct text *t, const struct soft_check *c, uint64_t at, bool may_be_gone)
 {
     for (uint32_t i = 0; may_be_gone && i < GM_MIN(c->freed_next, SOFT_CHECK_FREED); i++) {
@@ -183,7 +184,7 @@ static uint64_t hash_text(const char *s, uint64_t h)
     return h;
 }
 
-/* True if the place is new. Lock held. What finds no memory is told again. */
+/* True if the place is new, or if there is no memory to remember it. Lock held. */
 static bool place_enter(struct soft_check *c, uint64_t key)
 {
     for (uint32_t i = 0; i < c->place_count; i++)
@@ -201,8 +202,8 @@ static bool place_enter(struct soft_check *c, uint64_t key)
     return true;
 }
 
-/* A key for the place in the source: compilers make several instructions of one place, and a race
- * is found from both of its sides. */
+/* A key for the place in the source. Compilers make several instructions from one place, and a race
+ * is found from both of its sides; each counts as the same place. */
 static uint64_t source_key(const struct soft_check_finding *f, const struct soft_check_launch *l)
 {
     char text[2][400];

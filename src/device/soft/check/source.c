@@ -1,21 +1,19 @@
 /*
- * Lines of the source, from a PTX text's .file and .loc: what the compiler writes with -lineinfo.
- * The text is read again for each line that is asked for: reports are few.
+ * Finds source lines in a PTX text by its .file and .loc, which the compiler writes with -lineinfo.
+ * The text is read again for each line: reports are few.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/soft/check/check.h"
 
-#define UNIT_MARK                                                                                  \
-    ".pragma \"gmux unit " /* where one of several linked texts begins (ptx/link.c)                \
-                            */
+#define UNIT_MARK ".pragma \"gmux unit " /* begins each of several linked texts (ptx/link.c) */
 
 struct place {
     uint32_t file, line;
 };
 
-/* A line of the text without the blanks in front; NULL behind the last. */
+/* The next line of the text, without leading blanks; NULL at the end. */
 static const char *line_next(const char **at, const char *end, size_t *length)
 {
     const char *from = *at;
@@ -36,7 +34,7 @@ static bool begins(const char *line, size_t length, const char *word)
     return length >= n && memcmp(line, word, n) == 0;
 }
 
-/* A number behind blanks; 0 if there is none. */
+/* Reads a number behind blanks; 0 if there is none. */
 static uint32_t number(const char **at, const char *end)
 {
     uint32_t n = 0;
@@ -55,7 +53,7 @@ static struct place place_read(const char *at, const char *end)
     return p;
 }
 
-/* The file of that number, of the text that begins at `from`; its length. */
+/* Finds the name of file number `file` in the text that begins at `from`; returns its length. */
 static size_t find_file(const char *from, const char *end, uint32_t file, const char **name)
 {
     const char *l;
@@ -78,8 +76,8 @@ static size_t find_file(const char *from, const char *end, uint32_t file, const 
     return 0;
 }
 
-/* A source, and not a header: what kernels are written in, if their functions are inlined from
- * elsewhere. */
+/* Whether the file is a source, not a header: kernels are written in sources, even if functions
+ * from headers are inlined into them. */
 static bool is_source(const char *from, const char *end, uint32_t file)
 {
     const char *name = NULL;
@@ -87,9 +85,10 @@ static bool is_source(const char *from, const char *end, uint32_t file)
     return length > 3 && memcmp(name + length - 3, ".cu", 3) == 0;
 }
 
-/* The last .loc before the line, in its function; where that code was inlined, if it says so; and,
- * as clang does not, the last line of a source before it, if it is a header's itself. Each has line
- * 0 if it is not known. `from`: where the text that they belong to begins. */
+/* Finds the last .loc before the line, in the same function; the place where that code was inlined,
+ * if the text says so; and, since clang does not say so, the last line of a source before it if
+ * that .loc belongs to a header. A place that is not known has line 0. `from`: where the text
+ * begins that the lines belong to. */
 static bool find_loc(const char *text, const char *end, uint32_t line, struct place *place,
                      struct place *inlined, struct place *near, const char **from)
 {

@@ -1,5 +1,6 @@
 /*
- * Elements: where they are, and their channels as floats or integers.
+ * Reads elements of arrays: computes where an element lies, checks the address, and converts its
+ * channels to floats or integers.
  */
 #include "device/soft/texture/texture.h"
 
@@ -26,7 +27,7 @@ uint32_t soft_texture_half(float v)
     uint32_t sign = bits >> 16 & 0x8000, e = bits >> 23 & 0xff, f = bits & 0x7fffff;
     if (e == 0xff)
         return f ? 0x7fff : sign | 0x7c00;
-    int shift = e < 113 ? 126 - (int)e : 13; /* bits of the fraction that are lost */
+    int shift = e < 113 ? 126 - (int)e : 13; /* how many bits of the fraction are lost */
     if (shift > 24)
         return sign;
     uint32_t whole = e < 113 ? f | 0x800000 : f | (e - 112) << 23;
@@ -37,14 +38,15 @@ uint32_t soft_texture_half(float v)
     return sign | GM_MIN(kept, 0x7c00u);
 }
 
-/* Of two channels the second one stands for opacity, as the fourth one does, and is no colour. */
+/* Whether sRGB decoding applies to the channel. It does not to opacity, which is the fourth
+ * channel, and the second one of two. */
 static bool is_srgb(const struct soft_sampler *s, unsigned channel)
 {
     return (s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8 &&
            channel < (s->t.channels == 2 ? 1u : 3u);
 }
 
-/* v with so many significant bits; half is rounded away from zero. */
+/* Rounds v to that many significant bits, halves away from zero. */
 static double significant(double v, unsigned bits)
 {
     uint64_t all;
@@ -81,8 +83,8 @@ static uint32_t channel_whole(uint32_t format, uint32_t bits)
     }
 }
 
-/* As filters add them up: normalized integers as 16 bits, where they are unsigned, or as they are.
- */
+/* The value that filters add up. Unsigned normalized integers are added as 16-bit integers,
+ * everything else as it is. */
 static float channel_real(uint32_t format, uint32_t bits)
 {
     float v;
@@ -103,7 +105,7 @@ static float channel_real(uint32_t format, uint32_t bits)
     }
 }
 
-/* A sum of floats: there is one NaN. */
+/* A sum of floats as f32. All NaNs become the same one. */
 static float real_value(uint32_t format, double v)
 {
     float r;
@@ -139,7 +141,7 @@ static uint32_t channel_size(uint32_t format)
     return sizes[format];
 }
 
-/* The border as the texture's format has it. */
+/* The border colour as the texture's format would store it. */
 static float border_real(const struct soft_sampler *s, unsigned c)
 {
     float v = s->border[c];
@@ -178,7 +180,7 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
 {
     const struct dev_texture *t = &s->t;
     uint32_t size = channel_size(t->format), element = size * t->channels;
-    memset(out, 0, sizeof(*out)); /* channels that are not there */
+    memset(out, 0, sizeof(*out)); /* channels that the format does not have are zero */
     if (x < 0 || y < 0 || z < 0) {
         if (x != SOFT_TEXTURE_NOTHING && y != SOFT_TEXTURE_NOTHING && z != SOFT_TEXTURE_NOTHING)
             border(s, out);

@@ -1,5 +1,6 @@
 /*
- * A warp's samples. Lanes nearly always have the same texture, whose descriptor is then read once.
+ * Carries out a texture instruction for a warp. Lanes nearly always use the same texture, so its
+ * descriptor is read once for all lanes that do.
  */
 #include "device/soft/texture/texture.h"
 
@@ -20,8 +21,8 @@ static float as_float(uint32_t bits)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* A copy of what a handle stands for; false: that is not of this kind, or no memory of the
- * client's. */
+/* Copies the descriptor at a handle's address. False: it is no texture descriptor, or it does not
+ * lie in the client's memory. */
 static bool read_descriptor(const struct soft_block *b, uint64_t handle, struct dev_texture *out)
 {
     if (handle - b->window_base > b->window_mask - (sizeof(*out) - 1))
@@ -82,8 +83,9 @@ static void find_level(const struct dev_texture *t, uint32_t number, struct soft
 
 /* --- one lane --------------------------------------------------------------------------------- */
 
-/* The weights of up to eight elements, which come to `all` of 256: bit 0 of a number is x, bit 1 y,
- * bit 2 z. Hardware splits by z, then by x, then by y, and rounds to 8 bits each time. */
+/* The weights of up to eight elements, which add up to `all` of 256. In the index of a weight bit 0
+ * says which neighbour in x, bit 1 in y, bit 2 in z. Hardware splits by z, then by x, then by y,
+ * and rounds to 8 bits each time. */
 static void weigh(const struct soft_place *p, uint32_t all, uint32_t out[8])
 {
     uint32_t behind = (p->z.share * all + 128) >> 8;
@@ -97,7 +99,7 @@ static void weigh(const struct soft_place *p, uint32_t all, uint32_t out[8])
     }
 }
 
-/* Adds a level's sample, which counts for `all` of 256. */
+/* Adds the sample of one level, which counts for `all` of 256. */
 static void add_level(struct soft_sampler *s, uint32_t number, uint32_t all, const uint32_t in[6],
                       double sum[SOFT_TEXTURE_CHANNELS])
 {
@@ -118,7 +120,7 @@ static void add_level(struct soft_sampler *s, uint32_t number, uint32_t all, con
     }
 }
 
-/* One element, as it is. */
+/* Fetches one element without filtering. */
 static union soft_texel nearest(struct soft_sampler *s, uint32_t number, const uint32_t in[6])
 {
     struct soft_level level;
@@ -133,11 +135,12 @@ static union soft_texel nearest(struct soft_sampler *s, uint32_t number, const u
     return one;
 }
 
-/* In 256ths of a level, within what there is. */
+/* The level to sample in 256ths, clamped to the levels that the texture has. */
 static uint32_t choose_level(const struct soft_sampler *s, uint32_t bits)
 {
     float top = (float)(s->t.levels - 1), v = 0;
-    if (s->what == IR_TEXTURE_LEVEL) { /* hardware has 8 bits of each fraction */
+    /* Hardware keeps 8 bits of each fraction. */
+    if (s->what == IR_TEXTURE_LEVEL) {
         v = s->coordinate == IR_F32 ? as_float(bits) : (float)(int32_t)bits;
         v = floorf(v * 256) / 256 + truncf(s->t.bias * 256) / 256;
     }
@@ -166,7 +169,8 @@ static union soft_texel sample(struct soft_sampler *s, const uint32_t in[6])
     return r;
 }
 
-/* The four elements that a linear sample is made of, counter-clockwise from the lower left one. */
+/* tld4: the four elements that a linear sample would use, counter-clockwise from the lower left
+ * one. */
 static union soft_texel gather(struct soft_sampler *s, const uint32_t in[6])
 {
     static const uint8_t order[] = { 2, 3, 1, 0 };
@@ -187,8 +191,8 @@ static union soft_texel gather(struct soft_sampler *s, const uint32_t in[6])
     return all;
 }
 
-/* The level at which a step of one element on the screen is about one element of it: the
- * derivatives make a circle there an ellipse here, whose longer half axis counts. */
+/* The level at which one step on the screen is about one step between elements. The derivatives
+ * turn a circle on the screen into an ellipse in the texture; its longer half axis decides. */
 static union soft_texel find_lod(const struct soft_sampler *s, const uint32_t in[6])
 {
     const uint32_t size[] = { s->t.width, s->t.height, s->t.depth };
@@ -208,14 +212,14 @@ static union soft_texel find_lod(const struct soft_sampler *s, const uint32_t in
     return r;
 }
 
-/* What is too large becomes the largest number there is. */
+/* An f32 as f16; a number that is too large becomes the largest f16. */
 static uint32_t pack_half(float v)
 {
     uint32_t half = soft_texture_half(v);
     return half - (isfinite(v) && (half & 0x7fff) == 0x7c00);
 }
 
-/* Channels to the bytes of an element: integers are clamped to what it holds. */
+/* Packs channels into the bytes of an element; integers are clamped to the channel's range. */
 static union soft_texel pack(const struct soft_sampler *s, const uint32_t in[6])
 {
     static const uint8_t sizes[] = { 1, 2, 4, 1, 2, 4, 2, 4 };
@@ -293,7 +297,7 @@ enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t
                               .what = form >> 8 & 255,
                               .type = form >> 16 & 255,
                               .coordinate = (uint8_t)(form >> 24) };
-    /* Compiled code may have the processor flush subnormal numbers (src/jit/subnormal.c). */
+    /* Compiled code may make the processor flush subnormal numbers (src/jit/subnormal.c). */
 #ifdef __SSE2__
     unsigned control = _mm_getcsr();
     _mm_setcsr(0x1f80);

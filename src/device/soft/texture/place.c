@@ -1,13 +1,14 @@
 /*
- * Coordinates to elements. A coordinate becomes a fixed-point number with 8 bits of fraction where
- * elements are filtered; the address mode then says which element stands for one beyond the edge.
+ * Finds the elements that coordinates stand for. Where elements are filtered a coordinate becomes a
+ * fixed-point number with 8 bits of fraction. The address mode then chooses an element for a
+ * coordinate beyond the edge.
  */
 #include "device/soft/texture/texture.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FAR 0x40000000 /* beyond all elements, with room to add offsets */
+#define FAR 0x40000000 /* beyond every element, with room to add offsets without overflow */
 
 static float as_float(uint32_t bits)
 {
@@ -22,7 +23,7 @@ static int64_t modulo(int64_t a, int64_t n)
     return r < 0 ? r + n : r;
 }
 
-/* The element that stands for number `i` of `n`; -1: the border. */
+/* The element that index `i` of `n` stands for; -1: the border colour. */
 static int64_t resolve(uint32_t mode, int64_t i, int64_t n)
 {
     switch (mode) {
@@ -39,7 +40,7 @@ static int64_t resolve(uint32_t mode, int64_t i, int64_t n)
     }
 }
 
-/* v as a whole number of 2^-bits, rounded down; what is far outside is brought near. */
+/* v in units of 2^-bits, rounded down. A value far outside is clamped to FAR. */
 static int64_t down(double v, unsigned bits)
 {
     v = floor(ldexp(v, (int)bits));
@@ -48,7 +49,7 @@ static int64_t down(double v, unsigned bits)
 }
 
 /* A normalized coordinate in elements, with 8 bits of fraction if `rounded`, else whole. Hardware
- * keeps so many bits of it. Where the mode repeats, whole repetitions are taken off first. */
+ * keeps that many bits of it. For modes that repeat whole repetitions are removed first. */
 static int64_t scaled(uint32_t mode, double v, uint32_t n, bool rounded)
 {
     unsigned bits = n <= 8192 ? 21 : n <= 16384 ? 22 : 23;
@@ -60,7 +61,7 @@ static int64_t scaled(uint32_t mode, double v, uint32_t n, bool rounded)
                              : elements >> bits);
 }
 
-/* One dimension of a sample. */
+/* Places a float coordinate in one dimension. */
 static void place_real(const struct soft_sampler *s, uint32_t mode, float coordinate, uint32_t n,
                        int offset, struct soft_pair *out)
 {
@@ -88,8 +89,8 @@ static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t
         place_real(s, s->address[dimension], as_float(bits), n, offset, out);
         return;
     }
-    int64_t i =
-        (int64_t)(int32_t)bits + offset; /* beyond the edges there is nothing, whatever the mode */
+    /* Beyond the edges an integer coordinate reads zeroes, whatever the address mode is. */
+    int64_t i = (int64_t)(int32_t)bits + offset;
     out->at[0] = out->at[1] = i < 0 || i >= n ? SOFT_TEXTURE_NOTHING : i;
     out->share = 0;
 }
@@ -149,8 +150,8 @@ void soft_texture_place(const struct soft_sampler *s, const struct soft_level *l
     }
     place_one(s, 0, in[0], level->width, in[5], &out->x);
     out->y = out->z = only_one;
-    if (s->geometry == IR_GEO_1D && s->linear &&
-        s->address[1] == DEV_ADDRESS_BORDER) /* a row, looked at from its edge */
+    /* A row seen from its edge reaches only the border. */
+    if (s->geometry == IR_GEO_1D && s->linear && s->address[1] == DEV_ADDRESS_BORDER)
         out->y = (struct soft_pair) { { -1, 0 }, 128 };
     if (s->geometry == IR_GEO_2D || s->geometry == IR_GEO_3D || s->geometry == IR_GEO_A2D)
         place_one(s, 1, in[1], level->height, in[5], &out->y);
