@@ -1,6 +1,7 @@
 /*
- * An entry is written to a file of its own and renamed when it is complete, so that readers see all
- * of it or nothing. Old entries go when there are too many.
+ * The cache's files. An entry is written to a temporary file, which is renamed when it is complete,
+ * so that readers see the whole entry or nothing. The longest unused entries are removed when the
+ * cache is full.
  */
 #include "device/soft/loader/cache.h"
 
@@ -25,7 +26,7 @@ struct file_header {
     char magic[8];
     uint64_t key_size;
     uint64_t object_size;
-    uint64_t check_low; /* xxhash128 of key and object: damage, not attacks */
+    uint64_t check_low; /* xxhash128 of key and object: finds damage, does not stop an attacker */
     uint64_t check_high;
 };
 static const char file_magic[8] = { 'g', 'm', 'u', 'x', 'o', 'b', 'j', '1' };
@@ -33,11 +34,12 @@ static const char file_magic[8] = { 'g', 'm', 'u', 'x', 'o', 'b', 'j', '1' };
 struct loader_cache {
     int directory;
     uint64_t max_bytes;
-    uint64_t used_bytes; /* as far as this process knows; UINT64_MAX before the first scan */
-    unsigned serial;     /* of temporary names */
+    uint64_t used_bytes; /* known size of all entries; UINT64_MAX before the first scan */
+    unsigned serial;     /* numbers temporary files */
 };
 
-/* A home that is not there (/nonexistent, of users who are to have none) is not made. */
+/* Whether the home directory exists. One like /nonexistent, for users who have none, is not
+ * created. */
 static bool is_there(const char *home)
 {
     struct stat st;
@@ -79,7 +81,7 @@ static int make_directory(char *path)
     }
 }
 
-/* A directory, that user's alone. */
+/* Checks that this is a directory of that user's, which nobody else can use. */
 static int check_owner(int fd, uint32_t owner)
 {
     struct stat st;
@@ -88,8 +90,8 @@ static int check_owner(int fd, uint32_t owner)
     return st.st_uid != owner || (st.st_mode & 077) ? -EPERM : 0;
 }
 
-/* Opens a directory of that user's inside of root's, made if need be. Other processes of that user
- * cannot get here: the way leads through root's. */
+/* Opens the user's directory inside of root's, and creates it if it is missing. Other processes of
+ * that user cannot get here, because the path leads through root's directory. */
 static int open_for(int directory, uint32_t owner)
 {
     char name[32];
@@ -172,7 +174,8 @@ static bool read_all(int fd, void *data, size_t size)
     return true;
 }
 
-/* 1: ours; 0: another key's file under the same name; -EBADMSG: damaged. */
+/* 1: the entry is ours; 0: the file belongs to another key with the same name; -EBADMSG:
+ * damaged. */
 static int read_entry(int fd, const void *key, size_t key_size, void **object, size_t *size)
 {
     struct stat st;
@@ -214,7 +217,7 @@ int loader_cache_get(struct loader_cache *c, const void *key, size_t key_size, v
         unlinkat(c->directory, name, 0);
     if (r <= 0)
         return -ENOENT;
-    futimens(fd, NULL); /* the time of last use decides who goes first */
+    futimens(fd, NULL); /* the time of last use decides which entry is removed first */
     return 0;
 }
 
@@ -238,8 +241,8 @@ static int older_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Entries of the directory with their ages; sums up their sizes and removes left-over temporary
- * files. */
+/* Lists the directory's entries with their ages, sums up their sizes and removes left-over
+ * temporary files. */
 static size_t scan(struct loader_cache *c, struct aged_file **out, uint64_t *total)
 {
     struct aged_file *files = NULL;

@@ -1,5 +1,6 @@
 /*
- * What the device runs, made of a compiled object: its entry point, and what its description says.
+ * Turns a compiled object into the code that the device runs: its entry point, and what its
+ * description says.
  */
 #include "device/soft/loader/code.h"
 

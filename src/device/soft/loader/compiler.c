@@ -1,6 +1,6 @@
 /*
- * Threads with a helper process each take jobs from the queue. The lock is never held while one of
- * them compiles.
+ * The threads of the compiler. Each has a gmux-jit process of its own and takes jobs from the
+ * queue. No thread holds the lock while its process compiles.
  */
 #include "device/soft/loader/compiler.h"
 
@@ -32,48 +32,50 @@
 #define TIMEOUT_MS_DEFAULT  30000u
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
-#define QUICK_NS            GM_NS_PER_S /* a job that takes longer is slow if others wait */
-#define SILENT_TIMES        10u         /* its limit of processor time, so many times */
-#define LOOK_NS             (100 * GM_NS_PER_MS) /* between two looks at how long a job has taken */
+/* a job that takes longer than this is slow, and is put off if others wait */
+#define QUICK_NS GM_NS_PER_S
+/* a process is killed after so many times its limit of processor time */
+#define SILENT_TIMES 10u
+#define LOOK_NS      (100 * GM_NS_PER_MS) /* between two looks at how long a job has taken */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("compiler");
 
-/* A process and the thread that waits for it. */
-struct lane {
+/* A thread, and the process that it waits for. */
+struct builder {
     struct soft_compiler *compiler;
     bool slow;
-    int cancel;             /* eventfd: readable when the job is to end */
+    int cancel;             /* eventfd, readable when the job is to end */
     bool running;           /* the thread was started; the compiler's lock */
     bool dropped;           /* the job is to end; the compiler's lock */
-    struct loader_job *job; /* being compiled; the compiler's lock */
-    uint64_t began_ns;      /* with it; the compiler's lock */
-    const void *served;     /* the owner whom the process has worked for, or the lane itself; the
-                               compiler's lock */
+    struct loader_job *job; /* the job that is being compiled; the compiler's lock */
+    uint64_t began_ns;      /* when that began; the compiler's lock */
+    /* the owner whose text the process has read, or this builder: nobody's; the compiler's lock */
+    const void *served;
     pthread_t thread;
-    struct loader_helper helper; /* the thread's */
+    struct loader_helper helper; /* used by the thread only */
 };
 
 struct soft_compiler {
     char path[PATH_MAX]; /* of gmux-jit; empty: there is none */
-    char program[32]; /* the same, open: the process may become a user that does not reach the path
-                       */
+    /* gmux-jit as an open file: the process may become a user that cannot reach the path */
+    char program[32];
     int program_fd;
     struct loader_helper_id helper_id;
     struct loader_cache *cache; /* NULL: none */
     uint32_t timeout_ms;
     uint32_t idle_ms;
-    struct lane lanes[2];     /* quick, slow */
-    pthread_mutex_t put_lock; /* writers of the cache */
+    struct builder builders[2]; /* for quick and for slow jobs */
+    pthread_mutex_t put_lock;   /* held by the thread that writes into the cache */
 
-    pthread_mutex_t lock; /* the fields below */
+    pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t work;  /* there are jobs, or the compiler is being destroyed */
-    pthread_cond_t over;  /* a lane is done with a job */
+    pthread_cond_t over;  /* a builder has finished a job */
     struct loader_queue queue;
     bool stopping;
     bool broken; /* gmux-jit does not start: do not try again */
 };
 
-static int start_lane(struct lane *l);
+static int start_builder(struct builder *b);
 
 int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_config *config)
 {
@@ -87,17 +89,17 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     if (!c)
         return -ENOMEM;
     for (int i = 0; i < 2; i++) {
-        struct lane *l = &c->lanes[i];
-        l->compiler = c;
-        l->served = l;
-        l->slow = i == 1;
-        loader_helper_init(&l->helper);
-        l->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        struct builder *b = &c->builders[i];
+        b->compiler = c;
+        b->served = b;
+        b->slow = i == 1;
+        loader_helper_init(&b->helper);
+        b->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     }
-    if (c->lanes[0].cancel < 0 || c->lanes[1].cancel < 0) {
+    if (c->builders[0].cancel < 0 || c->builders[1].cancel < 0) {
         r = -errno;
-        gm_close(c->lanes[0].cancel);
-        gm_close(c->lanes[1].cancel);
+        gm_close(c->builders[0].cancel);
+        gm_close(c->builders[1].cancel);
         free(c);
         return r;
     }
@@ -136,7 +138,7 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     return 0;
 }
 
-/* The key of a job; NULL when there is no cache or no memory. */
+/* Makes the job's key. NULL: there is no cache or no memory. */
 static void *make_key(struct soft_compiler *c, const struct soft_job *job, size_t *size)
 {
     if (!c->cache)
@@ -145,7 +147,8 @@ static void *make_key(struct soft_compiler *c, const struct soft_job *job, size_
                              &job->options, size);
 }
 
-/* *refused: there is none to be had, and `why` says why. */
+/* Looks for the code in the cache. *refused: the cache says that none can be made, and `why`
+ * why. */
 static struct soft_code *cached(struct soft_compiler *c, const void *key, size_t key_size,
                                 const struct soft_job_options *options, bool *refused, char *why,
                                 size_t why_size)
@@ -175,7 +178,7 @@ struct soft_code *soft_compiler_lookup(struct soft_compiler *c, const struct sof
     return key ? cached(c, key, size, &job->options, &refused, why, sizeof(why)) : NULL;
 }
 
-/* Marks the machine as one without a compiler, and says so. */
+/* Notes that this machine has no compiler, and logs it. */
 static void set_broken(struct soft_compiler *c, const char *what)
 {
     pthread_mutex_lock(&c->lock);
@@ -186,60 +189,60 @@ static void set_broken(struct soft_compiler *c, const char *what)
         gm_warn(&topic, "%s: %s: interpreter only", c->path, what);
 }
 
-/* The owner's helper, started if it is not running. 0 or -errno. */
-static int ensure_helper(struct lane *l, const void *owner)
+/* Starts the process if it does not run, for jobs of that owner. 0 or -errno. */
+static int ensure_helper(struct builder *b, const void *owner)
 {
-    struct soft_compiler *c = l->compiler;
+    struct soft_compiler *c = b->compiler;
     struct soft_job_answer hello;
     int fd = -1;
     pthread_mutex_lock(&c->lock);
-    bool others = l->served != owner;
-    l->served = owner;
+    bool others = b->served != owner;
+    b->served = owner;
     pthread_mutex_unlock(&c->lock);
     if (others)
-        loader_helper_stop(&l->helper);
-    if (l->helper.pid >= 0)
+        loader_helper_stop(&b->helper);
+    if (b->helper.pid >= 0)
         return 0;
     if (!c->path[0])
         return -ENOENT;
-    int r = c->program_fd >= 0 ? loader_helper_start(&l->helper, c->program) : -ENOENT;
+    int r = c->program_fd >= 0 ? loader_helper_start(&b->helper, c->program) : -ENOENT;
     if (r < 0)
-        r = loader_helper_start(&l->helper, c->path); /* without /proc */
+        r = loader_helper_start(&b->helper, c->path); /* /proc is missing */
     if (r == 0)
-        r = loader_helper_receive(&l->helper, gm_now_ns() + HELLO_TIMEOUT_NS, l->cancel, &hello,
+        r = loader_helper_receive(&b->helper, gm_now_ns() + HELLO_TIMEOUT_NS, b->cancel, &hello,
                                   &fd);
     gm_close(fd);
     if (r == 0) {
         gm_debug(&topic, "gmux-jit started: %s", hello.reason);
         return 0;
     }
-    loader_helper_stop(&l->helper);
+    loader_helper_stop(&b->helper);
     if (r != -ECANCELED)
         set_broken(c, r == -EPIPE ? "does not start" : strerror(-r));
     return r;
 }
 
-/* The answer to a job that began at `begin`, when the process had used `used` of its processor.
- * Like loader_helper_receive(), and -EAGAIN: it is slow, and somebody else waits; -ETIME: it has
- * had its processor time, whatever else ran on the machine. -ETIMEDOUT: it has not, and is silent
- * for long. */
-static int await_answer(struct lane *l, const struct soft_job *job, uint64_t begin, uint64_t used,
-                        struct soft_job_answer *answer, int *fd)
+/* Waits for the answer to a job that began at `begin`, when the process had used `used` ns of
+ * processor time. Returns what loader_helper_receive() does, and -EAGAIN: the job is slow and
+ * another owner waits; -ETIME: it has used up its processor time; -ETIMEDOUT: it has not, but has
+ * been silent for too long. */
+static int await_answer(struct builder *b, const struct soft_job *job, uint64_t begin,
+                        uint64_t used, struct soft_job_answer *answer, int *fd)
 {
-    struct soft_compiler *c = l->compiler;
+    struct soft_compiler *c = b->compiler;
     const uint64_t most = c->timeout_ms * GM_NS_PER_MS, end = begin + SILENT_TIMES * most;
     uint64_t until = begin + QUICK_NS;
     for (;;) {
-        uint64_t left = most - GM_MIN(most, loader_helper_processor_ns(&l->helper) - used),
+        uint64_t left = most - GM_MIN(most, loader_helper_processor_ns(&b->helper) - used),
                  now = gm_now_ns();
-        until = l->slow ? now + left : GM_MIN(until, now + left);
-        int r = loader_helper_receive(&l->helper, GM_MIN(until, end), l->cancel, answer, fd);
+        until = b->slow ? now + left : GM_MIN(until, now + left);
+        int r = loader_helper_receive(&b->helper, GM_MIN(until, end), b->cancel, answer, fd);
         if (r != -ETIMEDOUT || gm_now_ns() >= end)
             return r;
         if (left == 0)
             return -ETIME;
         pthread_mutex_lock(&c->lock);
-        bool others = !l->slow && loader_queue_others_wait(&c->queue, job->owner);
+        bool others = !b->slow && loader_queue_others_wait(&c->queue, job->owner);
         pthread_mutex_unlock(&c->lock);
         if (others && until >= begin + QUICK_NS)
             return -EAGAIN;
@@ -247,7 +250,7 @@ static int await_answer(struct lane *l, const struct soft_job *job, uint64_t beg
     }
 }
 
-/* No process is to try again. */
+/* Stores in the cache that the job cannot be compiled, so that no process tries again. */
 static void remember(struct soft_compiler *c, const void *key, size_t key_size, const char *why)
 {
     struct loader_refusal r = { .mark = LOADER_REFUSAL_MARK };
@@ -255,7 +258,8 @@ static void remember(struct soft_compiler *c, const void *key, size_t key_size, 
         return;
     snprintf(r.reason, sizeof(r.reason), "%s", why);
     pthread_mutex_lock(&c->put_lock);
-    (void)!loader_cache_put(c->cache, key, key_size, &r, sizeof(r)); /* else another one tries */
+    /* if it fails, another process tries the compile again */
+    (void)!loader_cache_put(c->cache, key, key_size, &r, sizeof(r));
     pthread_mutex_unlock(&c->put_lock);
 }
 
@@ -297,11 +301,11 @@ static void say_why(const struct soft_compiler *c, int r, char *why, size_t why_
         snprintf(why, why_size, "%s", r == -ECANCELED ? "cancelled" : strerror(-r));
 }
 
-/* *put_off: it has to begin again, in the other lane. */
-static struct soft_code *compile(struct lane *l, const struct soft_job *job, bool *put_off,
+/* Compiles a job. *put_off: it has to begin again in the slow builder. */
+static struct soft_code *compile(struct builder *b, const struct soft_job *job, bool *put_off,
                                  bool *unsupported, char *why, size_t why_size)
 {
-    struct soft_compiler *c = l->compiler;
+    struct soft_compiler *c = b->compiler;
     size_t key_size = 0;
     GM_AUTO_FREE void *key = make_key(c, job, &key_size);
     GM_AUTO_FD int fd = -1;
@@ -316,15 +320,15 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
     int r;
     bool again = false;
     do {
-        r = ensure_helper(l, job->owner);
-        uint64_t used = r == 0 ? loader_helper_processor_ns(&l->helper) : 0;
+        r = ensure_helper(b, job->owner);
+        uint64_t used = r == 0 ? loader_helper_processor_ns(&b->helper) : 0;
         if (r == 0)
-            r = loader_helper_send(&l->helper, job->text, job->text_size, job->entry,
+            r = loader_helper_send(&b->helper, job->text, job->text_size, job->entry,
                                    &job->options);
         if (r == 0)
-            r = await_answer(l, job, begin, used, &answer, &fd);
-        /* One that left between two jobs, for whatever reason, did not fail on this one. */
-        again = r < 0 && loader_helper_stop(&l->helper) && r == -EPIPE && !again;
+            r = await_answer(b, job, begin, used, &answer, &fd);
+        /* A process that left between two jobs, for whatever reason, did not fail on this one. */
+        again = r < 0 && loader_helper_stop(&b->helper) && r == -EPIPE && !again;
     } while (again);
     if (r < 0) {
         *put_off = r == -EAGAIN;
@@ -346,26 +350,26 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
     return code;
 }
 
-/* The job is the lane's, and nobody else's after this. With the lock held; gives it up meanwhile.
- */
-static void run_job(struct lane *l, struct loader_job *j)
+/* Takes over the job, runs it and finishes it. Called with the lock held, which it releases
+ * meanwhile. */
+static void run_job(struct builder *b, struct loader_job *j)
 {
-    struct soft_compiler *c = l->compiler;
+    struct soft_compiler *c = b->compiler;
     char why[SOFT_JOB_REASON_MAX] = "cancelled";
     bool unsupported = false, put_off = false;
     uint64_t begin = gm_now_ns(), nothing;
 
-    l->job = j;
-    l->began_ns = begin;
-    l->dropped = c->stopping;
+    b->job = j;
+    b->began_ns = begin;
+    b->dropped = c->stopping;
     pthread_mutex_unlock(&c->lock);
     struct soft_code *code =
-        l->dropped ? NULL : compile(l, &j->job, &put_off, &unsupported, why, sizeof(why));
+        b->dropped ? NULL : compile(b, &j->job, &put_off, &unsupported, why, sizeof(why));
     pthread_mutex_lock(&c->lock);
     loader_queue_charge(&c->queue, j->job.owner, gm_now_ns() - begin);
-    bool dropped = l->dropped || c->stopping;
+    bool dropped = b->dropped || c->stopping;
     j->slow |= put_off;
-    if (put_off && !dropped && start_lane(&c->lanes[1]) == 0 &&
+    if (put_off && !dropped && start_builder(&c->builders[1]) == 0 &&
         loader_queue_put(&c->queue, j) == 0) {
         pthread_cond_broadcast(&c->work);
         j = NULL;
@@ -378,57 +382,57 @@ static void run_job(struct lane *l, struct loader_job *j)
         free(j);
     }
     pthread_mutex_lock(&c->lock);
-    l->job = NULL;
-    if (l->dropped && !c->stopping)
-        (void)!read(l->cancel, &nothing, sizeof(nothing));
+    b->job = NULL;
+    if (b->dropped && !c->stopping)
+        (void)!read(b->cancel, &nothing, sizeof(nothing));
     pthread_cond_broadcast(&c->over);
 }
 
-/* The next job, or NULL: the compiler is being destroyed. Lets an idle helper go meanwhile. With
- * the lock held. */
-static struct loader_job *next_job(struct lane *l)
+/* Waits for the next job. NULL: the compiler is being destroyed. Ends an idle process meanwhile.
+ * Called with the lock held. */
+static struct loader_job *next_job(struct builder *b)
 {
-    struct soft_compiler *c = l->compiler;
+    struct soft_compiler *c = b->compiler;
     struct loader_job *j;
     uint64_t idle_until = gm_now_ns() + c->idle_ms * GM_NS_PER_MS;
     struct timespec ts = { (time_t)(idle_until / GM_NS_PER_S), (long)(idle_until % GM_NS_PER_S) };
 
-    while (!(j = loader_queue_take(&c->queue, l->slow)) && !c->stopping) {
-        if (l->helper.pid < 0) {
+    while (!(j = loader_queue_take(&c->queue, b->slow)) && !c->stopping) {
+        if (b->helper.pid < 0) {
             pthread_cond_wait(&c->work, &c->lock);
         } else if (pthread_cond_timedwait(&c->work, &c->lock, &ts) == ETIMEDOUT) {
             pthread_mutex_unlock(&c->lock);
-            loader_helper_stop(&l->helper);
+            loader_helper_stop(&b->helper);
             pthread_mutex_lock(&c->lock);
         }
     }
     return j;
 }
 
-static void *lane_main(void *arg)
+static void *builder_main(void *arg)
 {
-    struct lane *l = arg;
+    struct builder *b = arg;
     struct loader_job *j;
     pthread_setname_np(pthread_self(), "gmux-compiler");
-    pthread_mutex_lock(&l->compiler->lock);
-    while ((j = next_job(l)))
-        run_job(l, j);
-    pthread_mutex_unlock(&l->compiler->lock);
-    loader_helper_stop(&l->helper);
+    pthread_mutex_lock(&b->compiler->lock);
+    while ((j = next_job(b)))
+        run_job(b, j);
+    pthread_mutex_unlock(&b->compiler->lock);
+    loader_helper_stop(&b->helper);
     return NULL;
 }
 
-/* Under the lock. 0 or -errno. */
-static int start_lane(struct lane *l)
+/* Starts the builder's thread. Called with the lock held. 0 or -errno. */
+static int start_builder(struct builder *b)
 {
     sigset_t all, before;
-    if (l->running)
+    if (b->running)
         return 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&l->thread, NULL, lane_main, l);
+    int r = pthread_create(&b->thread, NULL, builder_main, b);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    l->running = r == 0;
+    b->running = r == 0;
     return -r;
 }
 
@@ -445,7 +449,7 @@ int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job,
     j->done = done;
     j->arg = arg;
     pthread_mutex_lock(&c->lock);
-    int r = c->broken ? -ENOENT : c->stopping ? -ECANCELED : start_lane(&c->lanes[0]);
+    int r = c->broken ? -ENOENT : c->stopping ? -ECANCELED : start_builder(&c->builders[0]);
     if (r == 0)
         r = loader_queue_put(&c->queue, j);
     if (r == 0)
@@ -469,37 +473,37 @@ void soft_compiler_drop(struct soft_compiler *c, const void *owner)
     }
 }
 
-/* Ends the owner's job in that lane. Under the lock. One that is quick is let finish: the program
- * may be gone, and the next time it finds the code in the cache. */
-static void end_job(struct lane *l, const void *owner)
+/* Ends the owner's job in that builder. Called with the lock held. A quick job may finish: even if
+ * the program is gone, the next run finds the code in the cache. */
+static void end_job(struct builder *b, const void *owner)
 {
-    struct soft_compiler *c = l->compiler;
-    const struct loader_job *job = l->job;
-    uint64_t until = l->began_ns + QUICK_NS;
+    struct soft_compiler *c = b->compiler;
+    const struct loader_job *job = b->job;
+    uint64_t until = b->began_ns + QUICK_NS;
     const struct timespec ts = { (time_t)(until / GM_NS_PER_S), (long)(until % GM_NS_PER_S) };
     if (!job || job->job.owner != owner)
         return;
-    while (l->job == job && !l->slow && gm_now_ns() < until)
+    while (b->job == job && !b->slow && gm_now_ns() < until)
         pthread_cond_timedwait(&c->over, &c->lock, &ts);
-    if (l->job != job)
+    if (b->job != job)
         return;
-    if (!l->dropped)
-        eventfd_write(l->cancel, 1);
-    l->dropped = true;
-    while (l->job == job)
+    if (!b->dropped)
+        eventfd_write(b->cancel, 1);
+    b->dropped = true;
+    while (b->job == job)
         pthread_cond_wait(&c->over, &c->lock);
 }
 
 void soft_compiler_cancel(struct soft_compiler *c, const void *owner)
 {
-    /* First the quick one: what was in that lane may have come into the other, or into its queue.
-     */
-    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++) {
+    /* The quick builder goes first: its job may move to the slow builder, or to that builder's
+     * queue. */
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->builders); i++) {
         soft_compiler_drop(c, owner);
         pthread_mutex_lock(&c->lock);
-        end_job(&c->lanes[i], owner);
-        if (c->lanes[i].served == owner) /* a later owner may have the same address */
-            c->lanes[i].served = &c->lanes[i];
+        end_job(&c->builders[i], owner);
+        if (c->builders[i].served == owner) /* a later owner may have the same address */
+            c->builders[i].served = &c->builders[i];
         pthread_mutex_unlock(&c->lock);
     }
     soft_compiler_drop(c, owner);
@@ -513,15 +517,15 @@ void soft_compiler_destroy(struct soft_compiler *c)
     c->stopping = true;
     pthread_cond_broadcast(&c->work);
     pthread_mutex_unlock(&c->lock);
-    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++)
-        eventfd_write(c->lanes[i].cancel, 1);
-    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++)
-        if (c->lanes[i].running)
-            pthread_join(c->lanes[i].thread, NULL);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->builders); i++)
+        eventfd_write(c->builders[i].cancel, 1);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->builders); i++)
+        if (c->builders[i].running)
+            pthread_join(c->builders[i].thread, NULL);
     loader_queue_finish(&c->queue);
     loader_cache_close(c->cache);
-    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++)
-        gm_close(c->lanes[i].cancel);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->builders); i++)
+        gm_close(c->builders[i].cancel);
     gm_close(c->program_fd);
     pthread_cond_destroy(&c->work);
     pthread_cond_destroy(&c->over);
@@ -530,7 +534,7 @@ void soft_compiler_destroy(struct soft_compiler *c)
     free(c);
 }
 
-/* For soft_compiler_compile. */
+/* What soft_compiler_compile() waits for. */
 struct waiter {
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -1,5 +1,5 @@
 /*
- * Looks for gmux-jit, starts it on one end of a socket pair, and speaks to it in packets (job.h).
+ * Finds gmux-jit, starts it with one end of a socket pair, and exchanges packets with it (job.h).
  */
 #include "device/soft/loader/helper.h"
 
@@ -107,7 +107,7 @@ bool loader_helper_stop(struct loader_helper *h)
 {
     int status = -1;
     if (h->pid >= 0) {
-        kill(h->pid, SIGKILL); /* does not change the status of one that is leaving */
+        kill(h->pid, SIGKILL); /* a process that is already leaving keeps its status */
         while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
             ;
     }
@@ -125,7 +125,7 @@ uint64_t loader_helper_processor_ns(const struct loader_helper *h)
     return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* One packet with at most one descriptor. */
+/* Receives one packet with at most one descriptor. */
 static int receive(int socket, void *data, size_t size, int *fd)
 {
     union {

@@ -1,6 +1,6 @@
 /*
- * The client's end of gmux-jit: starts the process, sends a job, gets the answer, ends it. One
- * thread.
+ * The executor's side of gmux-jit: starts the process, sends a job, receives the answer, ends the
+ * process. Each helper is used by one thread.
  */
 #ifndef GMUX_SOFT_LOADER_HELPER_H
 #define GMUX_SOFT_LOADER_HELPER_H
@@ -15,8 +15,8 @@ struct loader_helper {
     uint32_t serial;
 };
 
-/* Where gmux-jit is: `configured`, GMUX_JIT, beside the running program, in the library directory.
- * Absolute path into `path`; -ENOENT if there is none. */
+/* Finds gmux-jit: `configured`, else GMUX_JIT, else beside the running program, else in the library
+ * directory. Writes an absolute path into `path`; -ENOENT if there is none. */
 GM_MUST_CHECK int loader_helper_find(const char *configured, char *path, size_t size);
 
 void loader_helper_init(struct loader_helper *h);
@@ -24,19 +24,19 @@ void loader_helper_init(struct loader_helper *h);
 /* Starts the process. 0 or -errno. */
 GM_MUST_CHECK int loader_helper_start(struct loader_helper *h, const char *path);
 
-/* Kills it if it runs. True if it had left by itself, with status 0. */
+/* Kills the process if it runs. True if it had ended by itself before, with status 0. */
 bool loader_helper_stop(struct loader_helper *h);
 
-/* Waits for a packet of the process until the deadline. `cancel` is a descriptor that becomes
- * readable to give up. 0 with the answer (and its descriptor or -1), -ETIMEDOUT, -ECANCELED, -EPIPE
- * (it died), -EBADMSG, other -errno. */
+/* Waits for a packet of the process until the deadline, or until `cancel` is readable. 0, with the
+ * answer and its descriptor (or -1); -ETIMEDOUT; -ECANCELED; -EPIPE: the process died; -EBADMSG;
+ * other -errno. */
 GM_MUST_CHECK int loader_helper_receive(struct loader_helper *h, uint64_t deadline_ns, int cancel,
                                         struct soft_job_answer *answer, int *fd);
 
-/* What of a processor the process has had. */
+/* Processor time that the process has used. */
 uint64_t loader_helper_processor_ns(const struct loader_helper *h);
 
-/* Sends a job; the serial is made here. 0 or -errno. */
+/* Sends a job, and sets the serial number of its request. 0 or -errno. */
 GM_MUST_CHECK int loader_helper_send(struct loader_helper *h, const char *text, size_t text_size,
                                      const char *entry, const struct soft_job_options *options);
 

@@ -1,5 +1,5 @@
 /*
- * Everything that code generation looks at goes into the key, one after the other.
+ * Builds the key of a job: everything that code generation depends on, as bytes.
  */
 #include "device/soft/loader/key.h"
 
@@ -27,8 +27,8 @@ struct key_head {
 _Static_assert(sizeof(struct key_head) == 8 + 32 + 64 + sizeof(struct soft_job_options) + 32,
                "padding in key_head");
 
-/* What distinguishes one CPU model from another for a compiler: model and features, no serial or
- * core numbers. */
+/* What distinguishes CPU models for a compiler: model and features, but no serial or core
+ * numbers. */
 static void cpu_identity(uint32_t out[14])
 {
 #if defined(__x86_64__)

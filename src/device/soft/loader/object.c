@@ -1,6 +1,6 @@
 /*
- * Reads the headers, gives sections their places, copies and relocates them, and makes code
- * executable, which can then not be written any more.
+ * Reads the headers of an object, places its sections, copies and relocates them, and makes the
+ * code executable; from then on it cannot be written.
  */
 #include "device/soft/loader/object.h"
 
@@ -27,8 +27,8 @@
 #define ALIGNMENT_MAX 4096u
 #define SYMBOLS_MAX   65536u
 
-/* Functions and data that can be looked up; the rest of the symbol table is dropped after loading.
- */
+/* A function or datum that can be looked up; the rest of the symbol table is dropped after
+ * loading. */
 struct exported {
     char name[32];
     uint64_t offset; /* in the mapping */
@@ -50,10 +50,11 @@ struct image {
     const uint8_t *bytes;
     size_t size;
     Elf64_Ehdr header;
-    Elf64_Shdr *sections; /* header.e_shnum of them */
-    uint64_t *place;      /* offset of each section in the mapping, NOT_LOADED if it is not there */
-    uint32_t names;       /* index of the section name table */
-    uint32_t symbols;     /* index of the symbol table, 0 if there is none */
+    Elf64_Shdr *sections; /* an array of header.e_shnum */
+    /* Offset of each section in the mapping; NOT_LOADED if it is not mapped. */
+    uint64_t *place;
+    uint32_t names;   /* index of the section name table */
+    uint32_t symbols; /* index of the symbol table, 0 if there is none */
     uint32_t symbol_count;
     char *why;
     size_t why_size;
@@ -74,7 +75,7 @@ static bool inside(uint64_t offset, uint64_t size, uint64_t limit)
     return offset <= limit && size <= limit - offset;
 }
 
-/* A string inside string table `section`; NULL if it is not one. */
+/* A string of string table `section`; NULL if there is none at the offset. */
 static const char *string_at(const struct image *m, uint32_t section, uint32_t offset)
 {
     const Elf64_Shdr *s = &m->sections[section];
@@ -136,8 +137,8 @@ static int read_sections(struct image *m)
     return 0;
 }
 
-/* Whether the section becomes part of the mapping. Unwind tables do not: nothing unwinds through a
- * kernel. */
+/* Sets *out if the section becomes part of the mapping. Unwind tables do not: nothing unwinds
+ * through a kernel. */
 static int wanted(struct image *m, uint32_t i, bool *out)
 {
     const Elf64_Shdr *s = &m->sections[i];
@@ -157,7 +158,7 @@ static int wanted(struct image *m, uint32_t i, bool *out)
     return 0;
 }
 
-/* Gives sections their places: code first, constants from the next page on. */
+/* Places the sections: code first, constants from the next page on. */
 static int place_sections(struct image *m, struct loader_object *o)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -208,7 +209,7 @@ static Elf64_Sym symbol_at(const struct image *m, uint32_t i)
     return s;
 }
 
-/* Where symbol `i` is in the mapping. */
+/* Finds the offset of symbol `i` in the mapping. */
 static int resolve(struct image *m, uint32_t i, uint64_t *out)
 {
     if (!m->symbols || i >= m->symbol_count)
@@ -267,7 +268,7 @@ static int relocate_all(struct image *m, struct loader_object *o)
     return 0;
 }
 
-/* Global symbols inside loaded sections, by name. */
+/* Collects the global symbols of mapped sections. */
 static int collect_exports(struct image *m, struct loader_object *o)
 {
     for (uint32_t i = 1; i < m->symbol_count; i++) {

@@ -1,5 +1,5 @@
 /*
- * A list of jobs and a list of owners with the compiler's time that each has had.
+ * A list of jobs, and a list of owners with the compiler's time that each has used.
  */
 #include "device/soft/loader/queue.h"
 
@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 
-/* An owner who is new, or comes back, is ahead of the others by no more than this. */
+/* An owner that is new, or comes back, is ahead of the others by at most this much. */
 #define CREDIT_NS GM_NS_PER_S
-/* Jobs that are compared each time: everybody waits for the lock meanwhile. */
+/* How many jobs are compared each time: everybody waits for the lock meanwhile. */
 #define SEEN_MAX 256u
 
 struct owner {
@@ -67,7 +67,7 @@ static uint32_t launches(const struct loader_job *j)
     return j->job.launches ? atomic_load_explicit(j->job.launches, memory_order_relaxed) : 0;
 }
 
-/* Of the oldest jobs, of which there is one at least, the one whose kernel is launched most. */
+/* Of the oldest jobs (there is at least one) the one whose kernel has been launched most. */
 static struct loader_job *most_launched(const struct gm_list *jobs)
 {
     struct loader_job *best = gm_list_entry(jobs->next, struct loader_job, link);

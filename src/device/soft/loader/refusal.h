@@ -1,6 +1,6 @@
 /*
- * What the cache has in an object's place where there is none to be had: why, so that no process
- * tries again. It ends with the compiler that said so, as that is part of the key.
+ * What the cache stores in place of an object that cannot be made: the reason, so that no process
+ * tries again. The key contains the compiler's identity, so the refusal ends with that compiler.
  */
 #ifndef GMUX_SOFT_LOADER_REFUSAL_H
 #define GMUX_SOFT_LOADER_REFUSAL_H
@@ -9,14 +9,14 @@
 
 #include "device/soft/loader/job.h"
 
-#define LOADER_REFUSAL_MARK "gmux: no object: " /* no object begins so */
+#define LOADER_REFUSAL_MARK "gmux: no object: " /* no object begins with these bytes */
 
 struct loader_refusal {
     char mark[sizeof(LOADER_REFUSAL_MARK)];
     char reason[SOFT_JOB_REASON_MAX];
 };
 
-/* `why` gets the reason. False: these bytes are something else. */
+/* Whether these bytes are a refusal; `why` then gets the reason. */
 static inline bool loader_is_refusal(const void *bytes, size_t size, char *why, size_t why_size)
 {
     const struct loader_refusal *r = bytes;

@@ -1,5 +1,5 @@
 /*
- * What each relocation is of x86-64 and of AArch64. One that is not here is refused.
+ * Relocations of x86-64 and of AArch64. A type that is not handled here is refused.
  */
 #include "device/soft/loader/relocate.h"
 
@@ -85,7 +85,7 @@ static uint32_t get32(const uint8_t *where)
     return v;
 }
 
-/* The 12-bit offset field of an add, load or store of 1 << scale bytes. */
+/* Writes the 12-bit offset field of an add, load or store of 1 << scale bytes. */
 static bool put_low12(uint8_t *where, uint64_t value, unsigned scale)
 {
     uint32_t low = (uint32_t)(value & 0xfff);
