@@ -13,8 +13,8 @@
 #define GM_SANDBOX_CALLS 200u
 
 struct gm_sandbox {
-    const int
-        *calls; /* system call numbers, up to GM_SANDBOX_CALLS; besides them mmap and mprotect */
+    /* system call numbers, up to GM_SANDBOX_CALLS; besides them mmap and mprotect */
+    const int *calls;
     size_t count;
     bool loads_code; /* memory may become executable */
     bool starts;     /* threads and processes may be started, without namespaces of their own */

@@ -24,8 +24,8 @@ struct gm_toml_item {
     unsigned depth;                      /* of the path: tables, then the key */
     const char *path[GM_TOML_DEPTH_MAX]; /* valid during the call */
     enum gm_toml_type type;
-    const char *
-        text; /* the string, "true" or "false", or the number without its underscores, in decimal */
+    /* the string, "true" or "false", or the number without its underscores, in decimal */
+    const char *text;
 };
 
 /* NULL, or what is wrong with it. */

@@ -28,8 +28,8 @@ struct ctl_conn {
     unsigned attempts;           /* servers that died before they could take it */
     /* from the hello */
     struct ctl_wish wish;
-    struct ctl_space
-        *space; /* of protocol 3: in whose directory it connected, or its user's; NULL */
+    /* of protocol 3: in whose directory it connected, or its user's; NULL */
+    struct ctl_space *space;
     char partition[129];
     char command[1025];
 };

@@ -30,8 +30,8 @@ struct ctl_limits {
     double share_pct;
     int priority; /* 0: normal, 1: below normal */
     unsigned memory_count;
-    struct ctl_memory_limit
-        memory[CTL_MEMORY_LIMITS_MAX]; /* in the order they were set: the last one counts */
+    /* in the order they were set: the last one counts */
+    struct ctl_memory_limit memory[CTL_MEMORY_LIMITS_MAX];
 };
 
 /* What a client asks for, what was ordered in its place, or what its user or group may have; it can

@@ -34,8 +34,8 @@
 #define LAST_BURSTS 64
 
 #define TICK_MS 250
-#define HIDDEN_PIDS                                                                                \
-    0x40000000u /* above every process id of Linux; where NVIDIA's servers put theirs, too */
+/* above every process id of Linux; where NVIDIA's servers put theirs, too */
+#define HIDDEN_PIDS 0x40000000u
 
 static void start(struct ctl_server *s);
 static void on_timer(void *owner);

@@ -67,8 +67,8 @@ struct ctl_server {
     bool initialised;  /* its log lines are tagged Server from here on */
     struct ctl_channel *channel;
     struct ctl_lines *output;
-    struct ctl_timer
-        *timer; /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */
+    /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */
+    struct ctl_timer *timer;
     struct ctl_device devices[CTL_DEVICES_MAX]; /* as it said when it was ready */
     unsigned devices_count;
     struct ctl_limits limits;

@@ -16,10 +16,10 @@
 #define DEV_GRID_X                    0x7fffffffu
 #define DEV_GRID_YZ                   65535u
 #define DEV_SHARED_BYTES              (48u << 10) /* without asking */
-#define DEV_SHARED_OPTIN_BYTES                                                                     \
-    (96u << 10) /* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-#define DEV_PARAM_BYTES 4096u
-#define DEV_CAPABILITY  75u /* 7.5: no PTX feature of a later target is promised */
+/* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+#define DEV_SHARED_OPTIN_BYTES (96u << 10)
+#define DEV_PARAM_BYTES        4096u
+#define DEV_CAPABILITY         75u /* 7.5: no PTX feature of a later target is promised */
 
 /* Fills everything but completes_always for the device with this number of so many, all made of
  * this machine's processors and memory. */

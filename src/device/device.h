@@ -65,8 +65,8 @@ struct dev_info {
                           touch it */
     bool launch_attributes; /* launches may have attributes */
     bool runs_elsewhere;    /* operations do not need this machine's processors */
-    bool
-        leaves_later; /* client_destroy returns before the client is gone, which client_gone says */
+    /* client_destroy returns before the client is gone, which client_gone says */
+    bool leaves_later;
     uint32_t depth_max; /* operations that a client may have in flight; 0: as the executor likes */
     int32_t attributes[DEV_ATTRIBUTES];
     uint64_t limits[DEV_LIMITS]; /* of a new context, by CUlimit */
@@ -92,8 +92,8 @@ struct dev_events {
 struct dev_client_config {
     uint32_t id;
     uint32_t uid; /* the user: clients share things with others of their user only */
-    uint64_t
-        window_base; /* device area [base, base + size/2), host area [base + size/2, base + size) */
+    /* device area [base, base + size/2), host area [base + size/2, base + size) */
+    uint64_t window_base;
     uint64_t window_size;
     int device_fd;    /* memfd of the device area, offset 0 = window_base; stays the caller's */
     int host_fd;      /* memfd of the host area, offset 0 = window_base + window_size / 2 */

@@ -41,9 +41,8 @@
 #define LOOK_MAX_NS  500000u
 #define LOOK_PART    16u
 #define LOOK_SPIN_NS (2 * GM_NS_PER_MS)
-#define FLUSH_NS                                                                                   \
-    (2 * GM_NS_PER_MS) /* the device is flushed so often if the ring never runs dry                \
-                        */
+/* the device is flushed so often if the ring never runs dry */
+#define FLUSH_NS (2 * GM_NS_PER_MS)
 /* A thread that is told to end needs less than this, unless the device is answering its client. */
 #define JOIN_S 120u
 /* Enough for a record buffer and for the device, which may be a GPU driver that compiles. Only

@@ -70,8 +70,8 @@ struct exe_client {
 
     _Atomic bool stop;   /* tells the thread to end */
     _Atomic bool failed; /* set once, by the thread that found out */
-    _Atomic bool
-        leaving; /* it has failed or is to be stopped: the device waits for nothing of it */
+    /* it has failed or is to be stopped: the device waits for nothing of it */
+    _Atomic bool leaving;
 
     /* For the client's thread only. */
     struct tp_ring ring;
@@ -90,8 +90,8 @@ struct exe_client {
      * nobody waits for that with a lock held; but no module is unloaded meanwhile. The client's
      * thread sets it, under modules_lock. */
     _Atomic bool asking;
-    bool
-        awaited; /* an order waits for that, so the main thread is to be woken then; modules_lock */
+    /* an order waits for that, so the main thread is to be woken then; modules_lock */
+    bool awaited;
 
     /* Orders change the modules, the client's thread launches from them. */
     pthread_mutex_t modules_lock;

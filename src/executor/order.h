@@ -20,9 +20,8 @@
 #define EXE_THREAD  4u  /* the thread that reads its ring, and its work */
 #define EXE_MODULES 8u  /* the modules in `modules` */
 #define EXE_ARRAYS  16u /* how much memory its arrays may take */
-#define EXE_VALUES                                                                                 \
-    32u                /* values of variables in its memory; several orders at a time may need it  \
-                        */
+/* values of variables in its memory; several orders at a time may need it */
+#define EXE_VALUES 32u
 #define EXE_PINNED 64u /* host memory that is to be unpinned */
 #define EXE_ALL    127u
 
@@ -31,8 +30,8 @@ struct exe_order {
     struct gm_list job;        /* engine->jobs: to be done, or done */
     struct exe_client *client; /* NULL: there is no client with that number */
     uint64_t serial;
-    uint32_t
-        type; /* of the message; 0: the client has failed, and its work is taken off the device */
+    /* of the message; 0: the client has failed, and its work is taken off the device */
+    uint32_t type;
     const struct exe_order_kind *kind;
     struct wire_dec body;
     int fds[TP_FDS_MAX]; /* they belong to the packet, or to an order that is kept */

@@ -29,8 +29,8 @@ struct fb_move_list {
     uint64_t size; /* of all */
 };
 
-#define FB_MOVE_ALIGN                                                                              \
-    256u /* of each, which is what the driver gives; the caller aligns the first */
+/* of each, which is what the driver gives; the caller aligns the first */
+#define FB_MOVE_ALIGN 256u
 
 /* 0, -EBADMSG, -ENOMEM, or -E2BIG if they are too many or too large. On failure the list is empty.
  */

@@ -19,8 +19,8 @@
 #define SRV_GRANULE   512u /* of small allocations, and their alignment */
 #define SRV_SLAB      (2u << 20)
 #define SRV_SMALL_MAX (256u << 10) /* the largest one that is cut from a slab */
-#define SRV_OVERDRAFT                                                                              \
-    (64u << 20) /* pages that may be there without being allocated: huge ones, ones being freed */
+/* pages that may be there without being allocated: huge ones, ones being freed */
+#define SRV_OVERDRAFT (64u << 20)
 #define SRV_ALIGN_MAX (1u << 30)
 
 struct srv_object;

@@ -43,9 +43,8 @@ struct srv_peer {
     bool paused;
     bool gone; /* the loop is to drop it: */
     bool slow; /* because it takes no answers, rather than because it hung up */
-    const unsigned
-        *sharers; /* so many have what one would have of the loop's time; NULL: it is alone
-                   */
+    /* so many have what one would have of the loop's time; NULL: it is alone */
+    const unsigned *sharers;
     struct gm_list queue;
     size_t queue_bytes;
 };

@@ -32,8 +32,8 @@ struct srv_request {
     bool counted;       /* among those that have their turn */
     bool later;         /* the executor answers others first */
     bool working;       /* with `later`: it is carried out meanwhile; else it waits */
-    uint64_t
-        until_ms; /* an executor that has not answered it by then hangs; 0: it has all the time */
+    /* an executor that has not answered it by then hangs; 0: it has all the time */
+    uint64_t until_ms;
     uint16_t type;
     size_t size;
     uint8_t packet[] GM_ALIGNED(8);

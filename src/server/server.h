@@ -44,8 +44,8 @@
 #include "transport/session.h"
 
 #define SRV_WINDOW_MIN (1ull << 32)
-#define SRV_WINDOWS_SHARE                                                                          \
-    48u /* a new window is at most this part of what is left: hundreds of clients find some */
+/* a new window is at most this part of what is left: hundreds of clients find some */
+#define SRV_WINDOWS_SHARE 48u
 
 #define SRV_CLIENTS_MAX     512u
 #define SRV_CONTEXTS_MAX    64u   /* of one session, as are the following */
@@ -145,9 +145,9 @@ struct srv_session {
     struct gm_index module_ids;
     uint32_t next_module;
     struct gm_list contexts;
-    struct srv_charge
-        arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
-    bool arrays_asked;      /* the executor is being told another amount */
+    /* memory of each that the device's own objects may take */
+    struct srv_charge arrays[TP_DEVICES];
+    bool arrays_asked; /* the executor is being told another amount */
 
     struct srv_waiting waiting;
     bool unheard;     /* what it asked for is among the much that the daemon has not read yet */

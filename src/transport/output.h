@@ -17,8 +17,8 @@
 #include "transport/session.h"
 
 #define TP_OUTPUT_REPORT 3 /* in the place of a descriptor: for the checker's report */
-#define TP_OUTPUT_TEXT_MAX                                                                         \
-    4096u /* longer ones come in parts; a reader has room for one on its stack */
+/* longer ones come in parts; a reader has room for one on its stack */
+#define TP_OUTPUT_TEXT_MAX 4096u
 
 /* The executor's side; any thread. */
 struct tp_output {

@@ -21,8 +21,8 @@ struct tp_ring_shared {
         GM_ALIGNED(GM_CACHELINE); /* consumer writes; a producer without room sleeps on it */
     _Atomic uint32_t consumer_sleeps
         GM_ALIGNED(GM_CACHELINE); /* consumer sets, who wakes it takes it down */
-    _Atomic uint32_t
-        bell; /* a producer that wakes the consumer adds one; the consumer sleeps on it */
+    /* a producer that wakes the consumer adds one; the consumer sleeps on it */
+    _Atomic uint32_t bell;
     _Atomic uint32_t producer_sleeps GM_ALIGNED(GM_CACHELINE); /* producer writes */
     uint8_t pad[GM_CACHELINE - sizeof(uint32_t)];
 };

@@ -82,8 +82,8 @@ struct tp_session_control {
     _Atomic uint32_t generation;     /* executors so far; changes when one is replaced */
     _Atomic uint64_t fault_address;  /* of the error, 0 = not known */
     _Atomic uint32_t share_permille; /* granted share, live */
-    _Atomic uint32_t
-        multiprocessors[TP_DEVICES]; /* what it comes to on each device, live; 0: not said */
+    /* what it comes to on each device, live; 0: not said */
+    _Atomic uint32_t multiprocessors[TP_DEVICES];
     struct tp_word arrivals
         GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
     struct tp_word replied
@@ -92,23 +92,23 @@ struct tp_session_control {
     struct tp_output_shared output;
     /* client writes, an executor that takes over reads */
     _Atomic uint32_t names_used GM_ALIGNED(GM_CACHELINE); /* bytes of the names */
-    _Atomic uint32_t
-        mortal; /* things of the client that the last executor has taken along: it cannot go on */
+    /* things of the client that the last executor has taken along: it cannot go on */
+    _Atomic uint32_t mortal;
 };
 
 struct tp_stream_slot {
     /* device writes */
     struct tp_word completed GM_ALIGNED(GM_CACHELINE);
     _Atomic uint64_t accepted; /* executor writes */
-    _Atomic uint64_t
-        arrived; /* seq of the gate that the stream stands at or last passed; device writes */
-    _Atomic uint64_t
-        looked; /* what a word that the stream waits for was, last; device writes and reads */
+    /* seq of the gate that the stream stands at or last passed; device writes */
+    _Atomic uint64_t arrived;
+    /* what a word that the stream waits for was, last; device writes and reads */
+    _Atomic uint64_t looked;
     /* client writes, at its gates; the device, where the stream has waited for a value */
     _Atomic uint64_t gate
         GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
-    _Atomic int32_t
-        priority; /* read when the first record of the stream arrives, as are the next two */
+    /* read when the first record of the stream arrives, as are the next two */
+    _Atomic int32_t priority;
     _Atomic uint32_t device; /* holds for all streams of the number */
     _Atomic uint32_t part;   /* which part of the client's multiprocessors; 0: all of them */
 };

@@ -44,8 +44,8 @@ _Static_assert(sizeof(struct tp_signal_page) == TP_SIGNAL_PAGE, "layout");
  * not 0. Private servers share pages, too: the lower bits of the server's process number tell them
  * apart. */
 #define TP_SIGNAL_WINDOW_BITS 32u /* windows are aligned to 2 to the power of this, at least */
-#define TP_SIGNAL_SERVER_SHIFT                                                                     \
-    (47u - TP_SIGNAL_WINDOW_BITS) /* addresses of programs have 47 bits */
+/* addresses of programs have 47 bits */
+#define TP_SIGNAL_SERVER_SHIFT (47u - TP_SIGNAL_WINDOW_BITS)
 static inline uint32_t tp_signal_recorder(uint64_t window_base, uint32_t server_pid)
 {
     return server_pid << TP_SIGNAL_SERVER_SHIFT | (uint32_t)(window_base >> TP_SIGNAL_WINDOW_BITS);

@@ -12,8 +12,8 @@
 #include "base/attr.h"
 #include "device/genuine/genuine.h"
 
-#define WAYS                                                                                       \
-    256 /* as many as the jumps below; drivers of one year bring some dozens of functions */
+/* as many as the jumps below; drivers of one year bring some dozens of functions */
+#define WAYS         256
 #define WAY_BYTES    16
 #define STRING_OF(x) #x
 #define STRING(x)    STRING_OF(x)

@@ -42,8 +42,8 @@ struct rt_params {
             CUcontext ctx;
             struct rt_box box;
             struct rt_copy_plan plan;
-            struct wire_rec_copy_array
-                array; /* with an array: the record, whatever becomes of that; head.size 0: none */
+            /* with an array: the record, whatever becomes of that; head.size 0: none */
+            struct wire_rec_copy_array array;
         } copy;
         struct {
             CUDA_MEMSET_NODE_PARAMS described;

@@ -20,8 +20,8 @@ struct rt_side {
     uint64_t address;
     uint64_t pitch; /* bytes between rows */
     uint64_t slice; /* bytes between planes */
-    const struct rt_array
-        *array; /* NULL: memory; otherwise, instead of all that, or beside it where it is memory: */
+    /* NULL: memory; otherwise, instead of all that, or beside it where it is memory: */
+    const struct rt_array *array;
     uint64_t x, y, z; /* x in bytes */
 };
 

@@ -122,8 +122,8 @@ struct rt_function {
     int large_clusters, cluster_policy; /* on a device without clusters: what the program said */
     CUfunc_cache cache_config;
     struct rt_old_launch *old_launch; /* launch_old.c's lock; NULL: never used */
-    _Atomic(_Atomic(struct rt_function *) *)
-        elsewhere; /* by device: the same on others; NULL: nowhere yet */
+    /* by device: the same on others; NULL: nowhere yet */
+    _Atomic(_Atomic(struct rt_function *) *) elsewhere;
 };
 
 extern struct rt_table rt_modules;   /* CUmodule */

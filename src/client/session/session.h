@@ -45,8 +45,8 @@ struct rt_queue {
     uint16_t next;           /* ring lock: in a list of retired numbers */
     _Atomic uint64_t issued; /* last sequence number written; ring lock to write */
     uint64_t point;          /* ring lock: the last of them at which an event was recorded */
-    _Atomic uint64_t
-        abroad; /* the last of them that used another device's memory; ring lock to write */
+    /* the last of them that used another device's memory; ring lock to write */
+    _Atomic uint64_t abroad;
     _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
 };
 

@@ -7,9 +7,8 @@
 #include "client/stream/call.h"
 #include "client/stream/context.h"
 
-#define LOCAL_BYTES_MOST                                                                           \
-    (512u << 10) /* of a thread, as the CUDA C++ Programming Guide has it; a GPU's driver decides  \
-                    itself */
+/* of a thread, as the CUDA C++ Programming Guide has it; a GPU's driver decides itself */
+#define LOCAL_BYTES_MOST (512u << 10)
 
 static bool limit_known(CUlimit limit)
 {

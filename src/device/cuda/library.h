@@ -48,8 +48,8 @@ struct cuda_libraries {
 #define CUDA_KEPT_BYTES (256u << 20)
 
 struct cuda_library {
-    struct gm_list
-        link; /* libraries.shared, or alone: one client's; libraries.lock, as are the following */
+    /* libraries.shared, or alone: one client's; libraries.lock, as are the following */
+    struct gm_list link;
     unsigned users;
     uint32_t gpus;              /* contexts where something of it is loaded, a CUDA_GPU_BIT each */
     struct cuda_loaded *loaded; /* its kernels that are loaded there */

@@ -33,9 +33,9 @@ struct dev_module {
         uint64_t address, size;
     } * globals;
     uint32_t globals_count;
-    struct cuda_variables
-        *variables; /* variables that are in the client's window (variables.h); NULL: none */
-    bool altered;   /* attributes of its kernels were set that hold for one context */
+    /* variables that are in the client's window (variables.h); NULL: none */
+    struct cuda_variables *variables;
+    bool altered; /* attributes of its kernels were set that hold for one context */
     void *info;
 };
 

@@ -29,8 +29,8 @@ struct cuda_place {
     uint64_t groups;               /* bit for each; 0: all of the device */
     uint32_t multiprocessors;      /* asked for; 0: no limit */
     bool low;                      /* below normal */
-    bool
-        unsure; /* a stream left it with work that may still run: it stays until the client's end */
+    /* a stream left it with work that may still run: it stays until the client's end */
+    bool unsure;
     uint32_t streams; /* that are in it; the client's thread */
     uint32_t parts;   /* places with this one as their parent; places_lock */
     /* Only of a part of another place, for a green context of the program: */

@@ -30,8 +30,8 @@ struct cuda_range {
 /* What is at an address, and whether a piece of memory from there on is the client's. */
 struct cuda_memory {
     struct cuda_gpu *gpu; /* whose; NULL: the host's, or nobody's */
-    uint32_t
-        reach; /* GPUs that may write there, a bit each; none, of variables outside the window */
+    /* GPUs that may write there, a bit each; none, of variables outside the window */
+    uint32_t reach;
     bool held; /* all of it is the client's in its window, or inside a variable of one of its
                   modules */
 };

@@ -34,8 +34,8 @@ struct cuda_run {
     uint64_t place;         /* number of the one that its kernels run in */
     struct cuda_exec graph; /* none: the run is plain */
     uint32_t learnt;        /* how often */
-    uint32_t
-        plain; /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
+    /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
+    uint32_t plain;
     uint32_t modules; /* the client's counts of changes when it was learnt; `memory` matters only */
     uint32_t memory;  /* if names_memory */
     bool names_memory;

@@ -153,8 +153,8 @@ struct interp_barrier {
 struct interp_run {
     uint8_t *base[2]; /* frame of the warp being run, constants */
     uint32_t mask;    /* lanes that run */
-    uint32_t
-        full; /* no other lane of the warp has anything to lose: results may be written to all 32 */
+    /* no other lane of the warp has anything to lose: results may be written to all 32 */
+    uint32_t full;
     uint32_t outer; /* mask outside the guarded instruction */
     struct interp_warp *warp;
     struct soft_block *block;

@@ -68,8 +68,8 @@ struct ir_reg_info {
     uint8_t is_const; /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
     uint32_t defs;    /* number of instructions that write it */
     uint32_t single_def; /* that instruction if defs == 1, else IR_NONE */
-    uint32_t
-        any_def; /* the same, or one of several that all compute one value (same.c), or IR_NONE */
+    /* the same, or one of several that all compute one value (same.c), or IR_NONE */
+    uint32_t any_def;
     int64_t stride; /* AFFINE */
     uint64_t value;
     uint32_t pattern; /* PATTERN, and AFFINE where known: index in ir_analysis.patterns + 1, or 0 */
@@ -141,8 +141,8 @@ struct ir_block_info {
 struct ir_region {
     uint32_t start;        /* block */
     struct ir_list blocks; /* in priority order; a block may be in several regions */
-    struct ir_list
-        live_in; /* registers to bring over the barrier (empty for region 0), ascending */
+    /* registers to bring over the barrier (empty for region 0), ascending */
+    struct ir_list live_in;
     /* All branches and exits inside agree for all warps of the block (their guards are
      * block_uniform): several warps may be run as one, and all of them leave the region at the same
      * barrier. */

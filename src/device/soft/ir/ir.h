@@ -429,8 +429,8 @@ struct ir_symbol {
     uint32_t fn;    /* function it belongs to, or IR_NONE: module scope */
     uint32_t align; /* power of two */
     uint64_t size;  /* bytes; 0 for the extern shared array */
-    uint64_t
-        offset; /* shared, local, param: in its space (not for extern shared: ir_symbol_offset()) */
+    /* shared, local, param: in its space (not for extern shared: ir_symbol_offset()) */
+    uint64_t offset;
     uint64_t init;      /* global, const: initial bytes at ir_module.init_bytes + init */
     uint64_t init_size; /* may be less than size: the rest is zero. 0: all zero */
     uint32_t line;

@@ -38,8 +38,8 @@
 #define SOFT_LOCAL_BASE  (SOFT_SPACE_LOCAL << SOFT_SPACE_SHIFT)
 #define SOFT_PARAM_BASE  (SOFT_SPACE_PARAM << SOFT_SPACE_SHIFT)
 
-#define SOFT_SHARED_GUARD                                                                          \
-    1024u /* in front of soft_block.shared: 32 lanes at the longest stride accessed as a whole */
+/* in front of soft_block.shared: 32 lanes at the longest stride accessed as a whole */
+#define SOFT_SHARED_GUARD 1024u
 
 /* What lies right behind a block's shared memory: a word for each of its barriers (bar.red), what
  * PTX calls the reserved shared memory. */
