@@ -1,10 +1,11 @@
 /*
- * Barriers of the block. Lanes that wait are parked in their warp with the instruction that they
- * wait at; when a barrier is complete they are put back into the waiting sets, at the block behind
- * the instruction.
+ * Barriers of a block. Lanes that wait are parked in their warp, with the instruction that they
+ * wait at. When a barrier is complete they return to the waiting sets, at the block behind the
+ * instruction.
  *
  * A barrier without a count is complete when every thread of the block that has not exited waits at
- * it. One with a count is complete when so many threads have arrived; warps count whole there.
+ * it. One with a count is complete when that many threads have arrived; there each warp counts as a
+ * whole.
  */
 #include "device/soft/interp/program.h"
 
@@ -15,7 +16,8 @@ static uint32_t operand_lane(const struct interp_run *r, const struct interp_slo
     return (uint32_t)interp_lane_read(r, x->s[k], x->s_width[k], lane);
 }
 
-/* Lanes of `lanes` arrive at the barrier that the first of them names; returns those that did. */
+/* Some of `lanes` arrive at a barrier: those that name the same one as the first of them. Returns
+ * them, and the barrier in *id. */
 static uint32_t arrive(const struct interp_slow *x, struct interp_run *r, uint32_t lanes, bool wait,
                        uint32_t *id)
 {
@@ -46,8 +48,8 @@ static bool complete(const struct interp_run *r, const struct interp_barrier *b)
                        : b->waiting > 0 && b->waiting == r->alive_threads;
 }
 
-/* bar.sync: `block` is where they go on; s[0]: guard, inverted by value; lanes without it go there
- * at once. */
+/* bar.sync. `block`: where lanes go on. s[0]: the guard, inverted by `value`; lanes for which it
+ * does not hold go on at once. */
 const struct interp_insn *interp_barrier_wait(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_slow *x = &r->program->slows[i->extra];

@@ -1,6 +1,6 @@
 /*
- * Running one block: each warp in turn until its lanes have exited or wait at a barrier, then again
- * those that a complete barrier lets go on, and those that were at it for long.
+ * Runs one block: each warp in turn, until its lanes have exited or wait at a barrier; then again
+ * the warps whose barrier is complete, and those that gave up their turn.
  */
 #include <fenv.h>
 #include <string.h>
@@ -38,8 +38,8 @@ enum soft_outcome interp_run_block(const struct soft_code *code, struct soft_blo
     struct interp_run r = {
         .base = { NULL, p->consts }, .block = b, .program = p, .alive_threads = b->threads
     };
-    /* A block that was left in the middle (a fault, the watchdog) may have left a rounding mode
-     * behind. */
+    /* A block that was left in the middle (by a fault or the watchdog) may have left another
+     * rounding mode. */
     fesetround(FE_TONEAREST);
     for (uint32_t k = 0; k < b->warps; k++)
         warp_begin(&r, k);

@@ -1,10 +1,10 @@
 /*
- * Handlers of programs that are checked (device/soft/check/check.h). They stand before the ordinary
- * ones: what must not be done is left out, lane by lane, and a load that is left out reads zero. A
- * program that is not checked has none of them.
+ * Handlers of programs that are checked (device/soft/check/check.h). They run before the ordinary
+ * handlers. An access that is not allowed is left out, lane by lane, and a load that is left out
+ * reads zero. Programs that are not checked do not contain these handlers.
  *
- * Stores are checked and made lane by lane, so that each is compared with what the one before it
- * left.
+ * Stores are checked and made lane by lane, so that each is compared with what the lane before it
+ * stored.
  */
 #include "device/soft/check/check.h"
 
@@ -20,8 +20,8 @@ static uint32_t access_line(const void *program, uint32_t index)
     return index < p->access_count ? p->accesses[index].line : 0;
 }
 
-/* Where a lane's access goes: its space, and the address there. Those of parameters are the
- * ordinary handlers' to judge. */
+/* The space that a lane accesses, and the address there. Accesses to parameters are left to the
+ * ordinary handlers. */
 static uint8_t resolve(const struct interp_access *a, uint64_t *at)
 {
     uint8_t space = a->space;
@@ -63,7 +63,7 @@ static struct soft_check_access access_of(const struct interp_access *a)
     };
 }
 
-/* The kernel has been told of so much that it will not end by itself. */
+/* Ends a kernel about which so much was found that it may never end by itself. */
 static const struct interp_insn *next(const struct interp_insn *i, struct interp_run *r)
 {
     if (GM_LIKELY(!soft_check_is_over(r->block)))
@@ -161,7 +161,7 @@ static const struct interp_insn *warp_sync(const struct interp_insn *i, struct i
         uint32_t mask = (uint32_t)interp_lane_read(r, x->s[0], x->s_width[0], l);
         if (!(mask >> l & 1))
             interp_barrier_found(r, i, SOFT_CHECK_BARRIER_MASK, r->first_thread + l);
-        /* Groups of lanes may come here together, each with its own mask. */
+        /* Groups of lanes may arrive here together, each with a mask of its own. */
         if (!(members >> l & 1)) {
             soft_check_warp_sync(r->block, r->warp_index, mask & r->mask);
             members |= mask;
@@ -180,7 +180,7 @@ static const struct interp_insn *barrier_arrive(const struct interp_insn *i, str
     return interp_barrier_arrive(i, r);
 }
 
-/* The handler notes which barriers lanes are parked at. */
+/* Tells the checker at which barriers lanes are parked. */
 static const struct interp_insn *barrier_wait(const struct interp_insn *i, struct interp_run *r)
 {
     uint32_t before = r->warp->parked_count;

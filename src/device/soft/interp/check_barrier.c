@@ -1,5 +1,5 @@
 /*
- * What the checker is told of barriers of a block.
+ * Tells the checker about barriers of a block.
  */
 #include "device/soft/check/check.h"
 #include "device/soft/interp/program.h"

@@ -1,11 +1,11 @@
 /*
- * Control flow of a warp: branches, masks, exits. See program.h for the scheme.
+ * Control flow of a warp: branches, masks, exits. program.h explains the scheme.
  *
- * Running the lowest block first keeps lanes in a loop until all have left it. A lane that spins
- * for another lane of its own warp to do something behind the loop (a lock, say) would then wait
- * for ever. Therefore lanes that run while others wait do so for a limited number of branches; then
- * those that wait get a turn, in rotation. For the same reason a warp that has taken many branches
- * lets the other warps of its block run.
+ * The lowest block runs first, which keeps lanes in a loop until all have left it. A lane that
+ * spins until another lane of its warp does something behind the loop (releases a lock, say) would
+ * then wait for ever. Therefore lanes that run while others wait do so for a limited number of
+ * branches; then the waiting lanes get a turn, in rotation. For the same reason a warp that has
+ * taken many branches lets the other warps of its block run.
  */
 #include "device/soft/interp/program.h"
 
@@ -40,7 +40,7 @@ void interp_wait_at(struct interp_run *r, uint32_t block, uint32_t lanes)
     w->last = GM_MAX(w->last, block);
 }
 
-/* Takes the lanes that wait at `block`. */
+/* Takes out the lanes that wait at `block`. */
 static uint32_t waiting_take(struct interp_run *r, uint32_t block)
 {
     struct interp_warp *w = r->warp;
@@ -74,7 +74,7 @@ const struct interp_insn *interp_next_waiting(struct interp_run *r)
     return run_at(r, block, waiting_take(r, block));
 }
 
-/* The first block from `from` on, round the end, where lanes wait; there are some. */
+/* The first block from `from` on, wrapping at the end, where lanes wait; there is one. */
 static uint32_t waiting_from(struct interp_run *r, uint32_t from)
 {
     const uint32_t *waiting = interp_waiting(r->program, r->base[0]);
@@ -84,7 +84,7 @@ static uint32_t waiting_from(struct interp_run *r, uint32_t from)
     return r->warp->low;
 }
 
-/* The running lanes wait at `block`; others get a turn. */
+/* The running lanes start to wait at `block`, and others get a turn. */
 static const struct interp_insn *rotate(struct interp_run *r, uint32_t block)
 {
     struct interp_warp *w = r->warp;
@@ -116,7 +116,7 @@ static const struct interp_insn *go_among_waiting(struct interp_run *r, uint32_t
     return r->program->blocks[block].first;
 }
 
-/* The warp goes on at `block` once the others have had their turn. */
+/* The warp goes on at `block` after the block's other warps have had a turn. */
 static const struct interp_insn *yield(struct interp_run *r, uint32_t block)
 {
     interp_wait_at(r, block, r->mask);
@@ -133,7 +133,7 @@ const struct interp_insn *interp_go(struct interp_run *r, uint32_t block)
     return go_among_waiting(r, block);
 }
 
-/* Lanes `taken` go to one block, the other running ones to another. */
+/* Sends the lanes `taken` to `block` and the other running lanes to `other`. */
 static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint32_t block,
                                       uint32_t other)
 {
@@ -141,7 +141,8 @@ static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint
         return interp_go(r, block);
     if (taken == 0)
         return interp_go(r, other);
-    if (r->warp->sticky) { /* out of order: stay with the first lane */
+    /* Lanes that run out of order: go on with the first lane's way. */
+    if (r->warp->sticky) {
         bool first = taken >> __builtin_ctz(r->mask) & 1;
         interp_wait_at(r, first ? other : block, first ? r->mask & ~taken : taken);
         interp_mask_set(r, first ? taken : r->mask & ~taken);
@@ -156,20 +157,20 @@ static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint
     return interp_next_waiting(r);
 }
 
-/* bra: unconditional, and every fall through into a block that has other predecessors. */
+/* bra without a guard, and every fall-through into a block that has other predecessors. */
 const struct interp_insn *interp_bra(const struct interp_insn *i, struct interp_run *r)
 {
     return interp_go(r, i->block);
 }
 
-/* @p bra: value inverts the predicate. */
+/* @p bra; `value` inverts the predicate. */
 const struct interp_insn *interp_bra_if(const struct interp_insn *i, struct interp_run *r)
 {
     return part(r, (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask, i->block, i->other);
 }
 
-/* brx.idx: s[0] the index, `value` targets from targets[extra] on; an index beyond takes the last
- * one. s[1]: guard, the lanes without it go to `other`. */
+/* brx.idx. s[0]: the index into `value` targets, from targets[extra] on; an index beyond them takes
+ * the last one. s[1]: the guard; lanes for which it does not hold go to `other`. */
 const struct interp_insn *interp_brx(const struct interp_insn *i, struct interp_run *r)
 {
     const uint32_t *index = interp_operand(r, i->s[0]);
@@ -198,7 +199,7 @@ const struct interp_insn *interp_exit(const struct interp_insn *i, struct interp
     return interp_next_waiting(r);
 }
 
-/* @p exit: the others go to `other`. */
+/* @p exit; lanes for which the predicate does not hold go to `other`. */
 const struct interp_insn *interp_exit_if(const struct interp_insn *i, struct interp_run *r)
 {
     uint32_t leaving = (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask;
@@ -210,8 +211,8 @@ const struct interp_insn *interp_exit_if(const struct interp_insn *i, struct int
     return interp_go(r, i->other);
 }
 
-/* Before a guarded instruction: only the lanes whose predicate holds run. `extra`: how far it is to
- * behind the matching unguard. */
+/* Before a guarded instruction: only the lanes whose predicate holds go on. `extra`: how many
+ * instructions to skip to get behind the matching unguard. */
 const struct interp_insn *interp_guard(const struct interp_insn *i, struct interp_run *r)
 {
     uint32_t lanes = (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask;
@@ -250,7 +251,7 @@ const struct interp_insn *interp_fence(const struct interp_insn *i, struct inter
     return i + 1;
 }
 
-/* Members that are neither here, nor wait, nor are at a barrier, from which they will not come. */
+/* Members that are not here and may still come: lanes at a barrier will not. */
 static uint32_t missing(const struct interp_warp *w, uint32_t members, uint32_t here)
 {
     uint32_t lanes = members & w->alive & ~here;
@@ -259,7 +260,8 @@ static uint32_t missing(const struct interp_warp *w, uint32_t members, uint32_t 
     return lanes;
 }
 
-/* The running lanes wait at the instruction, others run; false: they have done so often enough. */
+/* Lets the running lanes wait at the instruction while others run. False: they have waited often
+ * enough. */
 static bool hold(const struct interp_insn *i, struct interp_run *r, const struct interp_insn **next)
 {
     struct interp_warp *w = r->warp;
@@ -304,7 +306,7 @@ bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t mem
     }
     take_those_here(i, r);
     uint32_t pass = w->passing & r->mask;
-    if (pass) { /* those who have come since wait */
+    if (pass) { /* lanes that have come since then wait */
         w->passing &= ~pass;
         interp_wait_at(r, i->block, r->mask & ~pass);
         interp_mask_set(r, pass);

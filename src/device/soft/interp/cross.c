@@ -1,6 +1,6 @@
 /*
- * Instructions by which lanes see each other's values. The forms with a member mask wait until the
- * members are here (interp_together); a lane named there that never comes is left out.
+ * Instructions through which lanes see each other's values. Forms with a member mask wait until the
+ * members have arrived (interp_together). A member that never arrives is left out.
  */
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/program.h"
@@ -12,7 +12,7 @@ static uint64_t source(const struct interp_run *r, const struct interp_slow *x, 
     return interp_lane_read(r, x->s[k], x->s_width[k], lane) ^ x->s_negated[k];
 }
 
-/* For .sync forms: whether all are here whom the lanes name. */
+/* For .sync forms: whether all lanes that the masks name have arrived. */
 static bool gather(const struct interp_insn *i, struct interp_run *r, const struct interp_slow *x,
                    unsigned mask_source, const struct interp_insn **next)
 {
@@ -26,12 +26,12 @@ static bool gather(const struct interp_insn *i, struct interp_run *r, const stru
     return interp_together(i, r, members, next);
 }
 
-/* Running lanes that name the same members do the instruction with each other: tiles of a warp
- * name themselves, and come here together. */
+/* Running lanes that name the same members carry out the instruction together. Tiles of a warp each
+ * name their own lanes, and may arrive here at the same time. */
 struct group {
-    uint32_t left;    /* lanes of which no group has been yet */
-    uint32_t lanes;   /* those of this one, who get the result */
-    uint32_t members; /* who take part */
+    uint32_t left;    /* lanes that have been in no group yet */
+    uint32_t lanes;   /* lanes of this group, which get the result */
+    uint32_t members; /* lanes that take part */
 };
 
 static bool next_group(const struct interp_run *r, const struct interp_slow *x,
@@ -52,7 +52,7 @@ static bool next_group(const struct interp_run *r, const struct interp_slow *x,
     return true;
 }
 
-/* The lane that `lane` reads from; *in_range as the instruction reports it. */
+/* The lane that `lane` reads from; *in_range is the instruction's predicate result. */
 static unsigned shuffle_source(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, bool *in_range)
 {
     uint32_t delta = b & 31, clamp = c & 31, segment = c >> 8 & 31;
@@ -94,8 +94,8 @@ const struct interp_insn *interp_shfl(const struct interp_insn *i, struct interp
         bool in_range;
         unsigned j = shuffle_source(x->ir.mode, l, (uint32_t)source(r, x, 1, l),
                                     (uint32_t)source(r, x, 2, l), &in_range);
-        r->scratch[l] =
-            r->mask >> j & 1 ? value[j] : value[l]; /* a lane that is not here gives nothing */
+        /* A lane that is not here gives no value. */
+        r->scratch[l] = r->mask >> j & 1 ? value[j] : value[l];
         ok |= (uint32_t)in_range << l;
     }
     if (x->d[0] != INTERP_NOWHERE) {
@@ -108,7 +108,7 @@ const struct interp_insn *interp_shfl(const struct interp_insn *i, struct interp
     return i + 1;
 }
 
-/* Running lanes whose source 0, a predicate, holds. */
+/* The running lanes whose source 0, a predicate, holds. */
 static uint32_t holding(const struct interp_run *r, const struct interp_slow *x)
 {
     uint32_t bits = 0;
@@ -155,7 +155,7 @@ const struct interp_insn *interp_vote(const struct interp_insn *i, struct interp
     return i + 1;
 }
 
-/* Those of `members` that have what `lane` has. */
+/* The lanes of `members` that have the same value as `lane`. */
 static uint32_t equal(const struct interp_run *r, const struct interp_slow *x, uint32_t members,
                       unsigned lane)
 {

@@ -1,10 +1,11 @@
 /*
- * Making the program of an entry: blocks in the order of the layout, their instructions (emit.c),
- * control flow.
+ * Makes the interpreter's program for an entry: blocks in the order of the layout, their
+ * instructions (emit.c), and control flow.
  *
- * A block of the ir becomes one block of the program, and one more starts at each instruction that
- * members of a warp execute together, so that lanes can wait there for each other. A block whose
- * only predecessor comes right before it is run into without a branch: nobody can be waiting there.
+ * Each block of the ir becomes one block of the program. One more begins at each instruction that
+ * members of a warp execute together, so that lanes can wait for each other there. A block whose
+ * only predecessor stands right before it is entered without a branch: no lane can be waiting
+ * there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static uint32_t successor(const struct ir_fn *f, uint32_t block, uint32_t k)
     return k < ib->succ_count ? f->succ[ib->succ_first + k] : IR_NONE;
 }
 
-/* Numbers the program's blocks and counts the edges into each of the ir's. False without memory. */
+/* Numbers the program's blocks and counts the edges into each block of the ir. False: no memory. */
 static bool number_blocks(struct interp_builder *b)
 {
     const struct ir_fn *f = b->f;
@@ -49,8 +50,8 @@ static void emit_bra(struct interp_builder *b, uint32_t target)
     interp_insn_add(b, interp_bra)->block = b->number[target];
 }
 
-/* Control goes from the end of `block` to `target` without a choice; `after` is the block laid out
- * next. */
+/* At the end of `block` control goes to `target` without a choice. `after`: the block that comes
+ * next in the program. */
 static void emit_fall(struct interp_builder *b, uint32_t target, uint32_t after)
 {
     if (target != after || b->predecessors[target] != 1)
@@ -120,7 +121,7 @@ static bool emit_barrier(struct interp_builder *b, const struct ir_instr *i, uin
     return true;
 }
 
-/* bar.arrive does not end a block; its guard is one like any other's. */
+/* bar.arrive does not end a block; its guard is handled like that of any other instruction. */
 static bool emit_arrive(struct interp_builder *b, const struct ir_instr *i)
 {
     uint32_t guard = b->p->insn_count;
@@ -185,7 +186,8 @@ static bool emit_block(struct interp_builder *b, uint32_t block, uint32_t after)
     return true;
 }
 
-/* Values only change their places: parts of words put together, as compilers copy structs by. */
+/* Whether the instruction only moves values: compilers put parts of words together to copy
+ * structs. */
 static bool only_moves(const struct interp_builder *b, const struct ir_instr *i)
 {
     if (i->op == IR_OP_ST)
@@ -217,7 +219,7 @@ static bool mark_computed(struct interp_builder *b, uint32_t reg)
     return news;
 }
 
-/* False without memory. */
+/* Finds the registers whose values matter for more than copying. False: no memory. */
 static bool find_computed(struct interp_builder *b)
 {
     if (!b->checked)

@@ -1,5 +1,5 @@
 /*
- * One instruction of the ir into one or more of the interpreter's.
+ * Translates one instruction of the ir into one or more of the interpreter's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,8 +106,8 @@ static uint8_t register_width(const struct interp_builder *b, uint32_t reg)
     return b->layout.width[reg];
 }
 
-/* Special registers and symbols of global memory: read by an instruction of their own, into `at`.
- */
+/* Reads a special register or the address of a symbol in global memory into `at`, by an
+ * instruction. */
 static void emit_read(struct interp_builder *b, const struct ir_src *s, interp_at at, uint8_t width)
 {
     struct interp_insn *n =
@@ -149,7 +149,7 @@ static bool refuse(struct interp_builder *b, const struct ir_instr *i, const cha
 
 /* --- arithmetic and everything else with a scalar form ---------------------------------------- */
 
-/* Width that a vector handler expects of source k, and of the destination. */
+/* The width that a vector handler expects of source k. */
 static uint8_t expected_source(const struct ir_instr *i, unsigned k)
 {
     uint8_t own = width_of_type(i->type);
@@ -187,7 +187,7 @@ static uint8_t expected_result(const struct ir_instr *i)
     return i->mode == IR_MUL_WIDE && (i->op == IR_OP_MUL || i->op == IR_OP_MAD) ? own + 1 : own;
 }
 
-/* The vector handler that fits operands and destination, too. */
+/* A vector handler that also fits the operands and the destination; -1: there is none. */
 static int vector_fitting(const struct interp_builder *b, const struct ir_instr *i)
 {
     if (b->scalar_only || i->dst_count != 1 || i->dst[0] == IR_NONE || i->dst_pred != IR_NONE ||
@@ -225,8 +225,8 @@ static void emit_vector(struct interp_builder *b, const struct ir_instr *i, int 
     n->value = i->op == IR_OP_SELP && i->src[2].negated ? UINT32_MAX : 0;
 }
 
-/* Operands and destinations as interp_slow has them; immediates of width `want`, 64 bits unless a
- * handler reads them otherwise. */
+/* Fills in operands and destinations for interp_slow. Immediates have width `want`, which is 64
+ * bits unless a handler reads them otherwise. */
 static uint32_t emit_operands(struct interp_builder *b, const struct ir_instr *i,
                               interp_scalar *scalar, uint8_t want)
 {
@@ -362,7 +362,7 @@ static bool emit_unpack(struct interp_builder *b, const struct ir_instr *i)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* The fast handler for an access, or -1. */
+/* The fast handler for an access; -1: there is none. */
 static int vector_access(const struct interp_builder *b, const struct interp_access *a)
 {
     if (b->scalar_only)
@@ -534,7 +534,7 @@ static bool emit_plain(struct interp_builder *b, const struct ir_instr *i)
         interp_insn_add(b, interp_trap)->value =
             i->mode == IR_TRAP_PC ? SOFT_FAULT_PC : SOFT_FAULT_TRAP;
         return true;
-    case IR_OP_BRKPT: /* nobody listens */
+    case IR_OP_BRKPT: /* breakpoint: there is no debugger */
         return true;
     case IR_OP_MEMBAR:
     case IR_OP_FENCE:

@@ -1,5 +1,5 @@
 /*
- * Floating point formats by integer arithmetic; see format.h.
+ * Floating point formats by integer arithmetic; format.h has the contracts.
  */
 #include "device/soft/interp/format.h"
 
@@ -55,8 +55,8 @@ struct interp_number interp_unpack(const struct interp_format *f, uint64_t bits)
     return n;
 }
 
-/* Whether the magnitude `kept` goes up by one, given what was cut off: its first bit and whether
- * more follows. */
+/* Whether the magnitude `kept` is rounded up. `half` is the first bit that was cut off, `more`
+ * whether a bit behind it was set. */
 static bool rounds_up(enum ir_round round, bool negative, uint64_t kept, bool half, bool more)
 {
     switch (round) {
@@ -105,8 +105,8 @@ uint64_t interp_pack(const struct interp_format *f, struct interp_number n, enum
     kept += rounds_up(round, n.negative, kept, half, more);
     uint64_t bits = kept;
     if (exponent >= smallest)
-        bits += (uint64_t)(exponent - smallest)
-                << f->fraction_bits; /* the leading one adds the other exponent unit */
+        /* The leading one adds the missing unit to the exponent. */
+        bits += (uint64_t)(exponent - smallest) << f->fraction_bits;
     if (exponent > format_bias(f) || bits >= infinity) {
         bool to_infinity = round == IR_ROUND_N || round == IR_ROUND_NA || round == IR_ROUND_NONE ||
                            (round == IR_ROUND_M && n.negative) ||
@@ -142,13 +142,14 @@ uint16_t interp_half_from_double(uint8_t type, double value)
                                      interp_f64_bits(value), IR_ROUND_N);
 }
 
-/* `rounded` is the nearest to an exact value that differs from it by `error`. */
+/* Rounds to odd. `rounded` is the double nearest to an exact value that differs from it by
+ * `error`. */
 static double to_odd(double rounded, double error)
 {
     uint64_t bits = interp_f64_bits(rounded);
     if (error == 0 || bits & 1 || !isfinite(rounded))
         return rounded;
-    /* The neighbour on the side of the error; `rounded` is not 0 then. */
+    /* Move to the neighbour on the side of the error; `rounded` is not 0 here. */
     bool up = (error > 0) == (rounded > 0);
     return interp_f64(up ? bits + 1 : bits - 1);
 }

@@ -1,7 +1,7 @@
 /*
- * Instructions computed lane by lane: everything with a scalar form and no vector handler, special
- * registers, symbols whose address is known at run time, logic on predicates, and calls of host
- * functions.
+ * Instructions that are computed lane by lane: everything that has a scalar form and no vector
+ * handler, special registers, symbols whose address is known only at run time, logic on predicates,
+ * and calls of host functions.
  */
 #include "device/soft/interp/program.h"
 
@@ -33,7 +33,8 @@ void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP],
     interp_scalar *scalar = interp_scalar_find(i);
 #if defined(__x86_64__)
     unsigned mode = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80); /* a kernel may run with one that flushes */
+    /* compiled code may have set a mode that flushes subnormal numbers */
+    __builtin_ia32_ldmxcsr(0x1f80);
 #endif
     for (unsigned l = 0; l < SOFT_WARP && scalar; l++) {
         uint64_t s[IR_MAX_SRC] = { 0 };
@@ -48,7 +49,7 @@ void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP],
 #endif
 }
 
-/* mov {d, d ..}, s: the low part first. */
+/* mov {d, d ...}, s; the low part comes first. */
 const struct interp_insn *interp_lanes_unpack(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_slow *x = &r->program->slows[i->extra];
@@ -83,7 +84,7 @@ uint64_t interp_scalar_isspacep(const struct ir_instr *i, const uint64_t *s, boo
     }
 }
 
-/* Logic on predicates, 32 lanes in one word; see INTERP_PRED_*. */
+/* Logic on predicates: 32 lanes in one word. INTERP_PRED_* are its operations. */
 const struct interp_insn *interp_pred_logic(const struct interp_insn *i, struct interp_run *r)
 {
     uint32_t a = *interp_pred(r, i->s[0]) ^ (i->value & INTERP_PRED_INVERT0 ? UINT32_MAX : 0);
@@ -104,7 +105,7 @@ const struct interp_insn *interp_pred_logic(const struct interp_insn *i, struct 
     return i + 1;
 }
 
-/* %tid: by division, once per reading lane. */
+/* A coordinate of %tid: computed by division for each lane that reads it. */
 static uint32_t thread_coordinate(const struct soft_block *b, uint32_t thread, unsigned dimension)
 {
     switch (dimension) {
@@ -182,12 +183,13 @@ static uint64_t uniform_sreg(const struct interp_run *r, enum ir_sreg sreg)
         return b->shared_size;
     case IR_SREG_NSMID:
         return 1;
-    default: /* SMID, GRIDID: a block does not know */
+    /* SMID, GRIDID: not known to a block. */
+    default:
         return 0;
     }
 }
 
-/* value: enum ir_sreg; extra: width of the destination. */
+/* `value`: enum ir_sreg. `extra`: width of the destination. */
 const struct interp_insn *interp_sreg(const struct interp_insn *i, struct interp_run *r)
 {
     enum ir_sreg sreg = (enum ir_sreg)i->value;
@@ -200,7 +202,7 @@ const struct interp_insn *interp_sreg(const struct interp_insn *i, struct interp
     return i + 1;
 }
 
-/* Address of the placed symbol `other` + value; extra: width of the destination. */
+/* The address of the placed symbol `other`, plus `value`. `extra`: width of the destination. */
 const struct interp_insn *interp_symbol(const struct interp_insn *i, struct interp_run *r)
 {
     uint64_t at = r->block->globals[i->other] + i->value;

@@ -1,13 +1,17 @@
 /*
  * Order of blocks and places of registers.
  *
- * Both come from the ir's analysis: blocks in its order, and registers that are never alive
- * together in one place, found by a linear scan over the instructions in that order. A register is
- * taken to be alive from its first to its last place in it, loops included, which is what makes the
- * scan right: it never gives two registers that are alive at one point the same place. Lanes that
- * wait elsewhere lose nothing, because instructions write the running lanes only; so registers that
- * share a place have the same width, for else one lane's bytes are another one's. A function too
- * large for the analysis gets text order and a place for each register.
+ * Both follow from the ir's analysis: blocks keep its order, and registers that are never alive
+ * together share a place, found by a linear scan over the instructions in that order. A register
+ * counts as alive from the first to the last position where it is alive, including loops. So two
+ * registers that are alive at one point never get the same place.
+ *
+ * Instructions write only the running lanes. So lanes that wait elsewhere lose nothing as long as
+ * registers that share a place have the same width; with different widths one lane's bytes would
+ * belong to another lane.
+ *
+ * In a function too large for the analysis blocks keep the order of the text, and each register has
+ * a place of its own.
  */
 #include <stdlib.h>
 
@@ -25,7 +29,7 @@ static uint8_t width_of(uint8_t type)
     return ir_types[type].size == 4 ? INTERP_W32 : INTERP_W64;
 }
 
-/* Text order; a place of its own for each register. */
+/* Blocks in the order of the text, and a place for each register. */
 static void layout_plain(struct interp_layout *l, const struct ir_fn *f)
 {
     uint32_t preds = 0, slots = 0;
@@ -46,7 +50,7 @@ static void layout_plain(struct interp_layout *l, const struct ir_fn *f)
 }
 
 /* First and last point at which a register is alive. Instruction number n of the order reads at
- * point 2n and writes at 2n + 1, or at 2n already if it may write before it has read everything. */
+ * point 2n and writes at 2n + 1; or at 2n, if it may write before it has read everything. */
 struct life {
     uint32_t first, last, reg;
 };
@@ -59,8 +63,8 @@ static void live_at(struct life *lives, uint32_t reg, uint32_t point)
     lives[reg].last = GM_MAX(lives[reg].last, point);
 }
 
-/* Whether every lane of every source is read before the same bytes may be written: one result,
- * computed lane by lane, from sources of its own width. */
+/* Whether every lane of every source is read before its bytes may be written: so for one result
+ * that is computed lane by lane from sources of its own width. */
 static bool reads_first(const struct interp_layout *l, const struct ir_instr *i)
 {
     const uint16_t other =
@@ -125,7 +129,8 @@ static int by_first(const void *x, const void *y)
                                  : a->reg > b->reg;
 }
 
-/* Places in use, the one that is free first on top; and free ones, the last freed on top. */
+/* Places in use, with the one that becomes free first on top; and free places, with the one freed
+ * last on top. */
 struct places {
     struct {
         uint32_t last, place;
@@ -160,7 +165,7 @@ static uint32_t heap_pop(struct places *p)
     return place;
 }
 
-/* Registers of that width get places; returns how many there are. */
+/* Gives places to the registers of one width; returns how many places there are. */
 static uint32_t scan(struct interp_layout *l, const struct life *lives, uint32_t count,
                      uint8_t width, struct places *p)
 {
@@ -177,7 +182,7 @@ static uint32_t scan(struct interp_layout *l, const struct life *lives, uint32_t
     return p->made;
 }
 
-/* The slots of registers that are read before they are written on some way. */
+/* Finds the slots of registers that may be read before they are written. */
 static bool clear_find(struct interp_layout *l, const struct ir_fn *f, const struct ir_analysis *a)
 {
     l->clear = calloc(2u * f->reg_count + 1u, sizeof(*l->clear));
@@ -191,7 +196,7 @@ static bool clear_find(struct interp_layout *l, const struct ir_fn *f, const str
     return l->clear != NULL;
 }
 
-/* False if there is no memory. */
+/* Lets registers share places. False: no memory. */
 static bool layout_shared(struct interp_layout *l, const struct ir_fn *f,
                           const struct ir_analysis *a)
 {

@@ -1,6 +1,6 @@
 /*
  * Loads, stores and atomics of every kind, lane by lane. The common ones have faster forms
- * (vector_memory.h), which come here for whatever is not plain: narrow elements, local, param and
+ * (vector_memory.h), which call these for everything else: narrow elements, local, param and
  * generic addresses, memory order, faults.
  *
  * Every element is read and written by one atomic access of its size, so that other blocks never
@@ -33,8 +33,8 @@ uint64_t interp_lane_address(const struct interp_run *r, const struct interp_acc
     return at + ((const uint64_t *)interp_operand(r, a->base))[lane];
 }
 
-/* The host's address of `bytes` bytes for a lane; NULL with the fault set. Alignment is checked
- * first. */
+/* The host's address of `bytes` bytes for a lane; NULL: a fault, which is then set. Alignment is
+ * checked first. */
 static uint8_t *lane_reach(struct interp_run *r, const struct interp_access *a, unsigned lane,
                            uint32_t bytes)
 {
@@ -117,7 +117,7 @@ static void element_store(const struct interp_access *a, uint8_t *p, uint64_t v)
     }
 }
 
-/* One value to all of `lanes`. */
+/* Writes one value to all of `lanes`. */
 static void broadcast(const struct interp_run *r, interp_at at, uint8_t width, uint32_t lanes,
                       uint64_t v)
 {
@@ -173,7 +173,7 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
     }
     if (orders_after(a))
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    /* Perhaps it waits for another block, whose thread may be waiting for this processor. */
+    /* It may be waiting for another block, whose thread needs this processor. */
     if (a->order != IR_ORDER_WEAK && a->space != IR_SPACE_SHARED)
         soft_helper_give_way(r->block);
     return i + 1;
@@ -212,7 +212,7 @@ const struct interp_insn *interp_store_slow(const struct interp_insn *i, struct 
     return interp_store_lanes(i, r, r->mask);
 }
 
-/* One 16-bit float sum. */
+/* Adds two 16-bit floats. */
 static uint16_t half_sum(uint8_t type, uint64_t a, uint64_t b)
 {
     return interp_half_from_double(type,
@@ -220,7 +220,8 @@ static uint16_t half_sum(uint8_t type, uint64_t a, uint64_t b)
                                                   (double)interp_half_to_float(type, (uint16_t)b)));
 }
 
-/* The hardware flushes f32 numbers in global memory, not those in shared memory. */
+/* Adds two floats as the hardware does: it flushes subnormal f32 in global memory, not in shared
+ * memory. */
 static uint64_t atomic_sum(const struct interp_access *a, uint64_t old, uint64_t v)
 {
     uint8_t type = a->type;
@@ -244,7 +245,7 @@ static uint64_t atomic_sum(const struct interp_access *a, uint64_t old, uint64_t
     }
 }
 
-/* What memory holds after the operation. */
+/* The value that memory has after the operation. */
 static uint64_t atomic_result(const struct interp_access *a, uint64_t old, uint64_t v)
 {
     uint64_t x = interp_extend(a->type, old), y = interp_extend(a->type, v);
@@ -273,7 +274,7 @@ static uint64_t atomic_result(const struct interp_access *a, uint64_t old, uint6
     }
 }
 
-/* Memory operation on one element; returns what was there. */
+/* Carries out an atomic operation on one element; returns the old value. */
 #define DEFINE_ATOMIC(bits)                                                                        \
     static uint64_t atomic_##bits(const struct interp_access *a, void *at, uint64_t v,             \
                                   uint64_t v2)                                                     \
@@ -298,7 +299,7 @@ DEFINE_ATOMIC(32)
 DEFINE_ATOMIC(64)
 
 #if defined(__x86_64__)
-/* In assembly: compilers call a library for it unless all code may use the instruction. */
+/* In assembly, because compilers call a library for it unless all code may use the instruction. */
 static unsigned __int128 exchange_if(unsigned __int128 *at, unsigned __int128 old,
                                      unsigned __int128 with)
 {
@@ -318,7 +319,8 @@ static unsigned __int128 exchange_if(unsigned __int128 *at, unsigned __int128 ol
 }
 #endif
 
-/* Exchange or (`compares`) compare and exchange, on 16 aligned bytes; values by halves. */
+/* Exchange, or compare and exchange (`compares`), on 16 aligned bytes. Values are given as two
+ * halves. */
 static void atomic_128(uint32_t compares, void *at, const uint64_t *v, uint64_t old[2])
 {
     unsigned __int128 a = (unsigned __int128)v[1] << 64 | v[0], was;
@@ -346,8 +348,8 @@ static void lane_128(const struct interp_run *r, const struct interp_access *a, 
             interp_lane_write(r, a->old[k], INTERP_W64, lane, old[k]);
 }
 
-/* atom and red: value[0], value[1] the operands, d the old value or INTERP_NOWHERE. Lanes go one
- * after the other. */
+/* atom and red. value[0] and value[1]: the operands; d: where the old value goes, or
+ * INTERP_NOWHERE. Lanes go one after the other. */
 const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];

@@ -1,20 +1,20 @@
 /*
- * The interpreter's program: what decode.c makes of a function and run_block executes.
+ * The interpreter's program: decode.c makes it from a function, run_block executes it.
  *
- * A warp runs as a whole: each instruction is carried out for all lanes by one handler, over
- * registers that are arrays of 32 lanes in the warp's frame. Handlers are called one after the
- * other by interp_run_warp(); each returns the instruction to run next, NULL to leave the warp.
+ * A warp runs as a whole. One handler carries out an instruction for all lanes, on registers that
+ * are arrays of 32 lanes in the warp's frame. interp_run_warp() calls the handlers one after the
+ * other; each returns the instruction to run next, or NULL to leave the warp.
  *
- * The frame (soft_block.save, one per warp) holds, in this order: struct interp_warp, the lanes
- * waiting at each block, predicate registers (one 32-bit word each, bit = lane), and slots of 128
- * bytes for the others. A slot has the lanes of one register of 16 bits or 32 bits (8-bit registers
- * are kept in 16), two slots in a row those of a 64-bit one. Registers that are never alive
- * together share slots.
+ * The frame (one per warp, in soft_block.save) holds, in this order: struct interp_warp, the lanes
+ * that wait at each block, predicate registers (one 32-bit word each, one bit per lane), and slots
+ * of 128 bytes for the other registers. A slot has the 32 lanes of one register of 16 or 32 bits
+ * (8-bit registers are kept in 16); two slots in a row have those of a 64-bit register. Registers
+ * that are never alive together share slots.
  *
- * Control flow. Blocks have priorities: their number in the program, which is the analysis' order.
- * Lanes that take different ways wait at the block they go to; the lowest block with lanes waiting
- * runs next, so that lanes meet again where ways join. That is right for any graph, the order only
- * decides how early they meet.
+ * Control flow. A block's number in the program, which follows the analysis, is its priority. Lanes
+ * that take different ways wait at the block that they go to, and the lowest block with waiting
+ * lanes runs next. So lanes meet again where their ways join. This is correct for any graph; the
+ * order only decides how early lanes meet.
  */
 #ifndef GMUX_SOFT_INTERP_PROGRAM_H
 #define GMUX_SOFT_INTERP_PROGRAM_H
@@ -26,7 +26,7 @@ struct interp_run;
 struct interp_insn;
 typedef const struct interp_insn *interp_fn(const struct interp_insn *i, struct interp_run *r);
 
-/* Where an operand lies: offset in the warp's frame, or in the program's constants if the lowest
+/* Where an operand lies: an offset in the warp's frame, or in the program's constants if the lowest
  * bit is set. */
 typedef uint32_t interp_at;
 #define INTERP_IN_CONST 1u
@@ -50,14 +50,14 @@ struct interp_insn {
     interp_fn *run;
     interp_at d;    /* destination */
     interp_at s[4]; /* sources */
-    uint32_t block; /* control flow: block to go to; sync instructions: the block that they start */
-    uint32_t other; /* control flow: block where the other lanes go */
-    uint32_t extra; /* index in the program's table for this kind of instruction (accesses, slows,
-                       targets) */
+    uint32_t block; /* branches: the block to go to; sync instructions: the block that they start */
+    uint32_t other; /* branches: the block where the other lanes go */
+    /* Index in the program's table for this kind of instruction: accesses, slows or targets. */
+    uint32_t extra;
     uint64_t value; /* constant of the instruction */
 };
 
-/* More about an instruction that reads or writes memory. */
+/* Details of an instruction that reads or writes memory. */
 struct interp_access {
     interp_at base; /* INTERP_NOWHERE: none */
     uint8_t base_width;
@@ -66,24 +66,25 @@ struct interp_access {
     uint8_t count; /* elements */
     bool is_signed;
     bool is_load;
-    uint8_t order;  /* enum ir_order */
-    uint8_t op;     /* enum ir_mode, atomics */
-    uint8_t type;   /* enum ir_type, atomics */
-    uint8_t copied; /* bit by bit: elements that are stored elsewhere, and nothing is computed from;
-                       where it is checked */
-    uint32_t symbol; /* whose address is known at run time, or IR_NONE */
+    uint8_t order; /* enum ir_order */
+    uint8_t op;    /* enum ir_mode, atomics */
+    uint8_t type;  /* enum ir_type, atomics */
+    /* For checked programs, one bit per element: it is only stored elsewhere, and nothing is
+     * computed from it. */
+    uint8_t copied;
+    uint32_t symbol; /* a symbol whose address is known only at run time, or IR_NONE */
     uint32_t line;   /* of the text */
     uint64_t displacement;
-    interp_at value[4]; /* registers loaded or stored; INTERP_NOWHERE: sink */
-    uint8_t width[4];   /* theirs */
-    interp_at old[2];   /* of 128 bits: halves of what was there */
+    interp_at value[4]; /* registers loaded or stored; INTERP_NOWHERE: the value is dropped */
+    uint8_t width[4];   /* their widths */
+    interp_at old[2];   /* for 128 bits: where the halves of the old value go */
 };
 
-/* More about an instruction computed lane by lane by a scalar form, and about all others that need
- * more operands. */
+/* Details of an instruction that a scalar form computes lane by lane, and of others that need more
+ * operands. */
 struct interp_slow {
     interp_scalar *scalar;
-    struct ir_instr ir; /* copy: the module may be gone */
+    struct ir_instr ir; /* a copy: the module may be gone */
     interp_at s[IR_MAX_SRC];
     uint8_t s_width[IR_MAX_SRC];
     uint8_t s_negated[IR_MAX_SRC];
@@ -103,38 +104,39 @@ struct interp_program {
     struct interp_slow *slows;
     uint32_t *targets; /* of brx: blocks, insn.value entries from insn.block on */
     uint8_t *consts;   /* aligned to 64 */
-    interp_at *clear; /* slots to zero at a warp's start: registers that may be read before they are
-                         written */
+    /* Slots that are zeroed when a warp starts: registers that may be read before they are
+     * written. */
+    interp_at *clear;
     uint32_t insn_count, block_count, access_count, slow_count, target_count, clear_count;
     uint32_t const_bytes;
-    uint32_t waiting_at; /* offset of the waiting masks in the frame; predicates follow */
+    uint32_t waiting_at; /* offset of the waiting sets in the frame; predicates follow */
     uint32_t
         slots_at;   /* offset of the first slot; what lies before it is zeroed at a warp's start */
-    bool clear_all; /* all of the frame is */
+    bool clear_all; /* the whole frame is zeroed */
     uint32_t frame_bytes; /* multiple of 128 */
     uint32_t param_bytes;
 };
 
-/* A barrier that lanes of a warp wait at. */
+/* Lanes of a warp that wait at a barrier. */
 struct interp_parked {
     const struct interp_insn *insn;
     uint32_t lanes;
     uint32_t id;
 };
 
-/* Head of a warp's frame: its state while others run. */
+/* Head of a warp's frame: its state while other warps run. */
 struct interp_warp {
     uint32_t alive; /* lanes that exist and have not exited */
     uint32_t low;   /* first block with lanes waiting, INTERP_NO_BLOCK if none */
     uint32_t last;  /* no block after this one has lanes waiting */
     uint32_t parked_count;
-    uint32_t turns;    /* branches taken while lanes waited, since others had their turn */
-    uint32_t patience; /* branches after which waiting lanes get their turn out of order */
-    uint32_t sticky;   /* branches for which lanes running out of order go on */
-    uint32_t rotor;    /* block of the last ones that did */
-    uint32_t holds;    /* times in a row that lanes waited for others of their warp in vain */
+    uint32_t turns;    /* branches taken while lanes waited, since waiting lanes last had a turn */
+    uint32_t patience; /* after so many branches waiting lanes get a turn out of order */
+    uint32_t sticky;   /* for so many more branches lanes that run out of order go on */
+    uint32_t rotor;    /* the block where lanes last got such a turn */
+    uint32_t holds;    /* how often in a row lanes have waited in vain for others of their warp */
     uint32_t arrived;  /* lanes that wait at a bar.warp.sync */
-    uint32_t passing;  /* lanes that wait there though all have come */
+    uint32_t passing;  /* lanes that wait there although all have come */
     uint32_t reserved[5];
     struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
 };
@@ -144,27 +146,28 @@ struct interp_warp {
 
 /* One of the block's barriers. */
 struct interp_barrier {
-    uint32_t arrived;  /* threads, as bar.sync with a count counts them: whole warps */
+    uint32_t arrived;  /* threads that arrived; for bar.sync with a count whole warps */
     uint32_t expected; /* 0: all threads that have not exited */
-    uint32_t waiting;  /* threads that wait, of the arrived ones */
+    uint32_t waiting;  /* how many of the arrived threads wait */
 };
 
-/* What a worker needs while it runs a block; on its stack. */
+/* The state of a worker while it runs a block; lies on its stack. */
 struct interp_run {
-    uint8_t *base[2]; /* frame of the warp being run, constants */
+    uint8_t *base[2]; /* the frame of the running warp; the constants */
     uint32_t mask;    /* lanes that run */
     /* no other lane of the warp has anything to lose: results may be written to all 32 */
     uint32_t full;
-    uint32_t outer; /* mask outside the guarded instruction */
+    uint32_t outer; /* the mask outside of the guarded instruction */
     struct interp_warp *warp;
     struct soft_block *block;
     const struct interp_program *program;
     uint32_t first_thread; /* linear number of lane 0 */
     uint32_t warp_index;
     enum soft_outcome outcome;
-    uint32_t alive_threads;                  /* of the block */
-    uint32_t branches;                       /* that the warp took in this turn */
-    uint32_t barriers_used;                  /* bit per barrier where somebody has arrived */
+    uint32_t alive_threads; /* threads of the block that have not exited */
+    uint32_t branches;      /* how many the warp took in this turn */
+    /* one bit per barrier: some thread has arrived there */
+    uint32_t barriers_used;
     GM_ALIGNED(64) int32_t lanes[SOFT_WARP]; /* mask, one word per lane: 0 or -1 */
     GM_ALIGNED(64) uint64_t scratch[SOFT_WARP];
     struct interp_barrier barriers[INTERP_BARRIERS];
@@ -180,14 +183,14 @@ static inline uint32_t *interp_pred(const struct interp_run *r, interp_at at)
     return (uint32_t *)interp_operand(r, at);
 }
 
-/* Writes the bits of `mask` only. */
+/* Writes only the bits of `mask`. */
 static inline void interp_pred_write(const struct interp_run *r, interp_at at, uint32_t bits)
 {
     uint32_t *d = interp_pred(r, at);
     *d = (*d & ~r->mask) | (bits & r->mask);
 }
 
-/* One lane of a register. */
+/* Reads one lane of a register. */
 static inline uint64_t interp_lane_read(const struct interp_run *r, interp_at at, uint8_t width,
                                         unsigned lane)
 {
@@ -226,19 +229,20 @@ static inline void interp_lane_write(const struct interp_run *r, interp_at at, u
 
 /* --- control.c -------------------------------------------------------------------------------- */
 void interp_mask_set(struct interp_run *r, uint32_t mask);
-/* The running lanes go to `block`: they go on there at once, or wait while others run first. */
+/* The running lanes go to `block`. They go on there at once, or wait while others run first. */
 const struct interp_insn *interp_go(struct interp_run *r, uint32_t block);
-/* Lanes that wait somewhere run; NULL if there are none. */
+/* Lets lanes run that wait somewhere; NULL: none do. */
 const struct interp_insn *interp_next_waiting(struct interp_run *r);
 void interp_wait_at(struct interp_run *r, uint32_t block, uint32_t lanes);
-/* Ends the block with this outcome; address and lane are reported. */
+/* Ends the block with this outcome, and reports address and lane. */
 const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome,
                                        uint64_t address, unsigned lane);
-/* Before instruction `i`, which starts block i->block and which all lanes of `members` are to
- * execute together: true if they are here; else *next is what to run first. */
+/* Called before instruction `i`, which starts block i->block and which all lanes of `members`
+ * execute together. True: they have arrived. False: *next is what to run first. */
 bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                      const struct interp_insn **next);
-/* The same for bar.warp.sync, which the members may reach at different places. */
+/* Does what interp_together() does for bar.warp.sync, which its members may reach at different
+ * places. */
 bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                  const struct interp_insn **next);
 interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard,
@@ -246,7 +250,7 @@ interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, in
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 interp_fn interp_barrier_wait, interp_barrier_arrive;
-/* Lets the warps go on whose barriers are complete. False if none was. */
+/* Lets the warps go on whose barriers are complete. False: no barrier was. */
 bool interp_barriers_release(struct interp_run *r);
 uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame);
 
@@ -264,7 +268,7 @@ interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemas
 
 /* --- memory.c --------------------------------------------------------------------------------- */
 interp_fn interp_load_slow, interp_store_slow, interp_atom;
-/* Loads and stores of some of the running lanes. */
+/* Loads or stores for some of the running lanes. */
 const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r,
                                             uint32_t lanes);
 const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r,
@@ -274,15 +278,16 @@ uint64_t interp_lane_address(const struct interp_run *r, const struct interp_acc
                              unsigned lane);
 
 /* --- check.c ---------------------------------------------------------------------------------- */
-/* What checks before it does the same; the handler itself where there is nothing to check. */
+/* The handler that checks and then does what `run` does; `run` itself where there is nothing to
+ * check. */
 interp_fn *interp_checked(interp_fn *run);
-/* check_barrier.c. The threads that wait at barrier `id` go on. */
+/* check_barrier.c. Tells the checker that the threads waiting at barrier `id` go on. */
 void interp_barrier_checked(struct interp_run *r, uint32_t id);
-/* A finding (enum soft_check_kind) at barrier instruction `i`. */
+/* Reports a finding (enum soft_check_kind) at barrier instruction `i`. */
 void interp_barrier_found(struct interp_run *r, const struct interp_insn *i, uint8_t kind,
                           uint32_t thread);
 
-/* Calls the program from `i` on until a handler returns NULL. */
+/* Runs the program from `i` on until a handler returns NULL. */
 static inline void interp_run_insns(const struct interp_insn *i, struct interp_run *r)
 {
     while (i)

@@ -8,13 +8,13 @@
 
 #include "device/soft/ir/ir.h"
 
-/* `s`: the sources as the registers hold them, zero-extended (predicates 0 or 1). Returns the
- * result; what lies above the destination's type is its sign or zero extension. `*p` is the second,
- * predicate result, where there is one. Pure: no state, no faults. */
+/* Computes one lane. `s`: the sources as registers hold them, zero-extended (predicates are 0 or
+ * 1). Returns the result, extended beyond the destination's type by sign or zeroes. `*p`: the
+ * second result, a predicate, where there is one. Has no state and no faults. */
 typedef uint64_t interp_scalar(const struct ir_instr *i, const uint64_t *s, bool *p);
 
-/* NULL if the interpreter does not know the instruction, or if it is not one of values only
- * (memory, control ..). */
+/* NULL: the interpreter does not know the instruction, or its result does not depend on values
+ * alone (memory, control flow). */
 interp_scalar *interp_scalar_find(const struct ir_instr *i);
 
 interp_scalar *interp_scalar_find_int(const struct ir_instr *i);
@@ -23,7 +23,7 @@ interp_scalar *interp_scalar_find_bits(const struct ir_instr *i);
 interp_scalar *interp_scalar_find_compare(const struct ir_instr *i);
 interp_scalar interp_scalar_cvt;
 
-/* The low bytes of `v` as a value of type `t`, extended by its sign if the type is signed. */
+/* The low bytes of `v` as a value of type `t`: extended by its sign if the type is signed. */
 static inline uint64_t interp_extend(uint8_t t, uint64_t v)
 {
     unsigned drop = 64 - 8u * ir_types[t].size;
@@ -65,7 +65,7 @@ static inline uint64_t interp_f64_bits(double f)
 #define INTERP_NAN_F64  0x7fffffffffffffffull
 #define INTERP_NAN_HALF 0x7fffu /* f16 and bf16 */
 
-/* Subnormal to zero of the same sign. */
+/* Turns a subnormal number into a zero of the same sign. */
 static inline uint32_t interp_ftz_bits(uint32_t bits)
 {
     return (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits;
@@ -76,8 +76,8 @@ static inline float interp_ftz(float f)
     return interp_f32((interp_ftz_bits(interp_f32_bits(f))));
 }
 
-/* Whether .ftz makes a zero of an f32 result, given (nearly) exactly: what counts is the size that
- * it would have, rounded, if exponents had no end, as on x86-64. */
+/* Whether .ftz turns an f32 result, given (nearly) exactly, into zero. What counts is its size when
+ * it is rounded as if exponents had no end, as on x86-64. */
 static inline bool interp_is_flushed(double exact, enum ir_round round)
 {
     double size = exact < 0 ? -exact : exact;
@@ -87,7 +87,7 @@ static inline bool interp_is_flushed(double exact, enum ir_round round)
     return away ? size <= 0x1.fffffep-127 : size < 0x1p-126;
 }
 
-/* .sat: to [0, 1], NaN to +0. */
+/* .sat: clamps to [0, 1]; NaN becomes +0. */
 static inline float interp_sat_f32(float f)
 {
     return f > 0.0f ? (f < 1.0f ? f : 1.0f) : 0.0f;

@@ -49,7 +49,7 @@ static float lg2(float x)
     return x == INFINITY ? INFINITY : fmaf(s, polynomial(s * s, c, GM_ARRAY_LEN(c)), whole);
 }
 
-/* As the hardware does it: x / 2 pi in f32, rounded towards zero, and of that the fraction. */
+/* As the hardware does it: x / (2 pi) in f32, rounded towards zero, and then its fraction. */
 static float sin_cos(float x, bool cosine)
 {
     static const float sine[] = { 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -1.66666667e-1f,
@@ -57,7 +57,7 @@ static float sin_cos(float x, bool cosine)
     static const float cosine_of[] = { 2.48015873e-5f, -1.38888889e-3f, 4.16666667e-2f, -0.5f,
                                        1.0f };
     uint64_t turns = interp_f64_bits((double)x * (double)0.15915494f) & ~UINT64_C(0x1fffffff);
-    if (!cosine && fabs(interp_f64(turns)) < 0x1p-126) /* flushed */
+    if (!cosine && fabs(interp_f64(turns)) < 0x1p-126) /* a subnormal result is flushed */
         return copysignf(0, x);
     double fraction = interp_f64(turns) - roundeven(interp_f64(turns));
     double quarter = roundeven(fraction * 4);

@@ -29,7 +29,7 @@ static uint64_t scalar_move(const struct ir_instr *i, const uint64_t *s, bool *p
     return s[0];
 }
 
-/* Amounts beyond the width: as if shifted one by one. */
+/* Shifts. An amount beyond the width gives what shifting one by one would. */
 static uint64_t scalar_shift(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     unsigned bits = type_bits(i);
@@ -104,7 +104,8 @@ static uint64_t low_ones(unsigned n)
     return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* Of 32-bit instructions the hardware reads 8 bits; those of 64 bits it makes of others. */
+/* A position in a bit field. 32-bit instructions read 8 bits of it; the hardware composes 64-bit
+ * ones from other instructions. */
 static unsigned place(const struct ir_instr *i, uint64_t v)
 {
     return type_bits(i) == 32 ? v & 0xff : GM_MIN((uint32_t)v, 64u);

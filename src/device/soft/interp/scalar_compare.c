@@ -1,5 +1,5 @@
 /*
- * Comparison and selection, one lane at a time; and the search over all scalar forms.
+ * Comparison and selection, one lane at a time; and the look-up of scalar forms.
  */
 #include <math.h>
 

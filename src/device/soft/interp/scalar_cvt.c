@@ -31,8 +31,8 @@ static struct interp_number number_of_int(uint8_t type, uint64_t bits)
     return n;
 }
 
-/* To an integral value; the exponent becomes 0 where anything was cut, and the class ZERO where
- * nothing is left. */
+/* Rounds to an integral value. The exponent becomes 0 if anything was cut off, and the class ZERO
+ * if nothing is left. */
 static struct interp_number round_integral(struct interp_number n, enum ir_round round)
 {
     if (n.class != INTERP_FINITE || n.exponent >= 0)
@@ -67,7 +67,7 @@ static struct interp_number round_integral(struct interp_number n, enum ir_round
     return n;
 }
 
-/* Clamped to the type's range; NaN gives 0. */
+/* Clamps to the type's range; NaN gives 0. */
 static uint64_t int_of_number(uint8_t type, struct interp_number n)
 {
     unsigned bits = 8u * ir_types[type].size;
@@ -103,7 +103,7 @@ static uint64_t int_to_int(const struct ir_instr *i, uint64_t bits)
     return interp_extend(i->type, v);
 }
 
-/* .sat and .relu on a finished float of `type`. */
+/* Applies .sat and .relu to a finished float of `type`. */
 static uint64_t clamp_float(const struct ir_instr *i, uint8_t type, uint64_t bits)
 {
     const struct interp_format *f = interp_format_of(type);
@@ -142,8 +142,8 @@ static uint64_t to_float(const struct ir_instr *i, uint8_t type, struct interp_n
     return clamp_float(i, type, bits);
 }
 
-/* Conversions from and to f64 keep what they can of a NaN's fraction and make it a quiet one;
- * others give the canonical NaN. Those that only widen or move do not even do that. */
+/* Converts a NaN. Conversions from and to f64 keep what they can of its fraction and make it quiet;
+ * others give the canonical NaN. Conversions that only widen or move leave it as it is. */
 static uint64_t convert_nan(const struct ir_instr *i, uint8_t type, uint64_t bits)
 {
     const struct interp_format *from = interp_format_of(i->type2), *to = interp_format_of(type);
@@ -155,7 +155,7 @@ static uint64_t convert_nan(const struct ir_instr *i, uint8_t type, uint64_t bit
     uint64_t canonical = (UINT64_C(1) << (to->bits - 1)) - 1;
     if (i->type2 != IR_F64 && type != IR_F64)
         return canonical;
-    if (i->flags & IR_F_FTZ && i->type2 == IR_F32) /* flushing makes it canonical first */
+    if (i->flags & IR_F_FTZ && i->type2 == IR_F32) /* flushing makes the NaN canonical first */
         bits = INTERP_NAN_F32;
     uint64_t fraction = bits << (64 - from->fraction_bits) >> (64 - to->fraction_bits);
     uint64_t sign = (bits >> (from->bits - 1) & 1) << (to->bits - 1);
@@ -163,10 +163,10 @@ static uint64_t convert_nan(const struct ir_instr *i, uint8_t type, uint64_t bit
     return sign | (canonical >> to->fraction_bits << to->fraction_bits) | quiet | fraction;
 }
 
-/* One value of type2 to one of `type` (the element of a packed destination). */
+/* Converts one value of type2 to `type` (to the element type of a packed destination). */
 static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
 {
-    if (type != IR_F16) /* the result's exponents are what .ftz is about there */
+    if (type != IR_F16) /* for f16 results .ftz is about the result's exponents */
         bits = flush(i, i->type2, bits);
     if (!is_float(i->type2))
         return is_float(type) ? to_float(i, type, number_of_int(i->type2, bits))
@@ -177,13 +177,13 @@ static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
         return clamp_float(i, type, convert_nan(i, type, bits));
     if (is_float(type))
         return to_float(i, type, n);
-    /* NaN is the sign bit alone as an integer of 64 bits, and from f64. */
+    /* As a 64-bit integer, and from f64, a NaN becomes the sign bit alone. */
     if (nan && (i->type2 == IR_F64 || ir_types[type].size == 8))
         return interp_extend(type, UINT64_C(1) << (8 * ir_types[type].size - 1));
     return int_of_number(type, round_integral(n, (enum ir_round)i->round));
 }
 
-/* cvt.rna.tf32.f32: a 32-bit container, the low 13 bits of the fraction cut. */
+/* cvt.rna.tf32.f32: the result is an f32 whose low 13 bits of fraction are cut off. */
 static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
 {
     struct interp_number n = interp_unpack(&interp_format_f32, bits);
@@ -192,7 +192,7 @@ static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
     if (nan)
         r = i->round == IR_ROUND_NA ? bits & 0xffffe000u : 0x7fffe000u;
     if ((i->flags & IR_F_SAT) && (r & 0x7f800000u) == 0x7f800000u)
-        r -= 0x2000; /* of infinity the largest number; NaNs get the same on an H200 */
+        r -= 0x2000; /* infinity becomes the largest number; so does a NaN on an H200 */
     return (i->flags & IR_F_RELU) && n.negative && !nan ? 0 : r;
 }
 
@@ -210,7 +210,8 @@ static struct byte_format byte_format(uint8_t type)
                              : (struct byte_format) { 2, -14, 57344.0, true };
 }
 
-/* To nearest even; what is too large becomes the largest number. NaN: 0x7f. */
+/* Rounds to nearest even. A number that is too large becomes the largest number; NaN becomes
+ * 0x7f. */
 static uint64_t to_byte(const struct ir_instr *i, double v)
 {
     struct byte_format f = byte_format(i->type);
@@ -230,8 +231,8 @@ static uint64_t to_byte(const struct ir_instr *i, double v)
     whole += rest > 0.5 || (rest == 0.5 && fmod(whole, 2) != 0);
     if (ldexp(whole, exponent - f.fraction) > f.most)
         return (negative ? 0x80 : 0) | (f.has_infinity ? 0x7b : 0x7e);
-    /* Steps count on over the exponents: the number's bits are those above the smallest exponent.
-     */
+    /* Encodings count on across exponents: the number's bits are its distance, in steps, from the
+     * smallest exponent. */
     uint64_t bits = (uint64_t)whole + ((uint64_t)(exponent - f.least) << f.fraction);
     return bits | (negative ? 0x80 : 0);
 }
@@ -261,7 +262,7 @@ static uint64_t half_of_byte(const struct ir_instr *i, uint8_t bits)
     return (i->flags & IR_F_RELU) && signbit(v) ? 0 : interp_half_from_double(IR_F16, v);
 }
 
-/* Upper, then lower: two values of f32, or the halves of a register. */
+/* Converts two values, the upper one first: two f32, or the halves of a register. */
 static uint64_t to_bytes(const struct ir_instr *i, const uint64_t *s)
 {
     bool pair = i->type2 == IR_F16X2;

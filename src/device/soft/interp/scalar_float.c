@@ -1,11 +1,11 @@
 /*
  * Floating point arithmetic, one lane at a time.
  *
- * f32 and f64 use the host's arithmetic; a directed rounding mode is set around the one operation
- * that needs it. (A thread that leaves a block in between by siglongjmp does so from a signal
- * handler, which starts with the default environment; interp_run_block() sets it as well.) f16 and
- * bf16 are computed in double precision rounded to odd and rounded once more, which is exact. The
- * approximate functions: scalar_approx.c.
+ * f32 and f64 use the host's arithmetic, with a directed rounding mode set around the one operation
+ * that needs it. (A thread that leaves a block in between, by siglongjmp, does so from a signal
+ * handler, which starts with the default environment; interp_run_block() sets it, too.) f16 and
+ * bf16 are computed in double precision, rounded to odd, and rounded once more, which gives the
+ * correctly rounded result. Approximate functions are in scalar_approx.c.
  */
 #include <fenv.h>
 #include <math.h>
@@ -101,7 +101,7 @@ static uint64_t scalar_f32_arith(const struct ir_instr *i, const uint64_t *s, bo
     float c = i->src_count > 2 ? source_f32(i, s[2]) : 0;
     float r = rounded_f32(i, a, b, c);
     if (i->op == IR_OP_DIV && (i->flags & IR_F_APPROX) && fabsf(b) > 0x1p126f)
-        r = a * copysignf(0, b); /* 1 / b is flushed */
+        r = a * copysignf(0, b); /* 1 / b is flushed to zero */
     if ((i->flags & IR_F_FTZ) &&
         interp_is_flushed(rounded_f64(i, a, b, c), (enum ir_round)i->round))
         r = copysignf(0, r);
@@ -123,7 +123,8 @@ static uint64_t scalar_f32_sign(const struct ir_instr *i, const uint64_t *s, boo
     return i->op == IR_OP_ABS ? a & 0x7fffffffu : a ^ 0x80000000u;
 }
 
-/* min and max of two floats given as bits of a format: NaN loses unless .NaN, -0 is below +0. */
+/* min and max of two floats, given as bits of a format. A number wins over NaN, unless .NaN; -0 is
+ * below +0. */
 static uint64_t min_max(const struct ir_instr *i, const struct interp_format *f, uint64_t a,
                         uint64_t b)
 {
@@ -140,7 +141,7 @@ static uint64_t min_max(const struct ir_instr *i, const struct interp_format *f,
         return nan;
     if (a_nan || b_nan)
         return (a_nan ? b : a) ^ xor_sign;
-    /* As ordered integers: flip the magnitude of negative ones. */
+    /* As integers of the same order: the magnitude of negative numbers is flipped. */
     int64_t x = (int64_t)(a & sign ? -(int64_t)(a & ~sign) - 1 : (int64_t)a);
     int64_t y = (int64_t)(b & sign ? -(int64_t)(b & ~sign) - 1 : (int64_t)b);
     bool first = i->op == IR_OP_MIN ? x < y : x > y;
@@ -173,7 +174,8 @@ static uint64_t scalar_f64_arith(const struct ir_instr *i, const uint64_t *s, bo
     return interp_f64_bits(r);
 }
 
-/* rcp.approx.ftz.f64 and rsqrt.approx{.ftz}.f64: with .ftz they read and give upper halves only. */
+/* rcp.approx.ftz.f64 and rsqrt.approx{.ftz}.f64. With .ftz they read and give only the upper
+ * half. */
 static uint64_t scalar_f64_approx(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     uint64_t a = s[0];
@@ -199,7 +201,7 @@ static uint64_t scalar_f64_sign(const struct ir_instr *i, const uint64_t *s, boo
     return i->op == IR_OP_ABS ? s[0] & ~sign : s[0] ^ sign;
 }
 
-/* One 16-bit float operation, `type` F16 or BF16. */
+/* One operation on 16-bit floats; `type` is F16 or BF16. */
 static uint16_t half_ftz(const struct ir_instr *i, uint8_t type, uint16_t bits)
 {
     uint16_t exponent = type == IR_F16 ? 0x7c00 : 0x7f80;
@@ -224,7 +226,7 @@ static uint16_t half_finish(const struct ir_instr *i, uint8_t type, uint16_t bit
     return bits;
 }
 
-/* As interp_is_flushed(); f16 has 11 bits, and numbers below 2^-14 are subnormal. */
+/* Like interp_is_flushed(). f16 has 11 significant bits, and numbers below 2^-14 are subnormal. */
 static bool is_half_flushed(const struct ir_instr *i, uint8_t type, double r)
 {
     return (i->flags & IR_F_FTZ) && type == IR_F16 && fabs(r) < 0x1.ffep-15;

@@ -13,7 +13,7 @@ static uint64_t all_ones(unsigned bits)
     return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
 }
 
-/* a + b + carry of the type's width; *carry is the carry out. */
+/* a + b + carry in the type's width; *carry becomes the carry out. */
 static uint64_t add_carry(const struct ir_instr *i, uint64_t a, uint64_t b, bool *carry)
 {
     unsigned __int128 sum =
@@ -22,7 +22,7 @@ static uint64_t add_carry(const struct ir_instr *i, uint64_t a, uint64_t b, bool
     return (uint64_t)sum & all_ones(type_bits(i));
 }
 
-/* a + ~b + carry: the carry is 1 where nothing is borrowed. */
+/* a + ~b + carry: the carry is 1 if nothing was borrowed. */
 static uint64_t sub_carry(const struct ir_instr *i, uint64_t a, uint64_t b, bool *carry)
 {
     return add_carry(i, a, ~b, carry);
@@ -69,7 +69,7 @@ static uint64_t scalar_subc(const struct ir_instr *i, const uint64_t *s, bool *p
     return r;
 }
 
-/* The part of a * b that the mode asks for. */
+/* The part of a * b that the instruction's mode asks for. */
 static uint64_t product(const struct ir_instr *i, uint64_t a, uint64_t b)
 {
     unsigned __int128 full;
@@ -124,8 +124,8 @@ static uint64_t scalar_sad(const struct ir_instr *i, const uint64_t *s, bool *p)
     return s[2] + (less ? b - a : a - b);
 }
 
-/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not
- * fit wraps. */
+/* Division by zero gives all ones for quotient and remainder, as on the hardware. The one quotient
+ * that does not fit wraps. */
 static uint64_t scalar_div(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     uint64_t a = interp_extend(i->type, s[0]), b = interp_extend(i->type, s[1]);

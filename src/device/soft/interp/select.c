@@ -1,12 +1,13 @@
 /*
- * Which vector handler carries out an instruction, and which set of handlers this CPU gets.
+ * Chooses the vector handler that carries out an instruction, and the set of handlers for this CPU.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/soft/interp/vector.h"
 
-/* handlers.h's VARIANT: mode, comparison, or for cvt source type and integral rounding. */
+/* Values of VARIANT in handlers.h: a mode, a comparison, or for cvt source type and integral
+ * rounding. */
 #define VARIANT_NONE   0
 #define VARIANT_APPROX 1
 #define VARIANT_L      IR_SHF_L
@@ -55,8 +56,8 @@
 #define FLAGS_FTZSAT (IR_F_FTZ | IR_F_SAT)
 #define FLAGS_WRAP   IR_F_WRAP
 
-/* Flags without influence on a vector handler's result; with any other one not in its line it does
- * not fit. */
+/* Flags that do not influence a vector handler's result. A handler does not fit an instruction with
+ * any other flag that is not in its line. */
 #define FLAGS_HARMLESS (IR_F_APPROX | IR_F_UNI | IR_F_GUARD_NOT)
 
 struct choice {
@@ -74,7 +75,7 @@ static const struct choice choices[] = {
 #include "device/soft/interp/handlers.h"
 };
 
-/* U and S types to the B type of their size. */
+/* The B type of the same size for U and S types. */
 static uint8_t untyped(uint8_t type)
 {
     if (ir_types[type].class != 'U' && ir_types[type].class != 'S')
@@ -98,7 +99,7 @@ static int find_cvt(const struct ir_instr *i, struct choice c)
     if (round == IR_ROUND_N && to_float)
         round = 0;
     if (from_float && !to_float) {
-        c.flags &= (uint16_t)~IR_F_SAT; /* always clamped */
+        c.flags &= (uint16_t)~IR_F_SAT; /* the handler always clamps */
         if (i->type2 != IR_F32)
             c.flags &= (uint16_t)~IR_F_FTZ;
     }

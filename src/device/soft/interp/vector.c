@@ -1,10 +1,10 @@
 /*
- * Vector handlers. This file is compiled once per instruction set (INTERP_ISA names the table):
- * plain loops over 32 lanes, which the compiler turns into vector code.
+ * Vector handlers. This file is compiled once per instruction set (INTERP_ISA names the table).
+ * Handlers are plain loops over 32 lanes, which the compiler turns into vector code.
  *
- * A handler computes all 32 lanes. While no other lane has anything to lose (interp_run.full) the
- * results go straight to the destination; else to a scratch register first, from where the running
- * lanes' are taken over.
+ * A handler computes all 32 lanes. If no other lane needs its old value (interp_run.full), the
+ * results go straight to the destination; else they go to a scratch register, and only the running
+ * lanes are copied from there.
  */
 #include "device/soft/interp/vector.h"
 
@@ -24,7 +24,8 @@ typedef int64_t s64;
 typedef float f32;
 typedef double f64;
 
-/* Lanes do not depend on each other, even if a destination is also a source. */
+/* Tells the compiler that lanes do not depend on each other, even if a destination is also a
+ * source. */
 #if defined(__clang__)
 #define FOR_LANES(l)                                                                               \
     _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < SOFT_WARP; l++)
@@ -77,7 +78,7 @@ static inline void result_done(const struct interp_insn *i, const struct interp_
         blend64(r, to);
 }
 
-/* Nonzero words to bits. */
+/* One bit for each word that is not zero. */
 static inline u32 bits_of_lanes(const u32 *t)
 {
 #if defined(__AVX512F__)
@@ -96,7 +97,7 @@ static inline f32 ftz(f32 v)
     return interp_f32(interp_ftz_bits(interp_f32_bits(v)));
 }
 
-/* A rounded result and the same in f64. */
+/* Flushes a rounded result, of which `exact` is a more exact value. */
 static inline f32 ftz_of(f32 v, f64 exact)
 {
     return interp_is_flushed(exact, IR_ROUND_N) ? interp_f32(interp_f32_bits(v) & 0x80000000u) : v;
@@ -112,7 +113,7 @@ static inline f32 ftz_div(f32 a, f32 b)
     return ftz_of(a / b, (f64)a / (f64)b);
 }
 
-/* 1 / b is flushed for large b. */
+/* For large b 1 / b is flushed to zero. */
 static inline f32 div_approx(f32 a, f32 b)
 {
     return __builtin_fabsf(b) > 0x1p126f ? a * __builtin_copysignf(0, b) : a / b;
@@ -135,14 +136,14 @@ static inline f32 sat(f32 v)
 
 #define same(v) (v)
 
-/* A number whatever the other one is; of two NaNs, a certain one. */
+/* The number, if one of the two is NaN; of two NaNs always the same one. */
 static inline f32 number_f32(f32 a, f32 b, f32 of_numbers)
 {
     f32 second = b != b ? interp_f32(INTERP_NAN_F32) : b;
     return a != a ? second : (b != b ? a : of_numbers);
 }
 
-/* Equal numbers differ at most in the sign of zero. */
+/* Numbers that compare equal differ at most in the sign of zero. */
 static inline f32 min_f32(f32 a, f32 b)
 {
     f32 equal = interp_f32(interp_f32_bits(a) | interp_f32_bits(b));
@@ -169,8 +170,8 @@ static inline f64 max_f64(f64 a, f64 b)
     return a != a ? b : (b != b ? a : more);
 }
 
-/* 32-bit quotients are exact in double precision: the gap to the next integer is at least 2^-32 of
- * them. */
+/* In double precision 32-bit quotients are exact: they are at least 2^-32 (relative) away from the
+ * next integer. */
 static inline u32 div_u32(u32 a, u32 b)
 {
     u32 q = (u32)(s64)((f64)a / (f64)(b ? b : 1));
@@ -183,13 +184,14 @@ static inline s32 div_s32(s32 a, s32 b)
     return b ? q : -1;
 }
 
-/* Rounding to an integer makes every NaN of f32 the same one. */
+/* Rounding to an integer turns every f32 NaN into the same one. */
 static inline f32 one_nan(f32 v)
 {
     return v == v ? v : interp_f32(INTERP_NAN_F32);
 }
 
-/* Towards zero, clamped; NaN becomes `nan`: 0 if it was one of f32, the sign bit alone of f64. */
+/* Rounds towards zero and clamps. A NaN becomes `nan`: 0 if it was an f32, the sign bit alone if it
+ * was an f64. */
 static inline s32 s32_of_f64(f64 v, s32 nan)
 {
     f64 low = v > -2147483648.0 ? v : -2147483648.0;
@@ -268,7 +270,7 @@ static inline u32 u32_of_f64(f64 v, u32 nan)
     }
 #include "device/soft/interp/handlers.h"
 
-/* selp: s[2] is a predicate, inverted if value is all ones. */
+/* selp. s[2]: a predicate, inverted if `value` is all ones. */
 #define SELECT(bits, T)                                                                            \
     HOT const struct interp_insn *run_select##bits(const struct interp_insn *i,                    \
                                                    struct interp_run *r)                           \
@@ -285,7 +287,7 @@ SELECT(16, u16)
 SELECT(32, u32)
 SELECT(64, u64)
 
-/* mov.b64 {d, s[1]}, s[0]; either destination may be missing. */
+/* mov.b64 {d, s[1]}, s[0]. Either destination may be missing. */
 HOT const struct interp_insn *run_unpack64(const struct interp_insn *i, struct interp_run *r)
 {
     u64 t[SOFT_WARP];

@@ -38,12 +38,12 @@ extern const struct interp_vector interp_vector_base;
 extern const struct interp_vector interp_vector_v3, interp_vector_v4;
 #endif
 
-/* The best of them for this CPU. For tests, GMUX_INTERP_ISA=base|v3|v4 picks a lower one, and
- * =scalar asks for none to be used. */
+/* Picks the best set for this CPU. For tests, GMUX_INTERP_ISA=base|v3|v4 picks a lower one, and
+ * =scalar sets *scalar_only: use none. */
 const struct interp_vector *interp_vector_pick(bool *scalar_only);
 
-/* The handler for an instruction all of whose operands have the width of its types, or -1.
- * (select.c) */
+/* select.c. The handler for an instruction whose operands all have the width of its types; -1:
+ * none. */
 int interp_vector_find(const struct ir_instr *i);
 
 #endif

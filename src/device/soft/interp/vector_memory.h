@@ -11,7 +11,7 @@ enum pattern { ONE_ADDRESS, CONSECUTIVE, SCATTERED };
 struct span {
     u64 at[SOFT_WARP];
     enum pattern pattern;
-    u32 first, lanes; /* of the run of lanes that run */
+    u32 first, lanes; /* the consecutive lanes that run */
 };
 
 static inline void span_find(struct span *s, const struct interp_run *r,
@@ -51,8 +51,8 @@ static inline void span_find(struct span *s, const struct interp_run *r,
     s->pattern = moved == 0 ? ONE_ADDRESS : stepped == 0 && run ? CONSECUTIVE : SCATTERED;
 }
 
-/* The host's address for `bytes` at `at`, or NULL if they are not all accessible or not aligned to
- * `align`. */
+/* The host's address of `bytes` bytes at `at`; NULL: not all of them are accessible, or they are
+ * not aligned to `align`. */
 static inline u8 *span_reach(const struct interp_run *r, u64 at, u64 bytes, u64 align, bool shared)
 {
     const struct soft_block *b = r->block;
