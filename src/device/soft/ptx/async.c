@@ -1,16 +1,16 @@
 /*
- * Copies that may go on while the kernel does (cp.async), done at once.
+ * Asynchronous copies (cp.async). They are carried out at once, which PTX allows.
  */
 #include "device/soft/ptx/expand.h"
 
-/* [to] = the first `valid` of `bytes` bytes at [from], then zeros. Reads whole words. */
+/* [to] = the first `valid` of `bytes` bytes at [from], followed by zeros. Reads whole words. */
 static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from,
                       enum ir_space space, int64_t from_at, uint64_t bytes, struct ir_src valid)
 {
     uint32_t guard = x->guard;
     bool guard_not = x->guard_not;
     for (unsigned w = 0; w < bytes / 4; w++) {
-        /* How many bytes of this word count, 0 .. 4. */
+        /* how many bytes of this word are valid, 0 to 4 */
         struct ir_src rest = ptx_x_op2(x, IR_OP_SUB, IR_S32, valid, ptx_x_imm(4 * w));
         rest = ptx_x_op2(x, IR_OP_MAX, IR_S32, ptx_x_op2(x, IR_OP_MIN, IR_S32, rest, ptx_x_imm(4)),
                          ptx_x_imm(0));
@@ -65,15 +65,15 @@ static void copy_all(struct ptx_expand *x, struct ir_src to, int64_t to_at, stru
     ptx_x_append(x, &s);
 }
 
-/* Cache policies and the like: createpolicy's result, which has no meaning here. */
+/* Skips a cache policy, the result of createpolicy: it has no meaning here. */
 static bool skip_policy(struct ptx_expand *x, bool given)
 {
     struct ir_src policy;
     return !given || (ptx_expect(x->p, ',') && ptx_parse_source(x->p, IR_B64, 0, &policy));
 }
 
-/* cp.async.ca.shared.global [to], [from], bytes{, valid bytes or a predicate: ignore the source}{,
- * policy}; */
+/* cp.async.ca.shared.global [to], [from], bytes{, valid}{, policy}; `valid` is a number of bytes,
+ * or a predicate that says to ignore the source. */
 static bool copy(struct ptx_expand *x)
 {
     static const char *const caches[] = { "ca", "cg" };
@@ -126,8 +126,8 @@ static bool copy(struct ptx_expand *x)
     return true;
 }
 
-/* cp.async.mbarrier.arrive{.noinc}: an arrival when the lane's copies are done, and they are.
- * Without .noinc it was announced by the same instruction, so that nothing changes. */
+/* cp.async.mbarrier.arrive{.noinc}: an arrival when the lane's copies are done, which they are.
+ * Without .noinc the same instruction also announces it, so that nothing changes. */
 static bool copy_arrive(struct ptx_expand *x)
 {
     bool counted = ptx_x_take(x, "noinc");

@@ -67,8 +67,8 @@ static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
     return !p->why.error;
 }
 
-/* name: .callprototype (results) _ (parameters) .noreturn;  name: .calltargets f, g; The latter's
- * signature is what the call passes; which functions it names is not needed. */
+/* name: .callprototype (results) _ (parameters) .noreturn; or name: .calltargets f, g; The
+ * signature of the latter is that of the call; which functions it names is not needed. */
 static bool parse_prototype(struct ptx_parser *p, const struct ptx_token *name)
 {
     struct ir_raw_fn *raw = p->raw;
@@ -83,7 +83,7 @@ static bool parse_prototype(struct ptx_parser *p, const struct ptx_token *name)
         bool right = parse_prototype_list(p, &s) && ptx_expect_ident(p, &ignored, "'_'");
         s = ir_signature_add(s, IR_SIGNATURE_RESULTS);
         right = right && parse_prototype_list(p, &s);
-        /* The function cannot run, but that a call names the prototype is no mistake. */
+        /* The function cannot run, but that a call names the prototype is no error. */
         if (!right && !ptx_set_aside(p))
             return false;
         if (!right)
@@ -163,8 +163,8 @@ static bool parse_statement(struct ptx_parser *p)
 
 bool ptx_parse_body(struct ptx_parser *p)
 {
-    uint32_t outer =
-        p->depth; /* the function's own scope: parameters, and the body's outermost level */
+    /* The function's own scope: its parameters, and the outermost level of its body. */
+    uint32_t outer = p->depth;
     if (!ptx_expect(p, '{'))
         return false;
     for (;;) {
@@ -185,8 +185,8 @@ bool ptx_parse_body(struct ptx_parser *p)
             struct ptx_mark start = ptx_here(p);
             if (parse_statement(p))
                 continue;
-            /* After a declaration nothing can be said about the statements that use what it
-             * declares. */
+            /* After a faulty declaration nothing can be said about the statements that use its
+             * name. */
             if (start.token.kind == PTX_DOT ? !ptx_set_aside(p) : !ptx_recover_statement(p, &start))
                 return false;
             if (start.token.kind == PTX_DOT) {

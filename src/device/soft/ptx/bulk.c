@@ -1,18 +1,18 @@
 /*
- * Copies and sums of many bytes that go on while the kernel does, and stores that report to a
- * barrier: done at once, in loops of ordinary accesses, and then reported. What waits for groups of
- * them finds them done.
+ * Asynchronous copies and reductions of many bytes, and stores that report to a barrier. They are
+ * carried out at once, in loops of ordinary accesses, and then reported; an instruction that waits
+ * for a group of them finds it complete.
  */
 #include "device/soft/ptx/expand.h"
 
-/* A place in memory that moves. */
+/* An address in memory that a loop advances. */
 struct place {
     enum ir_space space;
     enum ir_type type; /* of the register */
     uint32_t reg;
 };
 
-/* The place of the address operand that comes next, in a register of its own. */
+/* Takes the next address operand and copies it to a register of its own. */
 static struct place parse_place(struct ptx_expand *x, enum ir_space space)
 {
     struct place p = { .space = space, .type = IR_U32 };
@@ -36,7 +36,7 @@ static void step(struct ptx_expand *x, enum ir_type type, uint32_t reg, uint64_t
     ptx_x_append(x, &i);
 }
 
-/* One element: copied, or what the place has is changed by it. */
+/* One element: copies it, or applies the operation to the element at `to`. */
 static void element(struct ptx_expand *x, const struct place *to, const struct place *from,
                     const struct ir_instr *sum)
 {
@@ -56,7 +56,7 @@ static void element(struct ptx_expand *x, const struct place *to, const struct p
     ptx_x_append(x, &store);
 }
 
-/* Elements of `unit` bytes, `bytes` in all. */
+/* Handles `bytes` bytes in elements of `unit` bytes. */
 static void loop(struct ptx_expand *x, const struct place *to, const struct place *from,
                  struct ir_src bytes, uint64_t unit, const struct ir_instr *sum)
 {
@@ -110,7 +110,7 @@ static bool transfer(struct ptx_expand *x, bool to_block, bool from_block, bool 
     return !x->p->why.error;
 }
 
-/* Of the operation and its type, which come last: IR_VOID if there is none. */
+/* Takes the operation and its type, which come last. IR_VOID: there is none. */
 static enum ir_type take_type(struct ptx_expand *x)
 {
     for (enum ir_type t = IR_B8; t < IR_PRED; t++)
@@ -152,7 +152,7 @@ static bool bulk(struct ptx_expand *x, bool reduces)
 {
     struct ir_instr sum;
     bool is_block[2];
-    for (unsigned k = 0; k < 2; k++) { /* to, from */
+    for (unsigned k = 0; k < 2; k++) { /* the destination, then the source */
         const struct ptx_token *t = ptx_x_take_next(x);
         is_block[k] = t && t->length > 6 && memcmp(t->text, "shared", 6) == 0;
         if (!t || (!is_block[k] && !ptx_text_is(t, "global")))

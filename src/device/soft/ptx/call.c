@@ -3,7 +3,7 @@
  */
 #include "device/soft/ptx/parse.h"
 
-/* `_` is a result that nobody wants: IR_SRC_NONE. */
+/* `_` stands for a result that is not used: IR_SRC_NONE. */
 static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out, bool result)
 {
     struct ptx_token t = p->token;
@@ -70,7 +70,7 @@ static bool parse_call_operands(struct ptx_parser *p, uint32_t *count, bool resu
     return ptx_expect(p, ')');
 }
 
-/* What stands behind the operands of a call through a register: a prototype, a list of targets, or
+/* Parses what follows the operands of a call through a register: a prototype, a list of targets, or
  * a variable that holds them. */
 static bool parse_call_prototype(struct ptx_parser *p, struct ir_raw_call *call)
 {

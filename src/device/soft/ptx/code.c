@@ -1,6 +1,6 @@
 /*
- * What is added to the code of the function that is being parsed: instructions, and branches to
- * labels that may come later.
+ * Appends to the code of the function that is being parsed: instructions, and branches to labels
+ * that may come later.
  */
 #include "device/soft/ptx/parse.h"
 

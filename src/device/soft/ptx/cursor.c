@@ -1,5 +1,5 @@
 /*
- * The parser's place in the text: the next token, what is expected there, and the first problem.
+ * The parser's position in the text: the next token, what is expected there, and the first error.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -123,8 +123,9 @@ struct ptx_mark ptx_here(const struct ptx_parser *p)
 
 void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark)
 {
+    /* After an error the parser stays at the end of the text, so that all loops end. */
     if (p->why.error)
-        return; /* Loops end at the end of the text, where a problem has put the parser. */
+        return;
     p->lexer = mark->lexer;
     p->token = mark->token;
 }

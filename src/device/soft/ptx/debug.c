@@ -1,5 +1,5 @@
 /*
- * What carries no meaning here: places in sources, sections of debug information, pragmas.
+ * Statements that have no meaning for this device: source positions, debug sections, pragmas.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -72,7 +72,7 @@ static bool skip_file(struct ptx_parser *p)
     return !p->why.error;
 }
 
-/* One of them says how many registers the program wants its linker to spend. */
+/* One pragma has a meaning: it says how many registers the program's linker may use. */
 static bool skip_pragma(struct ptx_parser *p)
 {
     static const char words[] = "gmux registers ";

@@ -33,8 +33,8 @@ static bool parse_align(struct ptx_parser *p, uint32_t *align)
     return true;
 }
 
-/* .attribute(.managed), .attribute(.unified(1, 2)): all memory of this device is managed; a program
- * may ask whether it was said. */
+/* .attribute(.managed), .attribute(.unified(1, 2)). All memory of this device is managed; but a
+ * program can ask whether a variable was declared so. */
 static bool parse_attribute(struct ptx_parser *p, struct ptx_variable *v)
 {
     if (!ptx_expect(p, '('))
@@ -56,7 +56,8 @@ static bool parse_variable_word(struct ptx_parser *p, struct ptx_variable *v, bo
 {
     uint32_t ignored;
     const struct ptx_token *t = &p->token;
-    if (ptx_accept_dot(p, "align")) /* after .ptr it is about what is pointed to */
+    /* After .ptr an alignment is that of the memory pointed to. */
+    if (ptx_accept_dot(p, "align"))
         return parse_align(p, *pointer ? &ignored : align);
     if (ptx_accept_dot(p, "ptr"))
         return *pointer = true;
@@ -102,7 +103,8 @@ static bool parse_dims(struct ptx_parser *p, struct ptx_variable *v)
 
 static uint64_t element_size(const struct ptx_variable *v)
 {
-    if (v->reference && v->space != IR_SPACE_PARAM) /* a parameter is a handle */
+    /* As a parameter it is a handle. */
+    if (v->reference && v->space != IR_SPACE_PARAM)
         return DEV_TEXTURE_BYTES;
     return (uint64_t)ir_types[v->type].size * v->vector;
 }
@@ -125,8 +127,7 @@ bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_va
         return false;
     v->size = element_size(v);
     v->align = align ? align : v->reference ? DEV_TEXTURE_ALIGN : (uint32_t)element_size(v);
-    /* Where parameters lie is the text's choice; elsewhere an element's own alignment does not
-     * hurt. */
+    /* The text decides where parameters lie. Elsewhere it does no harm to align an element. */
     if (space != IR_SPACE_PARAM)
         v->align = GM_MAX(v->align, (uint32_t)ir_types[v->type].size);
     for (uint32_t i = v->is_unsized; i < v->dim_count; i++)
@@ -222,7 +223,8 @@ static bool init_bits(struct ptx_parser *p, struct ptx_init *in, uint64_t bits)
     return true;
 }
 
-/* sym, sym+4, generic(sym), generic(sym)+4; `shift`, with elements of a byte: which byte of that */
+/* sym, sym+4, generic(sym), generic(sym)+4. `shift`, for elements of one byte: which byte of the
+ * address. */
 static bool init_address(struct ptx_parser *p, struct ptx_init *in, uint8_t shift)
 {
     struct ptx_token name;
@@ -269,7 +271,8 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in, uint8_t shif
     return init_bits(p, in, 0);
 }
 
-/* 0xFF00(sym): the mask's byte of the address. `mask` and the parenthesis are consumed. */
+/* 0xFF00(sym): the byte of the address that the mask selects. `mask` and the parenthesis are
+ * consumed already. */
 static bool init_byte_of_address(struct ptx_parser *p, struct ptx_init *in,
                                  const struct ptx_token *mask)
 {
@@ -309,8 +312,8 @@ static bool init_value(struct ptx_parser *p, struct ptx_init *in)
     return ptx_accept(p, '(') ? init_byte_of_address(p, in, &t) : init_bits(p, in, bits);
 }
 
-/* Nested braces as in C: a brace at depth d begins an element of dimension d, its end skips to the
- * next. */
+/* Nested braces as in C. A brace at depth d begins an element of dimension d; its end skips to the
+ * next element. */
 static bool init_list(struct ptx_parser *p, struct ptx_init *in)
 {
     uint64_t stride[PTX_MAX_DIMS + 2], begin[PTX_MAX_DIMS + 2];
@@ -344,7 +347,7 @@ static bool init_list(struct ptx_parser *p, struct ptx_init *in)
     return !p->why.error;
 }
 
-/* { filter_mode = linear, addr_mode_0 = wrap .. }: what a reference is at first. */
+/* { filter_mode = linear, addr_mode_0 = wrap ... }: the initial state of a reference. */
 static bool parse_reference(struct ptx_parser *p, struct dev_texture *t)
 {
     static const struct {
@@ -383,7 +386,7 @@ static bool parse_reference(struct ptx_parser *p, struct dev_texture *t)
     return !braces || ptx_expect(p, '}');
 }
 
-/* A sampler is one from the start, a texture when something is bound to it. */
+/* A sampler reference can be used at once, a texture reference when a texture is bound to it. */
 static bool init_reference(struct ptx_parser *p, const struct ptx_variable *v, uint32_t symbol)
 {
     struct dev_texture t = { .kind = v->reference == IR_REFERENCE_SAMPLER ? DEV_SAMPLER : 0,

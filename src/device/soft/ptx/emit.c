@@ -1,5 +1,5 @@
 /*
- * Instructions that expansions make.
+ * Appends the instructions that expansions consist of.
  */
 #include "device/soft/ptx/expand.h"
 

@@ -1,5 +1,5 @@
 /*
- * Which opcodes become several instructions, and by which expansion.
+ * Which opcodes are expanded into several instructions, and by which function.
  */
 #include "device/soft/ptx/expand.h"
 

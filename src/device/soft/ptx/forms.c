@@ -1,6 +1,6 @@
 /*
- * Operand lists: one function per form (PTX_FORM_*), which knows how many operands there are and of
- * which types.
+ * Operand lists: one function per form (PTX_FORM_*), which knows how many operands there are and
+ * which types they have.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -83,7 +83,7 @@ struct ptx_elements {
     bool wider;
 };
 
-/* All of a vector register, as destinations or sources. */
+/* Takes all elements of a vector register, as destinations or sources. */
 static bool take_vector(struct ptx_parser *p, const struct ptx_token *at, bool result,
                         const struct ptx_elements *e, const struct ptx_name *vector)
 {
@@ -136,7 +136,7 @@ static bool parse_vector(struct ptx_parser *p, unsigned *count, bool result,
     return true;
 }
 
-/* The type of one of `n` parts of a register of type `type`. */
+/* The type of one of the `n` parts of a register of type `type`. */
 static enum ir_type part_type(enum ir_type type, unsigned n)
 {
     switch (ir_types[type].size / n) {
@@ -149,7 +149,7 @@ static enum ir_type part_type(enum ir_type type, unsigned n)
     }
 }
 
-/* The number of elements decides their type, so it is counted ahead. */
+/* Counts the elements ahead, because their number decides their type. */
 static unsigned count_elements(const struct ptx_parser *p)
 {
     struct ptx_lexer ahead = p->lexer;
@@ -192,7 +192,7 @@ static bool form_mov_vector(struct ptx_parser *p, struct ir_instr *i, bool unpac
     return true;
 }
 
-/* One register may stand in braces, too (Triton writes so). */
+/* A single register may stand in braces, too (Triton writes so). */
 static bool is_vector(const struct ptx_parser *p)
 {
     return ptx_token_is(&p->token, '{') || ptx_vector_follows(p);
@@ -210,7 +210,7 @@ static bool form_mov(struct ptx_parser *p, struct ir_instr *i, const struct ptx_
     return add_source(p, i, i->type, PTX_O_SYMBOL);
 }
 
-/* A register of 128 bits, or two of 64 in braces. */
+/* Takes a register of 128 bits, or two of 64 in braces. */
 static bool parse_pair_of_64(struct ptx_parser *p, struct ir_instr *i, bool result, unsigned at)
 {
     struct ir_instr part;
@@ -232,7 +232,7 @@ static bool parse_pair_of_64(struct ptx_parser *p, struct ir_instr *i, bool resu
     return true;
 }
 
-/* Of 128 bits at once: what is more than a plain access is an atomic one. */
+/* Accesses of 128 bits. One with a memory order or scope is atomic. */
 static bool form_access_of_128(struct ptx_parser *p, struct ir_instr *i,
                                const struct ptx_token *opcode)
 {
@@ -302,7 +302,7 @@ static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct pt
 
 static bool form_cvt(struct ptx_parser *p, struct ir_instr *i)
 {
-    /* Two values become one register, but for a pair of 8-bit ones that becomes a pair. */
+    /* Two values become one register, except a pair of 8-bit values that becomes a pair. */
     bool pair = i->type2 == IR_F32 && (i->type == IR_F16X2 || i->type == IR_BF16X2 ||
                                        i->type == IR_E4M3X2 || i->type == IR_E5M2X2);
     i->dst_count = 1;
@@ -333,7 +333,7 @@ static bool form_atomic(struct ptx_parser *p, struct ir_instr *i, const struct p
     return true;
 }
 
-/* d|p: the second one may be missing where `required` is false. */
+/* d|p; p may be missing unless `required`. */
 static bool parse_pair(struct ptx_parser *p, struct ir_instr *i, enum ir_type type, bool required)
 {
     i->dst_count = 1;
@@ -388,8 +388,8 @@ static bool form_compare(struct ptx_parser *p, struct ir_instr *i)
            (i->boolop == IR_BOOL_NONE || next_source(p, i, IR_PRED, PTX_O_NOT));
 }
 
-/* d, a, b ...: sources of the instruction's type, except that `tail` (a type) is what the last `n`
- * have. */
+/* d, a, b, ...: sources of the instruction's type, except for the last `n`, which have type
+ * `tail`. */
 static bool form_tail(struct ptx_parser *p, struct ir_instr *i, enum ir_type tail, unsigned n)
 {
     unsigned sources = ir_ops[i->op].sources;
@@ -440,7 +440,7 @@ static bool form_barrier(struct ptx_parser *p, struct ir_instr *i)
             return !ptx_accept(p, ',') || add_source(p, i, IR_U32, 0);
         return next_source(p, i, IR_U32, 0);
     }
-    /* d, a, c or d, a, b, c: what is a predicate is c. */
+    /* d, a, c or d, a, b, c; the predicate is c. */
     if (!ptx_expect(p, ','))
         return false;
     struct ptx_name name;
@@ -470,7 +470,7 @@ static bool form_branch(struct ptx_parser *p, struct ir_instr *i)
 
 bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
-    if (i->op == IR_OP_BARWARP) /* was "bar" until its modifiers were read */
+    if (i->op == IR_OP_BARWARP) /* it was "bar" until its modifiers were read */
         return add_source(p, i, IR_U32, 0);
     switch ((enum ptx_form)ptx_grammar[i->op].form) {
     case PTX_FORM_BARE:

@@ -1,33 +1,33 @@
 /*
- * malloc and free of kernels, as PTX: a unit of its own (link.c) in modules that call them without
- * defining them. What it knows of its heap lies in the heap, in the client's own memory, and is
- * read and written as by any other kernel: a program that spoils it spoils his own. It outlives
- * modules and executors.
+ * malloc and free of kernels, written in PTX: a unit of its own (link.c) in modules that call them
+ * without defining them. All state of a heap lies in the heap itself, in the client's own memory,
+ * and is read and written like any other memory of a kernel: a program that damages it harms only
+ * itself. It outlives modules and executors.
  *
- * The program's library gives a context a heap when it loads the first module that has the variable
- * __gmux$heap, and writes there where its address and size lie (client/module/heap.c). A heap is
- * all zeros at first:
+ * The client library gives a context a heap when it loads the first module that has the variable
+ * __gmux$heap, and writes the heap's address and size there (client/module/heap.c). A heap is all
+ * zeros at first:
  *
- *     0       what there is: bits 0 .. 24 units that blocks have taken so far, 25 .. 49 blocks in
- *             use and threads that look for one, 50 .. 63 how often that has changed
- *     64      for each class a list of free blocks: the first one's number, 0: none; and, in the
- *             upper half, how often the list has changed, so that a thread that was slow does not
- *             take it for the one that it saw
- *     1088    blocks, in units of 16 bytes, or of so many more that there are no more than 2^25 of
- *             them; the number of a block is that of its unit, from 1
+ *     0       the state: bits 0 to 24 units that blocks have taken so far, 25 to 49 blocks in
+ *             use and threads that look for one, 50 to 63 how often that has changed
+ *     64      for each class a list of free blocks: the number of the first one (0: none) and, in
+ *             the upper half, how often the list has changed, so that a slow thread notices that
+ *             the list is not the one that it has read
+ *     1088    blocks, in units of 16 bytes, or of a larger power of two so that there are at most
+ *             2^25 units; the number of a block is that of its first unit, from 1
  *
- * A block begins with its class, a word that says that it is taken, and the number of the next free
- * one. Classes are up to 7 units, then four to each power of two. Blocks keep their class: a
- * request that finds nothing else takes a larger one, and small ones are not joined. But when none
- * is in use any more, and more than half has been taken, all begins anew. No thread waits for
- * another one.
+ * A block begins with its class, a word that says that it is in use, and the number of the next
+ * free block. There are classes for up to 7 units, then four for each power of two. Blocks keep
+ * their class: a request that finds none of its class takes a larger one, and small ones are never
+ * joined. But when no block is in use any more, and more than half of the heap has been taken,
+ * everything begins anew. No thread waits for another.
  */
 #include "device/soft/ptx/parse.h"
 
 #define TAKEN "0x6b636c62"
 #define USED  "0x1ffffff"
-#define ENTER "0x4000002000000" /* one more, and a change */
-#define LEAVE "0x3fffffe000000" /* one less, and a change */
+#define ENTER "0x4000002000000" /* adds one block or thread, and one change */
+#define LEAVE "0x3fffffe000000" /* takes one away, and adds one change */
 #define AGAIN "0x4000000000000"
 
 #define GEOMETRY                                                                                   \
@@ -39,7 +39,8 @@ const char ptx_heap[] =
     "\n.pragma \"gmux unit own device heap\";\n"
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .global .align 8 .b8 __gmux$heap[8];\n"
-    /* %r0: a unit's size as a power, %r1: how many, with the head, %r2: the class. */
+    /* %r0: the size of a unit as a power of two; %r1: how many units, with the head; %r2: the
+     * class. */
     ".visible .func (.param .b64 result) malloc(.param .b64 size)\n{\n"
     " .reg .b32 %r<12>; .reg .b64 %d<17>; .reg .pred %p<9>;\n"
     " ld.param.u64 %d1, [size]; mov.u64 %d0, 0;\n" GEOMETRY
@@ -84,7 +85,7 @@ const char ptx_heap[] =
     " st.global.u32 [%d8+4], " TAKEN "; add.u64 %d0, %d8, 16;\n"
     "out:\n"
     " st.param.b64 [result], %d0; ret;\n}\n"
-    /* What malloc did not give, or was given back already, ends the kernel. */
+    /* A pointer that malloc did not return, or that was freed already, ends the kernel. */
     ".visible .func free(.param .b64 p)\n{\n"
     " .reg .b32 %r<9>; .reg .b64 %d<16>; .reg .pred %p<9>;\n"
     " ld.param.u64 %d1, [p]; setp.eq.u64 %p1, %d1, 0; @%p1 bra out;\n" GEOMETRY
@@ -107,8 +108,8 @@ const char ptx_heap[] =
     "; setp.ne.u32 %p5, %r5, 1; @%p5 bra out;\n"
     " and.b64 %d13, %d12, " USED "; shl.b64 %d14, %d13, 1; shl.b64 %d14, %d14, %r0;\n"
     " setp.lt.u64 %p6, %d14, %d3; @%p6 bra out;\n"
-    /* Nobody has a block or looks for one. Who comes from now on changes the word, and then it
-     * stays as it is; what the lists have lost by then comes back the next time. */
+    /* No block is in use and no thread looks for one. A thread that comes now changes the word, and
+     * then nothing is reset; blocks that the lists have lost come back the next time. */
     " mov.u32 %r6, 0;\n"
     "clear:\n"
     " mad.wide.u32 %d7, %r6, 8, %d2; atom.relaxed.gpu.global.and.b64 %d15, [%d7+64], "

@@ -1,7 +1,7 @@
 /*
- * Opcodes and their modifiers: which words an opcode accepts stands in ops.h; the rules that tie
- * modifiers to types (an integer multiplication has .lo, .hi or .wide; a float division says how it
- * rounds) are here.
+ * Opcodes and their modifiers. ops.h says which words an opcode accepts. Here are the rules that
+ * tie modifiers to types: an integer multiplication has .lo, .hi or .wide, a float division says
+ * how it rounds, and so on.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -110,8 +110,8 @@ static bool apply_type(struct ptx_parser *p, struct ir_instr *i, struct ptx_modi
     return true;
 }
 
-/* Words that newer versions of PTX put behind more instructions (barrier.cluster, red.v2 ..): what
- * is not known here is no mistake. */
+/* Words that newer versions of PTX allow after more instructions (barrier.cluster, red.v2 and
+ * others): that such a word is not known here is no error in the text. */
 static bool is_newer(const struct ptx_token *t)
 {
     static const char *const words[] = { "async", "bulk", "cluster", "v2", "v4", "v8" };
@@ -166,7 +166,7 @@ static bool wrong(struct ptx_parser *p, const struct ptx_modifiers *mods, const 
                     type, why);
 }
 
-/* Multiplications of integers say which half they want. */
+/* An integer multiplication must say which half of the product it wants. */
 static bool check_part(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
 {
     bool part = has(mods, PTX_K(PART) | PTX_K(WIDE));
@@ -188,7 +188,7 @@ static bool check_part(struct ptx_parser *p, struct ir_instr *i, const struct pt
     }
 }
 
-/* Rounding that is left out means .rn where that is allowed. */
+/* Where rounding may be left out, that means .rn. */
 static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
 {
     enum ir_type type = i->type;
@@ -214,12 +214,13 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
     switch (i->op) {
     case IR_OP_FMA:
     case IR_OP_MAD:
-        if (!rounds && i->op == IR_OP_MAD && type == IR_F32) /* says nothing: ptxas takes .rn */
+        /* No rounding is given: ptxas takes .rn. */
+        if (!rounds && i->op == IR_OP_MAD && type == IR_F32)
             i->round = IR_ROUND_N;
         else if (!rounds)
             return wrong(p, mods, i, "needs a rounding (.rn ..)");
-        /* Which NaN .oob takes for 0 is not documented; only copies that this device does not have
-         * write it. */
+        /* It is not documented which NaN .oob takes for 0; it is written only for copies that this
+         * device does not have. */
         if (has(mods, PTX_K(OOB)) &&
             (type == IR_F32 || type == IR_F64 || has(mods, PTX_K(FTZ) | PTX_K(SAT))))
             return wrong(p, mods, i, "takes no .oob");
@@ -233,7 +234,8 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
             return wrong(p, mods, i,
                          type == IR_F64 ? "needs a rounding (.rn ..)"
                                         : "needs a rounding (.rn ..) or .approx");
-        if (has(mods, PTX_K(FULL))) /* may be off by two units of the last place, and here is not */
+        /* The result may be off by two units in the last place; here it is exact. */
+        if (has(mods, PTX_K(FULL)))
             i->round = IR_ROUND_N;
         return true;
     }
@@ -255,7 +257,7 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
     }
 }
 
-/* Two values of 8 bits: from two of f32 or a pair of f16, or to such a pair. */
+/* Two 8-bit floats: converted from two f32 or a pair of f16, or to such a pair. */
 static bool check_byte_floats(struct ptx_parser *p, struct ir_instr *i,
                               const struct ptx_modifiers *mods)
 {
@@ -303,7 +305,8 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
         return wrong(p, mods, i, "between integers does not round");
     if (!to && from && !integral)
         return wrong(p, mods, i, "to an integer needs .rni, .rzi, .rmi or .rpi");
-    if (halves && !narrows && !rounds) /* between f16 and bf16 ptxas takes .rn for it */
+    /* Between f16 and bf16 ptxas takes .rn. */
+    if (halves && !narrows && !rounds)
         i->round = IR_ROUND_N;
     else if (to && (!from || narrows || pair || halves) && !rounds)
         return wrong(p, mods, i, "needs a rounding (.rn ..)");
@@ -320,7 +323,7 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
     return true;
 }
 
-/* .lo .ls .hi .hs are .lt .. .ge of unsigned types; on .bXX only equality makes sense. */
+/* .lo .ls .hi .hs mean .lt to .ge of unsigned types. Types .bXX have only equality. */
 static bool check_compare(struct ptx_parser *p, struct ir_instr *i,
                           const struct ptx_modifiers *mods)
 {
@@ -525,8 +528,8 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
     return check_part(p, i, mods) && check_lanes(p, i, mods);
 }
 
-/* Processors of compute capability 1 had no subnormal numbers of f32, and a product with a sum that
- * said nothing of rounding; later ones run their texts with .ftz and one rounding. */
+/* Processors of compute capability 1 had no subnormal f32, and PTX for them may leave the rounding
+ * of mad open. Later processors run such texts with .ftz and one rounding. */
 static void adapt_old(const struct ptx_parser *p, struct ir_instr *i, struct ptx_modifiers *mods)
 {
     bool old = p->m->target < 20, single = i->type == IR_F32 || i->type2 == IR_F32;

@@ -1,7 +1,7 @@
 /*
- * What PTX has and this device does not. Such a thing makes the kernel that contains it unusable,
- * not the module: the parser notes the problem, goes on behind it, and a program that launches that
- * kernel is told. A word that PTX does not have at all is an error in the text.
+ * Features of PTX that this device does not have. They make the kernel that contains them unusable,
+ * not the module: the parser notes the problem and goes on behind it, and a program that launches
+ * that kernel is told. A word that PTX does not have at all is an error in the text.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -56,7 +56,7 @@ bool ptx_set_aside(struct ptx_parser *p)
     return true;
 }
 
-/* To behind the semicolon of this statement, over braces. */
+/* Skips to behind the semicolon of this statement, over braces. */
 static bool skip_statement(struct ptx_parser *p)
 {
     unsigned open = 0;
@@ -108,7 +108,8 @@ bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start)
         return ptx_out_of_memory(p);
     *noted = why;
     ptx_return_to(p, start);
-    /* Its names, at the start and after commas, mean this problem from now on. */
+    /* From now on the names in this statement, at its start and after commas, stand for this
+     * problem. */
     while (p->token.kind != PTX_END && (open > 0 || !ptx_token_is(&p->token, ';'))) {
         const struct ptx_token t = p->token;
         if (t.kind == PTX_PUNCT) {

@@ -1,6 +1,6 @@
 /*
- * The lexer. A class per character decides what starts a token; the longest token is bounded only
- * by the text, all lengths fit 32 bits because ptx_parse() refuses larger texts.
+ * The lexer. A class per character decides what begins a token. A token's length is bounded only by
+ * the text; it fits 32 bits, because ptx_parse() refuses larger texts.
  */
 #include "device/soft/ptx/lex.h"
 
@@ -42,7 +42,7 @@ void ptx_lexer_init(struct ptx_lexer *l, const char *text, size_t size)
     l->line = 1;
 }
 
-/* False: a comment that does not end. */
+/* False: the comment does not end. */
 static bool skip_block_comment(struct ptx_lexer *l)
 {
     uint32_t line = l->line;
@@ -96,7 +96,7 @@ static unsigned hex_value(char c)
     return (unsigned)((c | 0x20) - 'a') + 10;
 }
 
-/* Exactly `digits` hexadecimal digits: the bits of a floating point number. */
+/* Reads exactly `digits` hexadecimal digits: the bits of a floating point number. */
 static const char *lex_float_bits(struct ptx_lexer *l, struct ptx_token *t, unsigned digits,
                                   uint8_t kind)
 {
@@ -114,7 +114,7 @@ static const char *lex_float_bits(struct ptx_lexer *l, struct ptx_token *t, unsi
     return p;
 }
 
-/* 1.5, 1.5e-3, 2e10. Rare, so a copy for strtod is fine. */
+/* 1.5, 1.5e-3, 2e10. Such numbers are rare, so copying them for strtod is fast enough. */
 static const char *lex_decimal(struct ptx_lexer *l, struct ptx_token *t, const char *p)
 {
     char copy[64];

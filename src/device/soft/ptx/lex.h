@@ -1,5 +1,5 @@
 /*
- * PTX text to tokens, one at a time. Comments and blanks vanish; a NUL ends the text.
+ * Splits PTX text into tokens, one at a time. Comments and blanks are skipped; a NUL ends the text.
  */
 #ifndef GMUX_SOFT_PTX_LEX_H
 #define GMUX_SOFT_PTX_LEX_H
@@ -34,7 +34,7 @@ struct ptx_lexer {
 
 void ptx_lexer_init(struct ptx_lexer *l, const char *text, size_t size);
 
-/* Reads the next token. After PTX_END or PTX_BAD: the same again. */
+/* Reads the next token. After PTX_END or PTX_BAD it reads the same token again. */
 void ptx_lexer_next(struct ptx_lexer *l, struct ptx_token *t);
 
 static inline bool ptx_token_is(const struct ptx_token *t, char punct)

@@ -1,18 +1,18 @@
 /*
- * Linking. A text may consist of several units, each a PTX text of its own behind a line that
+ * Linking. A text may consist of several units. Each is a PTX text of its own, behind a line that
  * begins it:
  *
  *     .pragma "gmux unit object NAME";
  *
- * That is what cuLinkComplete makes of its inputs. Each unit has its own names. Those that are
- * .extern, .visible, .weak or .common, and all entries, mean the same thing in every unit. A
- * definition is chosen as linkers do it: one that is .visible before .weak and .common ones, of
- * these the largest; two that are .visible are an error. A "library" is what nobody needs to need:
- * what it defines gives way, and what it does not find is missed only by kernels that come there.
- * Units of the device's own (runtime.c) stand between the two.
+ * cuLinkComplete makes such a text of its inputs. Each unit has its own names. Names that are
+ * .extern, .visible, .weak or .common, and all entries, mean the same thing in every unit. Of
+ * several definitions one is chosen as linkers do: a .visible one before .weak and .common ones,
+ * and of these the largest; two that are .visible are an error. Instead of "object" a unit may be a
+ * "library": its definitions give way to others, and what it does not find itself is missed only by
+ * kernels that use it. The device's own units (runtime.c) rank between objects and libraries.
  *
- * In a text without units, and in libraries, a reference without a definition is a lack of the
- * kernel that has it.
+ * In a text without units, and in libraries, a reference without a definition counts as a feature
+ * that its kernel lacks.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -20,7 +20,7 @@
 
 #define MARK "gmux unit "
 
-/* How much a definition counts. */
+/* Ranks of definitions; a higher one wins. */
 enum {
     RANK_NONE, /* .extern, or a prototype */
     RANK_LIBRARY_WEAK,
@@ -34,8 +34,8 @@ enum {
 
 static const struct ptx_unit *unit_of(const struct ptx_parser *p, uint32_t line)
 {
-    uint32_t low = 0, high = p->unit_count; /* units before `low` begin before the line, those from
-                                               `high` do not */
+    /* Units before `low` begin before the line, units from `high` on behind it. */
+    uint32_t low = 0, high = p->unit_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (p->units[middle].line < line)
@@ -108,7 +108,7 @@ static uint8_t rank_of(const struct ptx_parser *p, bool defined, bool weak)
     return (uint8_t)(rank - weak);
 }
 
-/* The declaration that a name of the unit stands for, if others can mean it. */
+/* Whether a name of the unit can mean a declaration of another unit, which this one then is. */
 static bool is_linked(const struct ptx_parser *p, const struct ptx_name *name,
                       struct ptx_link *link)
 {
@@ -195,7 +195,7 @@ bool ptx_unit_end(struct ptx_parser *p)
 /* --- at the end of the text ------------------------------------------------------------------- */
 
 struct ptx_maps {
-    uint32_t *fn, *symbol; /* what each is from now on */
+    uint32_t *fn, *symbol; /* what each function and symbol becomes */
 };
 
 static bool refuse_undefined(struct ptx_parser *p, uint32_t name, uint32_t unit)
@@ -261,7 +261,7 @@ static bool map_function(struct ptx_parser *p, const struct ptx_maps *maps, stru
     return true;
 }
 
-/* Those of variables that gave way go with them. */
+/* Relocations of variables that gave way are dropped with them. */
 static bool map_relocs(struct ptx_parser *p, const struct ptx_maps *maps)
 {
     struct ir_module *m = p->m;

@@ -17,7 +17,7 @@ static struct lanes find_lanes(struct ptx_expand *x)
                             ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(3)) };
 }
 
-/* As the memory has them: the pair of a row in one access. */
+/* Without .trans: one access for the pair of a row. */
 static void access_rows(struct ptx_expand *x, const struct lanes *l, struct ir_src address,
                         int64_t displacement, struct ir_src reg, unsigned matrix, bool store)
 {
@@ -29,7 +29,7 @@ static void access_rows(struct ptx_expand *x, const struct lanes *l, struct ir_s
         ptx_x_load(x, IR_SPACE_SHARED, IR_B32, reg.index, at, displacement);
 }
 
-/* .trans: the two elements lie in two rows. */
+/* With .trans: the two elements lie in two rows. */
 static void access_columns(struct ptx_expand *x, const struct lanes *l, struct ir_src address,
                            int64_t displacement, struct ir_src reg, unsigned matrix, bool store)
 {
@@ -61,7 +61,7 @@ static void access_columns(struct ptx_expand *x, const struct lanes *l, struct i
     ptx_x_append(x, &pack);
 }
 
-/* Lane 4 r + c wants elements r of rows 2 c and 2 c + 1, which lanes 8 c + r / 2 and 8 c + 4 + r /
+/* Lane 4 r + c needs elements r of rows 2 c and 2 c + 1, which lanes 8 c + r / 2 and 8 c + 4 + r /
  * 2 hold. */
 static bool move_matrix(struct ptx_expand *x)
 {
@@ -97,8 +97,9 @@ bool ptx_x_matrix(struct ptx_expand *x)
     if (!right || number < 0)
         return ptx_x_refuse(x);
     bool columns = ptx_x_take(x, "trans");
+    /* Without it the address is generic, and lies in shared memory. */
     if (!ptx_x_take(x, "shared"))
-        ptx_x_take(x, "shared::cta"); /* or a generic address, which is one of shared memory */
+        ptx_x_take(x, "shared::cta");
     if (!ptx_x_taken_all(x))
         return false;
 
@@ -122,7 +123,8 @@ bool ptx_x_matrix(struct ptx_expand *x)
         return ptx_fail(x->p, -EINVAL, &at, "%u registers for '.%s'", count, numbers[number]);
     struct lanes l = find_lanes(x);
     address = ptx_x_op2(x, IR_OP_ADD, IR_U32, address,
-                        ptx_x_imm(0)); /* the first result may be its register */
+                        /* The first result may be the register of the address. */
+                        ptx_x_imm(0));
     for (unsigned m = 0; m < count; m++)
         (columns ? access_columns : access_rows)(x, &l, address, displacement, regs[m], m, store);
     return true;

@@ -1,10 +1,15 @@
 /*
- * Barriers in shared memory (mbarrier), on which asynchronous copies report. A barrier is 64 bits
- * of our own making: 0 .. 19   arrivals still to come in this phase 20 .. 39  arrivals of a phase
+ * Barriers in shared memory (mbarrier), to which asynchronous copies report. The 64 bits of a
+ * barrier are ours to define:
+ *
+ *     0 to 19   arrivals still expected in this phase
+ *     20 to 39  arrivals that a phase expects
  *     40        the phase, modulo 2
- *     43 .. 63  bytes that are announced and have not come yet (signed)
- * All changes are one atomic operation (IR_ATOM_PHASE): add to each of these, and when nothing is
- * to come any more, the next phase. The state that an arrival returns is the old word.
+ *     43 to 63  bytes that were announced and have not arrived yet (signed)
+ *
+ * Every change is one atomic operation (IR_ATOM_PHASE), which adds to each of these fields, and
+ * begins the next phase when nothing more is expected. The state that an arrival returns is the old
+ * word.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -13,7 +18,7 @@
 #define PHASE       40
 #define TRANSACTION 43
 
-/* Adds `by` to the barrier; `old` gets what it was, unless IR_NONE. */
+/* Adds `by` to the barrier. `old` gets the old word, unless it is IR_NONE. */
 static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by,
                    uint32_t old)
 {
@@ -60,14 +65,14 @@ static struct target parse_target(struct ptx_expand *x)
     return t;
 }
 
-/* ", count" or 1 */
+/* Takes ", count"; the count is 1 if there is none. */
 static bool parse_count(struct ptx_expand *x, struct ir_src *count)
 {
     *count = ptx_x_imm(1);
     return !ptx_accept(x->p, ',') || ptx_parse_source(x->p, IR_U32, 0, count);
 }
 
-/* A count, or less so many, as a field of the word has it. */
+/* The count, or minus the count, as a field of the word. */
 static struct ir_src counted(struct ptx_expand *x, struct ir_src count, int64_t sign)
 {
     struct ir_src all =

@@ -1,15 +1,19 @@
 /*
- * mma and wmma.mma: products of small matrices whose elements lie spread over the lanes of a warp.
+ * mma and wmma.mma: products of small matrices whose elements are spread over the lanes of a warp.
  *
  * All integer and narrow floating point forms become steps of one instruction, MMA: C (16 x 8) += A
- * (16 x K) * B (K x 8) where a register of A or B has E = 32 / width elements and K = 4 E. With g =
- * lane / 4 and t = lane % 4 the registers hold, as PTX has it for mma:
- *     A  register h: row g + 8 h, columns E t ..      B  rows E t .., column g
- *     C  register q: row g + 8 (q / 2), column 2 t + q % 2
- * A larger K is several steps, fewer rows are rows of zeros. f64 is done with shuffles and fma.
+ * (16 x K) * B (K x 8), where a register of A or B has E = 32 / width elements, and K = 4 E. With g
+ * = lane / 4 and t = lane % 4 the registers hold, as PTX defines it for mma:
  *
- * Where the elements of wmma's fragments lie is ours to choose: as those of mma, one after the
- * other. The shape m8n32 is done as the transposed product, with the roles of A and B exchanged.
+ *     A  register h: row g + 8 h, columns E t and following      B  rows E t and following, column
+ * g C  register q: row g + 8 (q / 2), column 2 t + q % 2
+ *
+ * A larger K takes several steps; missing rows are rows of zeros. f64 is done with shuffles and
+ * fma.
+ *
+ * PTX leaves open where the elements of wmma's fragments lie; here they lie as those of mma do, one
+ * product after the other. The shape m8n32 is computed as the transposed product, with A and B
+ * exchanged.
  */
 #include "device/soft/ptx/mma.h"
 
@@ -74,14 +78,14 @@ static unsigned step_k(const struct ptx_mma_kind *k)
     return 4 * 32 / k->bits;
 }
 
-/* d = c + one row and column of tiles: `a` has two registers a step, or one where `half`; `b` one.
- */
+/* d = c + the products of one row and column of tiles. Each step takes two registers of `a`, or one
+ * if `half`, and one of `b`. */
 static void emit_steps(struct ptx_expand *x, const struct product *p, const struct ir_src *a,
                        const struct ir_src *b, const struct ir_src c[4], struct ir_src d[4],
                        bool half)
 {
     bool whole = p->a->mma >= IR_MMA_S8;
-    /* .satfinite clamps the whole sum: the products, which fit 32 bits, are summed first. */
+    /* .satfinite clamps the sum as a whole. The products fit 32 bits, so they are summed first. */
     for (unsigned q = 0; q < 4; q++)
         d[q] = p->saturate ? ptx_x_imm(0) : c[q];
     for (unsigned s = 0; s < p->steps; s++) {
@@ -116,7 +120,7 @@ static void emit_steps(struct ptx_expand *x, const struct product *p, const stru
     }
 }
 
-/* Two f32 as the f16 of a register. */
+/* Packs two f32 into a register as f16. */
 static void narrow(struct ptx_expand *x, const struct ir_src in[2], uint32_t to)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_CVT, IR_F16X2);
@@ -130,7 +134,7 @@ static void narrow(struct ptx_expand *x, const struct ir_src in[2], uint32_t to)
     ptx_x_append(x, &i);
 }
 
-/* Operands of an mma or wmma: registers in their order, `tiles` tiles of C. */
+/* Operands of an mma or wmma: registers in the order of the text, for `tiles` tiles of C. */
 struct operands {
     uint32_t d[8];
     struct ir_src a[8], b[8], c[8];
@@ -156,8 +160,8 @@ bool ptx_mma_wrong_count(struct ptx_expand *x)
                     PTX_TEXT(x->opcode));
 }
 
-/* 32-bit accumulators of `count` elements, from registers of f16 pairs if there are half as many.
- */
+/* Takes `count` elements as 32-bit accumulators; if there are half as many registers, they hold
+ * pairs of f16. */
 static void take_accumulators(struct ptx_expand *x, const struct operands *o, bool halves,
                               unsigned count, struct ir_src *c)
 {
@@ -180,7 +184,7 @@ static void give_accumulators(struct ptx_expand *x, const struct operands *o, bo
     }
 }
 
-/* The 64 bits that lane `lane` has. */
+/* The 64-bit value that lane `lane` has. */
 static struct ir_src shuffle64(struct ptx_expand *x, struct ir_src v, struct ir_src lane)
 {
     struct ir_instr i = ptx_x_instr(x, IR_OP_UNPACK, IR_B64);
@@ -200,8 +204,8 @@ static struct ir_src shuffle64(struct ptx_expand *x, struct ir_src v, struct ir_
     return ir_src_reg(pack.dst[0]);
 }
 
-/* Of f64, lane 4 g + t has A[g + 8 h][t + 4 s] for steps s of rows h, B[t + 4 s][g],
- * C[g + 8 h][2 t] and C[g + 8 h][2 t + 1]. */
+/* For f64, lane 4 g + t has A[g + 8 h][t + 4 s] (steps s of rows h), B[t + 4 s][g], C[g + 8 h][2 t]
+ * and C[g + 8 h][2 t + 1]. */
 static void emit_f64(struct ptx_expand *x, const struct operands *o, enum ir_round round)
 {
     struct ir_src lane = ptx_x_sreg(x, IR_SREG_LANEID), acc[4], a[2];
@@ -236,7 +240,7 @@ static void emit_f64(struct ptx_expand *x, const struct operands *o, enum ir_rou
 
 /* --- the two instructions --------------------------------------------------------------------- */
 
-/* Types of D, A, B, C in the text's order. f16 leaves A and B out in wmma. */
+/* Types of D, A, B and C in the order of the text. wmma with f16 leaves out A and B. */
 struct types {
     const struct ptx_mma_kind *a, *b;
     bool half_d, half_c;
@@ -324,7 +328,8 @@ static bool finish_quads(struct ptx_expand *x, const struct types *t, bool rows_
     return true;
 }
 
-/* .row and .col, in their order: whether A's rows and B's rows are together. */
+/* Takes .row and .col of A and of B: whether the elements of A's rows and of B's rows lie
+ * together. */
 static bool take_layouts(struct ptx_expand *x, bool *rows_a, bool *rows_b)
 {
     unsigned found = 0;
@@ -403,7 +408,6 @@ bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,
     return false;
 }
 
-/* Registers of a fragment as the text has them, and how many of them say something. */
 unsigned ptx_mma_fragment(const struct ptx_mma_kind *k, unsigned used)
 {
     return k->mma == IR_MMA_F16 ? 8 : used;

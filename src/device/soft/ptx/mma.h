@@ -13,11 +13,11 @@ struct ptx_mma_kind {
 };
 extern const struct ptx_mma_kind ptx_mma_f16;
 
-/* NULL: none of that name (or no token). */
+/* Looks up a type; NULL: there is none of that name, or no token. */
 const struct ptx_mma_kind *ptx_mma_find_kind(const struct ptx_token *t);
-/* Takes ".sync.aligned" of wmma. */
+/* Takes ".sync.aligned", which wmma may have. */
 bool ptx_mma_take_sync(struct ptx_expand *x);
-/* Takes m, n, k of "m16n8k16". */
+/* Takes a shape like "m16n8k16": m, n, k. */
 bool ptx_mma_take_shape(struct ptx_expand *x, unsigned shape[3]);
 static inline bool ptx_mma_is(const struct ptx_token *t, const char *word)
 {
@@ -25,29 +25,30 @@ static inline bool ptx_mma_is(const struct ptx_token *t, const char *word)
 }
 bool ptx_mma_wrong_count(struct ptx_expand *x);
 
-/* How wmma's matrices are cut into tiles of 16 x 8, in the transposed product where `transposed`;
- * `half`: 8 x 8. */
+/* How wmma's matrices are cut into tiles of 16 x 8, of the transposed product if `transposed`;
+ * `half`: into tiles of 8 x 8. */
 struct ptx_tiling {
     unsigned rows, columns; /* tiles */
     bool transposed, half;
 };
 bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,
                          struct ptx_tiling *out);
-/* Registers of a fragment of A or B as the text has them, where `used` of them say something. */
+/* How many registers of a fragment of A or B the text has; `used` of them hold elements that
+ * count. */
 unsigned ptx_mma_fragment(const struct ptx_mma_kind *k, unsigned used);
-/* What follows "wmma.mma". */
+/* Parses what follows "wmma.mma". */
 bool ptx_mma_multiply(struct ptx_expand *x);
 /* mma_quads.c */
-/* out[0], out[1]: two f16 of a register as f32. */
+/* Converts the two f16 of a register to f32: out[0] and out[1]. */
 void ptx_mma_widen(struct ptx_expand *x, struct ir_src pair, struct ir_src *out);
-/* mma.m8n8k4 of f16. Registers as the text has them; C has eight of f32 or, where
- * `half_c`, four of pairs of f16. */
+/* mma.m8n8k4 of f16. The registers are those of the text; C has eight f32 or, if `half_c`, four
+ * pairs of f16. */
 struct ptx_mma_quads {
     struct ir_src a[2], b[2], c[8];
     bool rows_a, rows_b; /* .row, or .col */
-    bool half_c, half_d; /* f16 in D only with f16 in C */
+    bool half_c, half_d; /* only together with half_c */
 };
-/* d: f32 for each element that a lane has of D, as those of f16 or of f32 lie. */
+/* d: an f32 for each element of D that the lane has, in the order that D's type has. */
 void ptx_mma_quads(struct ptx_expand *x, const struct ptx_mma_quads *m, struct ir_src d[8]);
 
 #endif

@@ -36,7 +36,7 @@ static struct ir_src pack(struct ptx_expand *x, struct ir_src low, struct ir_src
     return ir_src_reg(i.dst[0]);
 }
 
-/* Element `n` of the four that lane `lane` has in `regs`, as f64. */
+/* Fetches element `n` of the four that lane `lane` has in `regs`, as f64. */
 static struct ir_src fetch(const struct quads *q, const struct ir_src regs[2], struct ir_src lane,
                            struct ir_src n)
 {
@@ -52,7 +52,7 @@ static struct ir_src add(const struct quads *q, struct ir_src a, struct ir_src b
     return ptx_x_op2(q->x, IR_OP_ADD, IR_U32, a, b);
 }
 
-/* A[row][k] for a row of the lane's own half of C, row % 4 given. */
+/* A[row][k] for a row in the lane's own half of C; `row` is taken modulo 4. */
 static struct ir_src fetch_a(const struct quads *q, const struct ir_src regs[2], bool by_rows,
                              struct ir_src row, unsigned k)
 {
@@ -61,7 +61,7 @@ static struct ir_src fetch_a(const struct quads *q, const struct ir_src regs[2],
                    : fetch(q, regs, add(q, q->same, at), row);
 }
 
-/* B[k][column], column % 4 given; `upper`: column > 3. */
+/* B[k][column]; `column` is taken modulo 4, and `upper` means a column above 3. */
 static struct ir_src fetch_b(const struct quads *q, const struct ir_src regs[2], bool by_rows,
                              struct ir_src column, bool upper, unsigned k)
 {
@@ -85,7 +85,7 @@ static struct ir_src multiply_add(const struct quads *q, struct ir_src a, struct
     return ir_src_reg(i.dst[0]);
 }
 
-/* C as f32, where the lane has its elements of D. */
+/* Fetches C as f32, for the lane's elements of D. */
 static void fetch_c(const struct quads *q, const struct ptx_mma_quads *m, struct ir_src low,
                     struct ir_src high, struct ir_src c[8])
 {
@@ -95,7 +95,8 @@ static void fetch_c(const struct quads *q, const struct ptx_mma_quads *m, struct
         } else if (m->half_d) {
             if (i % 2 == 0)
                 ptx_mma_widen(q->x, m->c[i / 2], c + i);
-        } else { /* in the other layout: row and column are sought in the lane's own half */
+            /* C and D have different layouts: row and column are found in the lane's own half. */
+        } else {
             struct ir_src from = add(q, add(q, q->same, low), ptx_x_imm(i & 2));
             struct ir_src wide = fetch(q, m->c + (i & 4) / 2, from, add(q, high, ptx_x_imm(i & 1)));
             c[i] = ptx_x_convert(q->x, IR_F32, IR_F64, wide);
@@ -112,7 +113,7 @@ void ptx_mma_quads(struct ptx_expand *x, const struct ptx_mma_quads *m, struct i
                        .first = ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(12)) };
     struct ir_src low = ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(1));
     struct ir_src high = ptx_x_op2(x, IR_OP_AND, IR_B32, lane, ptx_x_imm(2));
-    /* A lane's rows are one (f16) or two (f32), its columns eight or four. */
+    /* A lane has one row (f16) or two (f32), and eight or four columns. */
     struct ir_src rows[2][4], columns[8][4], c[8];
     for (unsigned r = 0; r < (m->half_d ? 1 : 2); r++)
         for (unsigned k = 0; k < 4; k++)

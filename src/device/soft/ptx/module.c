@@ -17,7 +17,8 @@ static bool parse_version(struct ptx_parser *p)
     if (!right)
         return ptx_fail(p, -EINVAL, &t, "version number expected");
     minor = (unsigned)(t.text[i + 1] - '0');
-    if (major < 1 || major > 9) /* no toolkit writes such a one */
+    /* No toolkit writes such a version. */
+    if (major < 1 || major > 9)
         return ptx_fail(p, -EPROTONOSUPPORT, &t, "PTX version %.*s", PTX_TEXT(&t));
     p->m->version = GM_MAX(p->m->version, major * 10 + minor);
     ptx_advance(p);
@@ -205,8 +206,8 @@ static bool refuse_directive(struct ptx_parser *p)
                : ptx_fail(p, -EINVAL, t, "directive '.%.*s' is not known", PTX_TEXT(t));
 }
 
-/* What begins at module level: after a prototype nvopencc, nvcc's compiler up to CUDA 4.0, wrote no
- * semicolon. */
+/* Whether a declaration begins here. After a prototype nvopencc, nvcc's compiler up to CUDA 4.0,
+ * wrote no semicolon. */
 static bool declaration_follows(const struct ptx_parser *p)
 {
     static const char *const words[] = { "visible", "extern", "weak",  "func", "entry",
@@ -217,7 +218,7 @@ static bool declaration_follows(const struct ptx_parser *p)
     return false;
 }
 
-/* What may stand between a function's head and its body. */
+/* Directives that may stand between a function's head and its body. */
 static bool parse_performance(struct ptx_parser *p)
 {
     struct ir_fn *fn = &p->m->fns[p->fn];
@@ -246,7 +247,7 @@ static bool parse_performance(struct ptx_parser *p)
     return !p->why.error;
 }
 
-/* A prototype followed by the definition: only the latter counts. */
+/* Drops a prototype that the definition follows: only the definition counts. */
 static void forget_prototype(struct ptx_parser *p)
 {
     struct ir_fn *fn = &p->m->fns[p->fn];
@@ -260,7 +261,7 @@ static void forget_prototype(struct ptx_parser *p)
     p->raw->linkage = linkage;
 }
 
-/* The results stand before the name, so they are parsed after it: `results` is where they begin. */
+/* The results stand before the name but are parsed after it; they begin at `results`. */
 static bool parse_signature(struct ptx_parser *p, bool is_entry, const struct ptx_mark *results)
 {
     if (results) {
@@ -279,7 +280,7 @@ static bool parse_signature(struct ptx_parser *p, bool is_entry, const struct pt
 static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
 {
     struct ptx_token name;
-    /* Skip the results first: they belong into the function's scope, which needs its name. */
+    /* Skip the results first: they belong to the function's scope, which needs its name. */
     struct ptx_mark results = ptx_here(p);
     bool has_results = !is_entry && ptx_token_is(&p->token, '(');
     if (has_results) {

@@ -1,9 +1,9 @@
 /*
- * Scopes. All visible names are one list, inner scopes last, found through hash buckets whose
- * chains begin with the newest name: leaving a scope pops the list and the chains' heads.
+ * Scopes. All visible names form one list, inner scopes last. They are found through hash buckets
+ * whose chains begin with the newest name, so leaving a scope shortens the list and the chains.
  *
- * "%r<100>" is one name, the prefix; "%r42" is looked up under its full text and under "%r", and
- * the newer of the two wins, so that an inner scope may hide one element of an outer range.
+ * "%r<100>" is one name, the prefix. "%r42" is looked up as it stands and as "%r", and the newer of
+ * the two wins, so that an inner scope can hide one element of an outer range.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -35,8 +35,8 @@ void ptx_names_finish(struct ptx_names *n)
     free(n->buckets);
 }
 
-/* A range and a single register may have the same text ("%r<4>" and "%r"): `range` tells which is
- * meant. */
+/* A range and a single register may have the same text ("%r<4>" and "%r"); `range` says which one
+ * is meant. */
 static struct ptx_name *find(const struct ptx_names *n, const char *text, uint32_t length,
                              uint32_t hash, bool range)
 {
@@ -116,8 +116,8 @@ bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t le
     return true;
 }
 
-/* Splits "%r42" into prefix length and number. False: no number, or one that a range never has
- * ("%r042"). */
+/* Splits "%r42" into prefix length and number. False: there is no number, or one that is in no
+ * range ("%r042"). */
 static bool split_number(const struct ptx_token *name, uint32_t *prefix, uint32_t *number)
 {
     uint32_t length = name->length;

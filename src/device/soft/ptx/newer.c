@@ -1,6 +1,6 @@
 /*
- * What newer versions of PTX put beside ordinary instructions: hints for caches, clusters (here of
- * one block), atomics on vectors, arithmetic on pairs of f32, minima and maxima of f32 over lanes.
+ * Forms of instructions that newer versions of PTX added: cache hints, clusters (here of one
+ * block), atomics on vectors, arithmetic on pairs of f32, minima and maxima of f32 over lanes.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -21,7 +21,7 @@ static bool skip_address(struct ptx_expand *x)
     return !x->p->why.error;
 }
 
-/* A policy is a number that only caches look at. */
+/* A policy is a number that only caches use. */
 bool ptx_x_policy(struct ptx_expand *x)
 {
     bool range = ptx_x_take(x, "range"), converts = !range && ptx_x_take(x, "cvt");
@@ -41,7 +41,7 @@ bool ptx_x_policy(struct ptx_expand *x)
     return !ptx_token_is(&x->p->token, ',') || skip_source(x, IR_F32);
 }
 
-/* applypriority, discard: [at], bytes. What discarded memory has afterwards is open. */
+/* applypriority, discard: [at], bytes. Memory that was discarded may have any contents. */
 bool ptx_x_hint(struct ptx_expand *x)
 {
     uint64_t bytes;
@@ -61,7 +61,7 @@ static bool prefetch_map(struct ptx_expand *x)
 
 /* --- clusters --------------------------------------------------------------------------------- */
 
-/* The address in another block of the cluster: there is one. */
+/* The address in another block of the cluster: the cluster has only this block. */
 bool ptx_x_mapa(struct ptx_expand *x)
 {
     static const char *const types[] = { "u32", "u64" };
@@ -91,7 +91,7 @@ bool ptx_x_rank(struct ptx_expand *x)
     return true;
 }
 
-/* barrier.cluster: a thread that arrives goes on; the block's barrier is where it waits. */
+/* barrier.cluster. A thread that arrives goes on; it waits at the block's barrier. */
 static bool cluster_barrier(struct ptx_expand *x)
 {
     static const char *const orders[] = { "release", "relaxed", "acquire" };
@@ -111,8 +111,8 @@ static bool cluster_barrier(struct ptx_expand *x)
     return true;
 }
 
-/* Fences between kinds of access, or of some accesses only: all are of one kind here, and a fence
- * is for all. */
+/* Fences between kinds of accesses, or for some accesses only. Here accesses are of one kind, and a
+ * fence holds for all. */
 static bool fence(struct ptx_expand *x)
 {
     uint64_t bytes;
@@ -131,8 +131,8 @@ static bool fence(struct ptx_expand *x)
 
 /* --- vectors ---------------------------------------------------------------------------------- */
 
-/* atom.add.v2.f32 {d, d}, [a], {b, b}; red.add.noftz.v4.f16x2 [a], {b, b, b, b}: each element by
- * itself. */
+/* atom.add.v2.f32 {d, d}, [a], {b, b}; red.add.noftz.v4.f16x2 [a], {b, b, b, b}. Each element is an
+ * atomic operation of its own. */
 static bool vector_atomic(struct ptx_expand *x, enum ir_op op)
 {
     static const char *const orders[] = { "relaxed", "acquire", "release", "acq_rel" };
@@ -193,7 +193,7 @@ static bool vector_red(struct ptx_expand *x)
     return vector_atomic(x, IR_OP_RED);
 }
 
-/* ld.global.v8.f32, st.global.v4.b64, ld.v8.b8: by halves. */
+/* ld.global.v8.f32, st.global.v4.b64, ld.v8.b8: done in two halves. */
 static bool wide_access(struct ptx_expand *x, enum ir_op op)
 {
     static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
@@ -246,7 +246,7 @@ static bool wide_access(struct ptx_expand *x, enum ir_op op)
         ptx_x_sources(x, i.type, true, want, values);
     if (x->p->why.error || (policy && !skip_source(x, IR_B64)))
         return false;
-    /* What is loaded may go to the register that says from where. */
+    /* The register with the address may be overwritten by what is loaded. */
     base = ptx_x_op2(x, IR_OP_ADD, base_type, base, ptx_x_imm((uint64_t)displacement));
     i.space = (uint8_t)space;
     i.address.base = base.index;
@@ -337,7 +337,7 @@ static bool fma_pair(struct ptx_expand *x)
     return floats(x, IR_OP_FMA, 3);
 }
 
-/* mov.v2.b32 {a, b}, v: from vector to vector, at once; mov.b128. */
+/* mov.v2.b32 {a, b}, v; mov.b128. All elements move at once: source and destination may overlap. */
 static bool move_vector(struct ptx_expand *x)
 {
     static const char *const vectors[] = { "v2", "v4", "v8" };
@@ -365,7 +365,7 @@ static bool move_vector(struct ptx_expand *x)
     return true;
 }
 
-/* {a, b} as a value of 64 bits, or back. */
+/* Packs {a, b} into a 64-bit value, or unpacks one. */
 static void pack_64(struct ptx_expand *x, enum ir_op op, const struct ir_src *from, uint32_t *to)
 {
     struct ir_instr i = ptx_x_instr(x, op, IR_B64);
@@ -419,7 +419,7 @@ static bool move_128(struct ptx_expand *x)
 
 /* --- lanes ------------------------------------------------------------------------------------ */
 
-/* Bits of an f32 as an integer of the same order, and back. */
+/* Turns the bits of an f32 into an integer of the same order, and back. */
 static struct ir_src ordered(struct ptx_expand *x, struct ir_src v)
 {
     struct ir_src sign = ptx_x_op2(x, IR_OP_SHR, IR_S32, v, ptx_x_imm(31));
@@ -427,8 +427,8 @@ static struct ir_src ordered(struct ptx_expand *x, struct ir_src v)
                      ptx_x_op2(x, IR_OP_AND, IR_B32, sign, ptx_x_imm(INT32_MAX)));
 }
 
-/* redux.sync.min{.abs}{.NaN}.f32: NaNs are put at the end that they never win from, or (.NaN)
- * always; both mean NaN there. */
+/* redux.sync.min{.abs}{.NaN}.f32. A NaN becomes the value that never wins or (.NaN) always wins; as
+ * a result both stand for NaN. */
 static bool reduce_floats(struct ptx_expand *x)
 {
     bool sync = ptx_x_take(x, "sync"), min = ptx_x_take(x, "min"),
@@ -464,7 +464,7 @@ static bool reduce_floats(struct ptx_expand *x)
     i.dst[0] = ptx_x_register(x, IR_S32);
     ptx_x_append(x, &i);
     struct ir_src bits = ordered(x, ir_src_reg(i.dst[0]));
-    /* The canonical NaN. */
+    /* the canonical NaN */
     test.src[0] = ptx_x_op2(x, IR_OP_AND, IR_B32, bits, ptx_x_imm(INT32_MAX));
     test.dst[0] = ptx_x_register(x, IR_PRED);
     ptx_x_append(x, &test);
@@ -489,9 +489,9 @@ ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
 {
     static const struct {
         uint8_t op;
-        const char *word; /* one of the modifiers */
+        const char *word; /* a modifier that selects this expansion */
         ptx_expansion *run;
-        const char *second; /* modifier that it has, too; NULL: any or none */
+        const char *second; /* another modifier that must be there; NULL: any or none */
     } all[] = {
         { IR_OP_FENCE, "sync_restrict::shared::cta", fence },
         { IR_OP_FENCE, "sync_restrict::shared::cluster", fence },

@@ -60,7 +60,7 @@ bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, 
     return ptx_parse_register(p, type, wider, reg);
 }
 
-/* The value as the instruction's type sees it: integers extended to 64 bits by their sign. */
+/* The value as the instruction's type sees it: integers are sign-extended to 64 bits. */
 static uint64_t extend(enum ir_type type, uint64_t bits)
 {
     unsigned shift = 64 - 8u * ir_types[type].size;
@@ -115,7 +115,7 @@ static bool parse_constant(struct ptx_parser *p, enum ir_type type, struct ir_sr
     return !p->why.error;
 }
 
-/* "+ 16", "+ -16", "- 16" after a variable or base register. */
+/* "+ 16", "+ -16" or "- 16" behind a variable or base register. */
 static bool parse_displacement(struct ptx_parser *p, int64_t *out)
 {
     *out = 0;
@@ -135,9 +135,9 @@ static bool parse_displacement(struct ptx_parser *p, int64_t *out)
     return !p->why.error;
 }
 
-/* Special registers that have one value on this device, which knows no clusters of blocks, no
- * counters of events and nothing behind most of %envreg (reserved.c has the others); or that are
- * another one's by another name. */
+/* Special registers that have one value on this device, which has no clusters of several blocks, no
+ * event counters, and nothing in most of %envreg (reserved.c has the others); and registers that
+ * are another name of one. */
 static bool find_constant(const char *text, uint32_t length, enum ir_type *type, struct ir_src *out)
 {
     static const struct {
@@ -195,8 +195,8 @@ static bool find_constant(const char *text, uint32_t length, enum ir_type *type,
     return false;
 }
 
-/* %tid.x: one name in two tokens. Reads it through a MOV unless `direct` (the instruction is that
- * MOV). */
+/* %tid.x: one name in two tokens. Reads it by a MOV, unless the instruction is that MOV
+ * (`direct`). */
 static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_type type,
                        bool direct, struct ir_src *out)
 {
@@ -223,7 +223,7 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
         return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
     if (length > t->length)
         ptx_advance(p);
-    /* PTX 1 had them of 16 bits, and %gridid of 32. */
+    /* In PTX 1 they had 16 bits, and %gridid 32. */
     uint8_t want = ir_types[type].size;
     bool low = (have == IR_U32 && (type == IR_U16 || type == IR_B16)) ||
                (have == IR_U64 && out->kind == IR_SRC_SREG && out->index == IR_SREG_GRIDID &&
@@ -369,7 +369,7 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
     default:
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is no address", PTX_TEXT(&t));
     }
-    /* A variable says by itself where it is; .global also reaches .const. */
+    /* A variable decides by itself which space it is in; .global also reaches .const. */
     if (i->space == IR_SPACE_GENERIC)
         i->space = (uint8_t)space;
     if (i->space != space && !(i->space == IR_SPACE_GLOBAL && space == IR_SPACE_CONST))
@@ -377,8 +377,9 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
     return parse_displacement(p, &a->displacement) && ptx_expect(p, ']');
 }
 
-/* An access to a parameter by name stays inside of it: what cannot be checked later is checked
- * here. One that begins in a kernel's parameter may reach into those behind it, as ptxas has it. */
+/* An access to a parameter by name must stay inside the parameter. That is checked here, because it
+ * cannot be checked later. One that begins in a kernel's parameter may reach into those behind it,
+ * as it may for ptxas. */
 bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
                             const struct ptx_token *at, unsigned width)
 {

@@ -1,7 +1,7 @@
 /*
- * Instructions that are done in pieces: arithmetic of packed 16-bit integers, comparisons of packed
- * 16-bit floats, approximations of 16-bit floats, lop3 with a predicate, accesses to vectors of
- * atomics, barriers that reduce.
+ * Instructions that are carried out in pieces: arithmetic on packed 16-bit integers, comparisons of
+ * packed 16-bit floats, approximations of 16-bit floats, lop3 with a predicate, atomic accesses to
+ * vectors, barriers that reduce.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -115,7 +115,7 @@ static void compare(struct ptx_expand *x, const struct ir_instr *whole)
         ptx_x_move(x, IR_PRED, whole->dst_pred, parts[1]);
 }
 
-/* Through f32. */
+/* Computes an approximation of 16-bit floats through f32. */
 static void approximate(struct ptx_expand *x, const struct ir_instr *whole)
 {
     struct ir_src parts[2];
@@ -159,9 +159,9 @@ static void logic(struct ptx_expand *x, const struct ir_instr *whole)
         ptx_x_move(x, IR_B32, whole->dst[0], ir_src_reg(i.dst[0]));
 }
 
-/* bar.red: threads count themselves in a word of shared memory, of which more is reserved than a
- * block may know of (spaces.h). It is emptied before one barrier, read behind a second, and left
- * alone before a third. */
+/* bar.red. Threads count themselves in a word of shared memory that is reserved for this
+ * (spaces.h). The word is cleared before a first barrier, read after a second, and left alone until
+ * a third. */
 static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
 {
     struct ir_src which = whole->src[whole->src_count - 1];
@@ -212,7 +212,7 @@ static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
     ptx_x_append(x, &test);
 }
 
-/* cvt.satfinite of f32 to halves: what would be infinite is the largest number. */
+/* cvt.satfinite of f32 to halves: a result that would be infinite becomes the largest number. */
 static void clamp(struct ptx_expand *x, const struct ir_instr *whole)
 {
     bool small = whole->type == IR_F16 || whole->type == IR_F16X2;
@@ -259,8 +259,8 @@ bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode,
     return !p->why.error;
 }
 
-/* cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b, clamped, below what c has; without c (16 bits) side
- * by side. */
+/* cvt.pack.sat.u8.s32.b32 d, a, b, c: clamps a and b and puts them below the low part of c; without
+ * c (16 bits) it puts them side by side. */
 bool ptx_x_pack(struct ptx_expand *x)
 {
     static const char *const types[] = { "u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2" };

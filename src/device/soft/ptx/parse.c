@@ -1,5 +1,5 @@
 /*
- * The parser as its callers see it: from a text to a module in its final form.
+ * The parser's interface: from a text to a module in its final form.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -37,7 +37,7 @@ static bool note_lack(struct ptx_parser *p, uint32_t fn)
     return ptx_intern(p, &t, (uint32_t)n, &p->m->fns[fn].lacks);
 }
 
-/* From parsed text to the final form. */
+/* Brings the parsed text into its final form. */
 static bool finish_module(struct ptx_parser *p)
 {
     if (!ir_inline_calls(p->m, p->raws, p->instr_most, &p->why))

@@ -59,11 +59,11 @@ struct ptx_name {
     const char *text; /* in the PTX text */
     uint32_t length;
     uint32_t hash;
-    uint32_t next; /* in its bucket */
+    uint32_t next; /* the next name in its bucket */
     uint32_t index, count;
     uint8_t kind;
     uint8_t depth; /* 0: module scope */
-    uint8_t width; /* of registers: how many each name means; of a range of .param variables 0 */
+    uint8_t width; /* of registers: how many each name means; of a range of .param variables: 0 */
 };
 
 /* All names visible now, inner scopes last. */
@@ -83,33 +83,33 @@ struct ptx_fixup {
 };
 
 struct ptx_scope {
-    uint32_t names, fixups; /* how many there were when it began */
+    uint32_t names, fixups; /* how many there were when the scope began */
 };
 
-/* A part of a text with names of its own (link.c). */
+/* A part of a text that has its own names (link.c). */
 struct ptx_unit {
     const char *name; /* in the text */
     uint32_t length;
-    uint32_t line; /* where it is begun */
-    uint8_t rank;  /* what its definitions count */
+    uint32_t line; /* where it begins */
+    uint8_t rank;  /* the rank of its definitions */
 };
 
-/* What a name means in all units: the best declaration so far. */
+/* What a name that units share means: the best declaration so far. */
 struct ptx_link {
     uint8_t kind; /* PTX_NAME_FN, PTX_NAME_SYMBOL */
     uint8_t rank;
     uint32_t index;
-    uint32_t unit; /* from 1; 0: none */
+    uint32_t unit; /* the unit of that declaration, from 1; 0: none */
 };
 
-/* A declaration of such a name in one unit. */
+/* One unit's declaration of such a name. */
 struct ptx_same {
     uint8_t kind;
     uint32_t index;
     uint32_t link;
 };
 
-/* A function that is another one. */
+/* A function that stands for another one. */
 struct ptx_alias {
     uint32_t fn, is;
 };
@@ -124,18 +124,18 @@ struct ptx_parser {
     uint32_t fn_cap, raw_count, raw_cap, symbol_cap, param_cap, reloc_cap;
     uint64_t init_cap, strings_cap;
     struct ir_raw_fn *raws; /* parallel to m->fns */
-    uint32_t fn;            /* being parsed, or IR_NONE */
+    uint32_t fn;            /* the function that is being parsed, or IR_NONE */
     struct ir_raw_fn *raw;  /* its code */
     struct ptx_scope scopes[PTX_MAX_DEPTH];
     uint32_t depth; /* 0: module scope */
     struct ptx_fixup *fixups;
     uint32_t fixup_count, fixup_cap;
     uint32_t instr_total, instr_most, reg_total;
-    struct ir_problem *lacking; /* why variables of the module cannot be had */
+    struct ir_problem *lacking; /* why some of the module's variables cannot be used */
     uint32_t lacking_count, lacking_cap;
-    struct ptx_unit *units; /* none: a plain text */
+    struct ptx_unit *units; /* none: the text has no units */
     uint32_t unit_count, unit_cap;
-    struct ptx_names exports; /* index: of a link */
+    struct ptx_names exports; /* shared names; `index` is that of a link */
     struct ptx_link *links;
     uint32_t link_count, link_cap;
     struct ptx_same *same;
@@ -143,7 +143,7 @@ struct ptx_parser {
     struct ptx_alias *aliases;
     uint32_t alias_count, alias_cap;
     bool has_workspace;
-    uint32_t workspace; /* symbol of the hidden parameter (reserved.c) */
+    uint32_t workspace; /* the symbol of the hidden parameter (reserved.c) */
 };
 
 /* A place in the text to return to. */
@@ -160,7 +160,7 @@ void ptx_advance(struct ptx_parser *p);
 bool ptx_accept(struct ptx_parser *p, char punct);
 bool ptx_expect(struct ptx_parser *p, char punct);
 bool ptx_expect_ident(struct ptx_parser *p, struct ptx_token *name, const char *what);
-/* An integer constant 0 .. max, perhaps with unary minus where min < 0. */
+/* An integer constant from 0 to max. A unary minus is allowed if min < 0. */
 bool ptx_expect_uint(struct ptx_parser *p, uint64_t max, uint64_t *value, const char *what);
 bool ptx_is_dot(const struct ptx_parser *p, const char *word);
 bool ptx_accept_dot(struct ptx_parser *p, const char *word);
@@ -175,36 +175,38 @@ void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 bool ptx_names_init(struct ptx_names *n);
 void ptx_names_finish(struct ptx_names *n);
 struct ptx_name *ptx_names_find(const struct ptx_names *n, const char *text, uint32_t length);
-/* NULL: out of memory, or (*twice) already in this scope. */
+/* Adds a name to the current scope. NULL: no memory, or (*twice) the scope has it already. */
 struct ptx_name *ptx_names_add(struct ptx_names *n, const struct ptx_token *name, uint32_t length,
                                enum ptx_name_kind kind, uint32_t index, uint32_t depth,
                                bool *twice);
 void ptx_names_drop(struct ptx_names *n, uint32_t keep);
-/* Adds to the current scope. */
+/* Adds a name to the current scope, or fails. */
 bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t length,
                  enum ptx_name_kind kind, uint32_t index, uint32_t count);
-/* What a name in an operand is: a register (also of a range: index is the register), symbol ..
- * NULL: nothing. */
+/* Looks up a name in an operand: a register (for one of a range `index` is the register itself), a
+ * symbol and so on. False: there is none. */
 bool ptx_lookup(const struct ptx_parser *p, const struct ptx_token *name, struct ptx_name *out);
 bool ptx_scope_begin(struct ptx_parser *p);
-/* Resolves branches to labels of the scope that ends. */
+/* Ends a scope, and resolves the branches to its labels. */
 bool ptx_scope_end(struct ptx_parser *p);
 
 /* lacking.c */
-/* Words that PTX has and this device does not. */
+/* Whether PTX has the word as an instruction, or modifier or directive, that this device does not
+ * have. */
 bool ptx_lacks_instruction(const struct ptx_token *t);
 bool ptx_lacks_type(const struct ptx_token *t);
 bool ptx_lacks_directive(const struct ptx_token *t);
-/* After something went wrong: if the reason is that this device lacks something, notes that for the
- * current function, if there is one, and returns true, so that parsing goes on. */
+/* Called after an error. If this device lacks a feature, notes that for the current function, if
+ * there is one, and returns true: parsing goes on. */
 bool ptx_set_aside(struct ptx_parser *p);
-/* The same, and goes on behind the statement that began at `start`. */
+/* Like ptx_set_aside(), and goes on behind the statement that began at `start`. */
 bool ptx_recover_statement(struct ptx_parser *p, const struct ptx_mark *start);
-/* The same for a variable of the module: functions that use its name lack something. */
+/* Like ptx_set_aside(), for a variable of the module: functions that use its name lack
+ * something. */
 bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start);
 /* On behind the end of a body begun at depth `outer`. */
 bool ptx_skip_body(struct ptx_parser *p, uint32_t outer);
-/* Refuses the use of a PTX_NAME_LACKING. */
+/* Reports the use of a name that is PTX_NAME_LACKING. */
 bool ptx_refuse_lacking(struct ptx_parser *p, const struct ptx_token *t,
                         const struct ptx_name *name);
 
@@ -221,9 +223,9 @@ struct ptx_variable {
     uint32_t dim_count;
     uint64_t dims[PTX_MAX_DIMS];
 };
-/* ".align 8 .b8 name[16]" after the space; without initial value and end. */
+/* Parses ".align 8 .b8 name[16]" after the space, without initial value and end. */
 bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_variable *v);
-/* The whole statement after the space word: one or more variables, initial values, semicolon. */
+/* Parses the statement after the word for the space: variables, initial values, semicolon. */
 bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flags);
 /* ".u64 name, ..;" after .tex, which is what PTX before 1.5 has in place of .global .texref. */
 bool ptx_parse_textures(struct ptx_parser *p, uint8_t flags);
@@ -233,15 +235,17 @@ bool ptx_new_temp(struct ptx_parser *p, const struct ptx_variable *v, uint32_t *
 bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
 
 /* registers.c */
-/* After ".reg", with the semicolon. */
+/* Parses what follows ".reg", with the semicolon. */
 bool ptx_parse_registers(struct ptx_parser *p);
-/* After ".reg" in the head of a function: declared, `width` registers from *first on. */
+/* Parses what follows ".reg" in the head of a function: declares `width` registers, from *first
+ * on. */
 bool ptx_parse_formal_register(struct ptx_parser *p, uint32_t *first, uint8_t *width);
-/* After ".reg" in a prototype: what each of them counts in a signature, and how many there are. */
+/* Parses what follows ".reg" in a prototype: what each register counts in a signature, and how many
+ * there are. */
 bool ptx_parse_register_size(struct ptx_parser *p, uint64_t *part, uint8_t *width);
 bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type,
                       uint32_t name, uint32_t number, uint32_t *out);
-/* The name of a vector, just consumed, and the letter behind it: one of its registers. */
+/* Takes one register of the vector whose name was just consumed, and the letter behind it. */
 bool ptx_take_element(struct ptx_parser *p, const struct ptx_token *t, struct ptx_name *name);
 /* Whether a vector as a whole is next; _accept_: consumed then. */
 bool ptx_vector_follows(const struct ptx_parser *p);
@@ -249,47 +253,48 @@ bool ptx_accept_vector(struct ptx_parser *p, struct ptx_name *out);
 
 /* module.c */
 bool ptx_parse_module(struct ptx_parser *p);
-/* What follows the header, to the end of the text. */
+/* Parses what follows the header, to the end of the text. */
 bool ptx_parse_units(struct ptx_parser *p);
 
 /* debug.c */
-/* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there
- * was one. */
+/* Skips .loc, .file, .pragma and .section, which have no meaning here. *was: whether there was
+ * one. */
 bool ptx_skip_debug(struct ptx_parser *p, bool *was);
 
 /* link.c */
-/* If a unit begins here: *was, and what was before has ended. */
+/* Begins a unit, if one begins here (*was), and ends the one before. */
 bool ptx_unit_begin(struct ptx_parser *p, bool *was);
 bool ptx_unit_end(struct ptx_parser *p);
-/* At the end of the text: every reference means the definition that was chosen. */
+/* At the end of the text: makes every reference mean the definition that was chosen. */
 bool ptx_link(struct ptx_parser *p);
-/* From a line of the whole text to the unit and its own line. */
+/* Turns a line of the whole text into a unit and a line of it. */
 void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
 
 /* runtime.c */
-/* Behind the text: units with the functions of the device runtime that it declares and does not
+/* Appends units with those functions of the device runtime that the text declares and does not
  * define. */
 bool ptx_add_runtime(struct ptx_parser *p);
 extern const char ptx_heap[]; /* heap.c: malloc, free */
 extern const size_t ptx_heap_size;
 
 /* reserved.c */
-/* A half of the workspace's address, 0 the lower one: the value of %envreg2, 1: of %envreg1. */
+/* One half of the workspace's address: 0 is the lower one, the value of %envreg2, and 1 that of
+ * %envreg1. */
 bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half,
                          struct ir_src *out);
-/* Whether `text` is a register of the memory that is reserved for compilers in each block; it is
- * *out then. */
+/* Whether `text` is a register that tells of the shared memory reserved for compilers in each
+ * block; *out is then its value. */
 bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text,
                         uint32_t length, struct ir_src *out);
 
-/* body.c: from '{' to its '}' */
+/* body.c. Parses from '{' to the matching '}'. */
 bool ptx_parse_body(struct ptx_parser *p);
 
-/* instr.c: `opcode` is consumed already */
+/* instr.c. Parses an instruction whose `opcode` is consumed already. */
 bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard,
                      bool guard_not);
 
-/* call.c: what follows "call" and its modifiers */
+/* call.c. Parses what follows "call" and its modifiers. */
 bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i);
 
 /* code.c */
@@ -305,7 +310,7 @@ bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, pt
                         uint32_t guard, bool guard_not);
 
 /* packed.c */
-/* Whether an instruction is to be appended as several. */
+/* Whether the instruction has to be appended as several. */
 bool ptx_is_in_pieces(const struct ir_instr *i);
 bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode,
                        const struct ir_instr *i);
@@ -318,20 +323,21 @@ enum {
     PTX_O_WIDER = 1, /* the register may be wider than the type */
     PTX_O_SYMBOL =
         2,         /* an address of a variable is welcome, and a special register stays one (mov) */
-    PTX_O_NOT = 4, /* !%p is welcome */
+    PTX_O_NOT = 4, /* !%p is allowed */
 };
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
-/* Whether register `reg`, written at `t`, has the type. */
+/* Checks that register `reg`, written at `t`, has the type. */
 bool ptx_check_register(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg,
                         enum ir_type type, bool wider);
-/* The next token as a register. */
+/* Takes the next token as a register to read. */
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
-/* The next token as a register to write; with `sink` also "_", which is IR_NONE. */
+/* Takes the next token as a register to write; with `sink` it may be "_", which is IR_NONE. */
 bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink,
                            uint32_t *reg);
-/* [reg + 4], [variable + 4], [4]: i->address, and i->space where a variable tells it. */
+/* Parses [reg + 4], [variable + 4] or [4] into i->address, and i->space if a variable decides
+ * it. */
 bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i);
-/* An access of `width` elements to a parameter by name stays inside of it. */
+/* Checks that an access of `width` elements to a parameter by name stays inside the parameter. */
 bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
                             const struct ptx_token *at, unsigned width);
 

@@ -1,6 +1,6 @@
 /*
- * Registers: their declarations, and vectors of them. A vector register is so many registers one
- * after the other, known by one name; one of 128 bits is a vector of two.
+ * Register declarations, and vectors of registers. A vector is several consecutive registers known
+ * by one name; a register of 128 bits is a vector of two.
  */
 #include "device/soft/ptx/parse.h"
 
@@ -19,7 +19,7 @@ bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_
     return true;
 }
 
-/* The type of `width` registers; 1: a plain one. */
+/* The type of a vector of `width` registers; 1: of a plain one. */
 static bool parse_register_type(struct ptx_parser *p, enum ir_type *type, uint8_t *width)
 {
     *width = ptx_accept_dot(p, "v2") ? 2 : ptx_accept_dot(p, "v4") ? 4 : 1;

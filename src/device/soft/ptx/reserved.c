@@ -1,18 +1,18 @@
 /*
- * Special registers that tell a kernel where memory is that its text does not declare.
+ * Special registers that tell a kernel of memory that its text does not declare.
  *
- * %envreg2 and %envreg1 are the lower and the upper half of the address of the launch's workspace,
- * as compilers' headers for cooperative groups expect it, or 0 in a launch that is not cooperative;
- * here it is a hidden parameter.
+ * %envreg2 and %envreg1 are the lower and upper half of the address of the launch's workspace, as
+ * compilers' headers for cooperative groups expect, or 0 in a launch that is not cooperative. Here
+ * the address is a hidden parameter.
  *
- * %reserved_smem_offset_* are places in the shared memory that each block has beside what its
- * program may know of: a word for each barrier, and behind them what those headers keep there.
+ * %reserved_smem_offset_* are places in the shared memory that each block has beyond what its
+ * program knows of: one word per barrier, and behind these what those headers keep there.
  */
 #include "device/soft/ptx/expand.h"
 
 #include "device/soft/ir/spaces.h"
 
-/* %envreg1, %envreg2 as a load. */
+/* Reads %envreg1 or %envreg2 by a load. */
 bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half,
                          struct ir_src *out)
 {
@@ -53,7 +53,7 @@ struct ir_src ptx_x_behind_shared(struct ptx_expand *x)
 bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text,
                         uint32_t length, struct ir_src *out)
 {
-    /* Where they are: the headers take less than 300 bytes at the second one. */
+    /* Where the places lie. The headers use less than 300 bytes at the second one. */
     static const struct {
         const char *text;
         uint32_t at;

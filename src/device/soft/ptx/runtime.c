@@ -1,18 +1,17 @@
 /*
- * What the device has of its own for programs that would link NVIDIA's device runtime: the grid's
- * barrier, here, and malloc (heap.c). The barrier is the second word of the launch's workspace
- * (reserved.c): every block adds 1, one of them so much more that the last one changes the upper
- * bit.
+ * The device's own replacement for NVIDIA's device runtime: the grid's barrier, here, and malloc
+ * (heap.c). The barrier is the second word of the launch's workspace (reserved.c): every block adds
+ * 1, and one of them adds so much more that the last block changes the upper bit.
  *
- * Functions of the runtime's names are a unit of their own (link.c), made where a text calls one of
- * them.
+ * Functions with the runtime's names are a unit of their own (link.c), which is added to a text
+ * that calls one of them.
  */
 #include "device/soft/ptx/parse.h"
 
 static const char grids[] =
     "\n.pragma \"gmux unit own device runtime\";\n"
     ".version 6.0\n.target sm_50\n.address_size 64\n"
-    /* 1: the grid's, 2: that of several grids, which there is not. */
+    /* 1: the handle of the grid; 2: of several grids, which do not exist here. */
     ".visible .func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope)\n{\n"
     " .reg .b32 %r<4>; .reg .b64 %h<3>; .reg .pred %p;\n"
     " ld.param.u32 %r1, [scope]; mov.u32 %r2, %envreg2; mov.u32 %r3, %envreg1; mov.b64 %h1, {%r2, "
@@ -75,7 +74,7 @@ static const char grids[] =
     " @%p2 st.u32 [%h2], %r2; @%p3 st.u32 [%h3], 0; mov.u32 %r1, 0;\n"
     "done:\n"
     " st.param.b32 [result], %r1; ret;\n}\n"
-    /* A handle is the address of its value. */
+    /* A handle is the address of the condition's value. */
     ".visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n"
     " .reg .b32 %r; .reg .b64 %h; ld.param.u64 %h, [handle]; ld.param.u32 %r, [value];\n"
     " st.volatile.u32 [%h], %r; ret;\n}\n";
@@ -110,7 +109,8 @@ static bool read_unit(struct ptx_parser *p, const char *text, size_t size)
 {
     uint32_t line = p->lexer.line;
     ptx_lexer_init(&p->lexer, text, size);
-    p->lexer.line = line + 1; /* behind the text's lines */
+    /* These units come behind the text's lines. */
+    p->lexer.line = line + 1;
     ptx_advance(p);
     return ptx_parse_units(p) && ptx_unit_end(p);
 }

@@ -1,10 +1,10 @@
 /*
- * Surfaces: an address computed from the descriptor, and an ordinary load, store or reduction
- * there.
+ * Surfaces. An address is computed from the descriptor; then an ordinary load, store or reduction
+ * accesses it.
  *
- * The x coordinate counts bytes, in formatted stores (.p) elements. Beyond the edges: .trap
- * accesses an address that nobody has, .clamp the nearest element, .zero nothing, and loads give
- * zeroes.
+ * The x coordinate counts bytes, and elements in formatted stores (.p). Beyond the edges .trap
+ * accesses an address that always faults, .clamp the nearest element, .zero nothing; loads then
+ * give zeroes.
  */
 #include <stddef.h>
 
@@ -14,10 +14,10 @@
 
 enum beyond { BEYOND_TRAP, BEYOND_CLAMP, BEYOND_ZERO };
 
-/* Where an access goes, and whether it goes anywhere. */
+/* Where an access goes, and whether it is made. */
 struct spot {
     struct ir_src at;
-    struct ir_src inside; /* predicate; the instruction's own guard is in it */
+    struct ir_src inside; /* a predicate, which includes the instruction's own guard */
 };
 
 static bool take_beyond(struct ptx_expand *x, int *out)
@@ -27,8 +27,8 @@ static bool take_beyond(struct ptx_expand *x, int *out)
     return *out >= 0;
 }
 
-/* a <= b, all of u32, and `so_far` (a predicate, or an immediate 1). Computed whatever the
- * instruction's guard is. */
+/* a <= b for u32, and `so_far` (a predicate, or an immediate 1). Computed even where the
+ * instruction's guard does not hold. */
 static struct ir_src within(struct ptx_expand *x, struct ir_src a, struct ir_src b,
                             struct ir_src so_far)
 {
@@ -56,11 +56,12 @@ static struct ir_src guard_of(const struct ptx_expand *x)
     return (struct ir_src) { .kind = IR_SRC_REG, .index = x->guard, .negated = x->guard_not };
 }
 
-/* One coordinate, of which `last` is the greatest: checked, or brought inside. */
+/* One coordinate, which is at most `last`: checked, or moved inside. */
 static struct ir_src bound(struct ptx_expand *x, struct ir_src v, struct ir_src last, int beyond,
                            bool layer, struct spot *s)
 {
-    if (beyond == BEYOND_CLAMP && layer) /* which has no sign */
+    /* A layer has no sign. */
+    if (beyond == BEYOND_CLAMP && layer)
         return ptx_x_op2(x, IR_OP_MIN, IR_U32, v, last);
     if (beyond == BEYOND_CLAMP)
         return ptx_x_op2(x, IR_OP_MIN, IR_S32, ptx_x_op2(x, IR_OP_MAX, IR_S32, v, ptx_x_imm(0)),
@@ -79,8 +80,8 @@ static struct ir_src wide(struct ptx_expand *x, struct ir_src v)
     return v.kind == IR_SRC_IMM ? ptx_x_imm((uint32_t)v.bits) : ptx_x_convert(x, IR_U64, IR_U32, v);
 }
 
-/* `size` bytes at coordinates c; v: they count elements, of which each has so many bytes (else an
- * immediate 1). */
+/* Finds `size` bytes at the coordinates c. `scale`: bytes per element if x counts elements, else an
+ * immediate 1. */
 static struct spot find(struct ptx_expand *x, const struct ptx_geometry *g, struct ir_src handle,
                         const struct ir_src c[4], struct ir_src size, struct ir_src scale,
                         int beyond)
@@ -89,7 +90,8 @@ static struct spot find(struct ptx_expand *x, const struct ptx_geometry *g, stru
     struct ir_src row = ptx_x_field32(x, handle, offsetof(struct dev_texture, row)), column = c[0];
     struct ir_src last =
         ptx_x_op2(x, IR_OP_SUB, IR_U32, ptx_x_op2(x, IR_OP_MAX, IR_U32, row, size), size);
-    if (scale.kind == IR_SRC_REG) { /* elements: those beyond must not come back by overflow */
+    /* An element beyond the edge must not come back inside by overflow. */
+    if (scale.kind == IR_SRC_REG) {
         struct ir_src columns = last_of(x, handle, offsetof(struct dev_texture, width));
         column = bound(x, column, columns, beyond, false, &s);
         s.at = ptx_x_mad(x, IR_U64, wide(x, column), wide(x, scale),
@@ -159,7 +161,7 @@ static bool take_bits(struct ptx_expand *x, enum ir_type *type)
     return k >= 0;
 }
 
-/* Cubes are for textures: as surfaces their faces are layers. */
+/* Cubes exist only for textures: as surfaces their faces are layers. */
 static const struct ptx_geometry *take_geometry(struct ptx_expand *x)
 {
     const struct ptx_geometry *g = ptx_x_take_geometry(x);
@@ -213,7 +215,8 @@ static void store(struct ptx_expand *x, const struct spot *s, struct ir_src insi
     ptx_x_append(x, &i);
 }
 
-/* sust.p: channels to an element of the surface's format, whose size is known when it runs. */
+/* sust.p: packs channels into an element of the surface's format. Its size is known only at run
+ * time. */
 static void store_formatted(struct ptx_expand *x, const struct ptx_geometry *g,
                             struct ir_src handle, const struct ir_src c[4], const struct ir_src *v,
                             unsigned count, int beyond)
@@ -279,7 +282,7 @@ bool ptx_x_sust(struct ptx_expand *x)
     return true;
 }
 
-/* sured.b: x counts bytes; sured.p: elements of 32 bits. */
+/* sured.b: x counts bytes. sured.p: it counts 32-bit elements. */
 bool ptx_x_sured(struct ptx_expand *x)
 {
     static const char *const operations[] = { "add", "min", "max", "and", "or" };
@@ -303,8 +306,8 @@ bool ptx_x_sured(struct ptx_expand *x)
     ptx_expect(x->p, ',');
     ptx_parse_source(x->p, type, 0, &v);
     bool bits = ir_types[type].class == 'B';
-    if (bits &&
-        operation < 3) { /* .b32: what the surface's format is; of signs only min and max know */
+    /* .b32 means the surface's format; the sign matters only for min and max. */
+    if (bits && operation < 3) {
         type = ir_types[type].size == 8 ? IR_U64 : IR_U32;
     }
     if (elements)

@@ -1,5 +1,5 @@
 /*
- * What expansions take from the text: their modifiers and operands.
+ * Takes modifiers and operands from the text, for expansions.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -95,7 +95,7 @@ struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement)
     return type == IR_U32 ? base : ptx_x_convert(x, IR_U32, IR_U64, base);
 }
 
-/* The elements of a vector register, if one is next. */
+/* Takes the elements of a vector register, if one is next. */
 static bool vector_elements(struct ptx_expand *x, enum ir_type type, bool wider, uint32_t *first,
                             unsigned *count)
 {
@@ -160,7 +160,7 @@ unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *ou
     return count <= max ? count : 0;
 }
 
-/* The end of a list of `count` elements, or of a vector register that has `have`. */
+/* Ends a list of `count` elements, or a vector register, which has `have`. */
 static void end_list(struct ptx_expand *x, bool braces, unsigned have, unsigned count)
 {
     if (have != count)

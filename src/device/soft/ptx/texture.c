@@ -1,8 +1,8 @@
 /*
- * Instructions on textures and surfaces. Handles are addresses of descriptors (device/texture.h).
- * What tex and tld4 mean is one instruction of the ir, TEX; the rest becomes loads from the
- * descriptor and what can be computed with them, so that surfaces cost what other memory costs, and
- * are checked as it is.
+ * Instructions on textures and surfaces. A handle is the address of a descriptor
+ * (device/texture.h). tex and tld4 become one instruction of the ir, TEX. The others become loads
+ * from the descriptor and arithmetic on what it contains, so surfaces cost what other memory costs,
+ * and are checked like it.
  */
 #include "device/soft/ptx/texture.h"
 
@@ -36,7 +36,8 @@ struct ir_src ptx_x_handle(struct ptx_expand *x)
         ptx_x_move(x, IR_U64, reg, v);
         return ir_src_reg(reg);
     }
-    struct ir_instr i = ptx_x_instr(x, IR_OP_LD, IR_U64); /* a parameter that is a handle */
+    /* A parameter that is a handle. */
+    struct ir_instr i = ptx_x_instr(x, IR_OP_LD, IR_U64);
     i.space = IR_SPACE_PARAM;
     i.dst_count = 1;
     i.dst[0] = reg;
@@ -45,7 +46,7 @@ struct ir_src ptx_x_handle(struct ptx_expand *x)
     return ir_src_reg(reg);
 }
 
-/* One coordinate: the first of layered ones is the layer. */
+/* Takes one coordinate. For layered geometries the first one is the layer. */
 static struct ir_src coordinate(struct ptx_expand *x, enum ir_type type)
 {
     struct ir_src v = { 0 };
@@ -77,7 +78,7 @@ void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum 
         ptx_fail(x->p, -EINVAL, x->opcode, "'%.*s' with too few coordinates", PTX_TEXT(x->opcode));
 }
 
-/* {x, y, z} of whole elements: a signed byte of each. */
+/* Takes {x, y, z}, offsets in whole elements: one signed byte for each. */
 static struct ir_src offsets(struct ptx_expand *x)
 {
     struct ir_src v[4], packed = ptx_x_imm(0);
@@ -96,8 +97,8 @@ static struct ir_src offsets(struct ptx_expand *x)
 
 /* --- tex, tld4 -------------------------------------------------------------------------------- */
 
-/* {d, d, d, d} or {d, d}; `_` where a channel is not wanted; then |p: whether there was memory
- * behind it, which there is. */
+/* Takes {d, d, d, d} or {d, d}, with `_` for a channel that is not wanted; and |p, which says
+ * whether the memory was resident: always. */
 static void results(struct ptx_expand *x, enum ir_type type, unsigned count, uint32_t *out,
                     uint32_t *present)
 {
@@ -121,7 +122,7 @@ static struct ir_instr texture_instr(struct ptx_expand *x, unsigned what,
     return i;
 }
 
-/* The level that derivatives along x and y ask for. */
+/* The level that the derivatives along x and y ask for. */
 static struct ir_src level_of_gradient(struct ptx_expand *x, const struct ir_instr *sample,
                                        const struct ptx_geometry *g)
 {
@@ -145,7 +146,7 @@ static struct ir_src level_of_gradient(struct ptx_expand *x, const struct ir_ins
     return ir_src_reg(i.dst[0]);
 }
 
-/* Elements as the text has them, each of which the instruction gives as 32 bits. */
+/* The element type that the text has; the instruction gives 32 bits for each element. */
 static bool result_type(const struct ptx_token *t, enum ir_type *type)
 {
     static const uint8_t types[] = { IR_F32, IR_U32, IR_S32, IR_F16, IR_F16X2 };
@@ -157,7 +158,7 @@ static bool result_type(const struct ptx_token *t, enum ir_type *type)
     return false;
 }
 
-/* The instruction with its results where they are wanted: pairs of halves are put together here. */
+/* Appends the instruction with its results where the text wants them; packs pairs of halves. */
 static void finish(struct ptx_expand *x, struct ir_instr *i, enum ir_type type, const uint32_t *d,
                    uint32_t present)
 {
@@ -199,7 +200,7 @@ static void source(struct ptx_expand *x, const struct ptx_geometry *g, struct ir
     ptx_expect(x->p, ']');
 }
 
-/* What may follow: {, offsets} {, depth to compare with}. */
+/* Takes what may follow: {, offsets} {, depth to compare with}. */
 static void offsets_at_end(struct ptx_expand *x, struct ir_instr *i)
 {
     if (!ptx_token_is(&x->p->token, ','))
@@ -245,7 +246,8 @@ bool ptx_x_tex(struct ptx_expand *x)
         ptx_parse_source(x->p, coordinates, 0, &i.src[6]);
     } else if (grad) {
         i.src[6] = level_of_gradient(x, &i, g);
-    } else { /* the first level whatever the sampler's bias says */
+        /* The base level, whatever bias the sampler has. */
+    } else {
         i.mode2 = IR_TEXTURE_BASE;
     }
     offsets_at_end(x, &i);
@@ -299,7 +301,7 @@ struct ptx_question {
     const char *word;
     uint16_t offset;
     bool shrinks; /* from level to level */
-    uint8_t bits; /* of the field that count; 0: all */
+    uint8_t bits; /* how many bits of the field count; 0: all */
     uint8_t shift;
 };
 

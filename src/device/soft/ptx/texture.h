@@ -14,18 +14,18 @@ struct ptx_geometry {
     bool layered;
 };
 
-/* .1d .. .acube; NULL: none of them. */
+/* Takes .1d to .acube; NULL: there is none of them. */
 const struct ptx_geometry *ptx_x_take_geometry(struct ptx_expand *x);
-/* A handle: a register, a parameter, or a reference by its name. */
+/* Takes a handle: a register, a parameter, or the name of a reference. */
 struct ir_src ptx_x_handle(struct ptx_expand *x);
-/* {layer, x, y, z} as far as the geometry has them: x, y, z and the layer, 0 where there is none.
- */
+/* Takes {layer, x, y, z}, as far as the geometry has them. Gives x, y, z and the layer; 0: there is
+ * none. */
 void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum ir_type type,
                        struct ir_src out[4]);
-/* A field of a handle's descriptor. */
+/* Loads a field of the descriptor that the handle points to. */
 struct ir_src ptx_x_field32(struct ptx_expand *x, struct ir_src handle, size_t offset);
 struct ir_src ptx_x_field64(struct ptx_expand *x, struct ir_src handle, size_t offset);
-/* A predicate: a cmp b. */
+/* A new predicate: a cmp b. */
 struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type,
                             struct ir_src a, struct ir_src b);
 

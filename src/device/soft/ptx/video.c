@@ -1,7 +1,7 @@
 /*
- * The video instructions: arithmetic on bytes and halves chosen out of registers, one at a time or
- * side by side. Values are computed in 64 bits, where none of them overflows. What the hardware
- * does beyond PTX's description was recorded on an H200 (tests/expected).
+ * The video instructions: arithmetic on bytes and halves that are selected from registers, one or
+ * several at a time. Values are computed in 64 bits, where none of them overflows. What the
+ * hardware does beyond PTX's description was recorded on an H200 (tests/expected).
  */
 #include "device/soft/ptx/expand.h"
 
@@ -9,13 +9,13 @@ enum video_op { ADD, SUB, ABSDIFF, MIN, MAX, AVERAGE, SET, SHL, SHR };
 
 struct video {
     enum video_op op;
-    unsigned count; /* elements side by side */
+    unsigned count; /* how many elements are computed side by side */
     uint8_t cmp;    /* SET: enum ir_cmp */
     bool sign_d, sign_a, sign_b, saturate, wrap;
-    int second; /* what becomes of the result and c: index of second_words; -1: nothing */
+    int second; /* how the result and c are combined: index of second_words; -1: not at all */
 };
 
-/* A part of a register, or of what is written. */
+/* A part of a source register, or of the destination. */
 struct part {
     struct ir_src v;
     unsigned from, bits;
@@ -25,7 +25,7 @@ static const char *const second_words[] = { "add", "min", "max" };
 
 /* --- operands --------------------------------------------------------------------------------- */
 
-/* ".b2", ".h1": one byte or half. */
+/* Takes ".b2" or ".h1": one byte or half. */
 static bool parse_selector(struct ptx_expand *x, struct part *part)
 {
     const struct ptx_token t = x->p->token;
@@ -43,8 +43,8 @@ static bool parse_selector(struct ptx_expand *x, struct part *part)
     return true;
 }
 
-/* ".b7210", ".h32": an element of the pair of registers for each digit, the highest one first. The
- * nibbles that prmt takes for the same. */
+/* Takes ".b7210" or ".h32": for each element a digit that selects it from the two registers,
+ * highest element first. Gives the nibbles that prmt takes. */
 static bool parse_choice(struct ptx_expand *x, unsigned count, uint32_t *nibbles)
 {
     const struct ptx_token t = x->p->token;
@@ -64,7 +64,7 @@ static bool parse_choice(struct ptx_expand *x, unsigned count, uint32_t *nibbles
     return true;
 }
 
-/* ".b20": the elements that are written, all of them without it. */
+/* Takes ".b20": which elements are written; without it all are. */
 static bool parse_mask(struct ptx_expand *x, unsigned count, unsigned *mask)
 {
     const struct ptx_token t = x->p->token;
@@ -84,7 +84,7 @@ static bool parse_mask(struct ptx_expand *x, unsigned count, unsigned *mask)
     return true;
 }
 
-/* The part as a value of 64 bits. */
+/* Extends the part to 64 bits. */
 static struct ir_src extend(struct ptx_expand *x, const struct part *part, bool sign)
 {
     enum ir_type type = sign ? IR_S32 : IR_U32;
@@ -94,7 +94,7 @@ static struct ir_src extend(struct ptx_expand *x, const struct part *part, bool 
     return ptx_x_convert(x, IR_S64, type, v);
 }
 
-/* `v` in the place of `part`, over what `base` has there. */
+/* Puts `v` in the place of `part`; the other bits are those of `base`. */
 static struct ir_src insert(struct ptx_expand *x, struct ir_src v, const struct part *part,
                             struct ir_src base)
 {
@@ -128,7 +128,7 @@ static struct ir_src shift(struct ptx_expand *x, const struct video *v, struct i
                 : ptx_x_op2(x, IR_OP_MIN, IR_U32, b, ptx_x_imm(32));
     if (v->op == SHR)
         return ptx_x_op2(x, IR_OP_SHR, IR_S64, a, b);
-    /* The hardware has 34 bits, the highest of which is the sign. */
+    /* The hardware computes in 34 bits, the highest of which is the sign. */
     struct ir_src r =
         ptx_x_op2(x, IR_OP_SHL, IR_B64, ptx_x_op2(x, IR_OP_SHL, IR_B64, a, b), ptx_x_imm(30));
     return ptx_x_op2(x, IR_OP_SHR, IR_S64, r, ptx_x_imm(30));
@@ -150,7 +150,8 @@ static struct ir_src compute(struct ptx_expand *x, const struct video *v, struct
         return ptx_x_op2(x, IR_OP_MIN, IR_S64, a, b);
     case MAX:
         return ptx_x_op2(x, IR_OP_MAX, IR_S64, a, b);
-    case AVERAGE: /* halves are rounded up, of a negative sum down */
+    /* A half is rounded up, for a negative sum down. */
+    case AVERAGE:
         r = ptx_x_op2(x, IR_OP_ADD, IR_S64, a, b);
         r = ptx_x_op2(x, IR_OP_ADD, IR_S64, r, ptx_x_op2(x, IR_OP_SHR, IR_S64, r, ptx_x_imm(63)));
         return ptx_x_op2(x, IR_OP_SHR, IR_S64, ptx_x_op2(x, IR_OP_ADD, IR_S64, r, ptx_x_imm(1)),
@@ -170,10 +171,12 @@ static struct ir_src element(struct ptx_expand *x, const struct video *v, struct
     if (!v->saturate)
         return ptx_x_convert(x, IR_U32, IR_S64, r);
     int64_t top = (INT64_C(1) << (bits - v->sign_d)) - 1;
-    if (bits < 32 && v->count == 1) /* inserted: what is negative counts as too large */
+    /* A result that is inserted: a negative one counts as too large. */
+    if (bits < 32 && v->count == 1)
         return ptx_x_convert(x, IR_U32, IR_S64,
                              ptx_x_op2(x, IR_OP_MIN, IR_U64, r, ptx_x_imm((uint64_t)top)));
-    if (bits < 32 || v->sign_d || v->op == SHL) /* of whole u32 the hardware keeps the low bits */
+    /* Of whole u32 the hardware keeps the low bits. */
+    if (bits < 32 || v->sign_d || v->op == SHL)
         r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm((uint64_t)top));
     r = ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm(v->sign_d ? (uint64_t)(-top - 1) : 0));
     return ptx_x_convert(x, IR_U32, IR_S64, r);
@@ -212,7 +215,7 @@ static bool take_modifiers(struct ptx_expand *x, struct video *v)
            !(shifts && v->sign_b) && !(v->count > 1 && v->second > 0);
 }
 
-/* d{.b0}, a{.b0}, b{.b0}{, c}: one element. */
+/* d{.b0}, a{.b0}, b{.b0}{, c}: computes one element. */
 static bool one(struct ptx_expand *x, const struct video *v)
 {
     struct part d, a, b;
@@ -238,7 +241,8 @@ static bool one(struct ptx_expand *x, const struct video *v)
     return true;
 }
 
-/* d{.b3210}, a{.b3210}, b{.b7654}, c: side by side; with .add their sum and c. */
+/* d{.b3210}, a{.b3210}, b{.b7654}, c: computes several elements; with .add the result is their sum
+ * plus c. */
 static bool several(struct ptx_expand *x, const struct video *v)
 {
     uint32_t to, of_a = 0x3210, of_b = 0x7654;
@@ -305,7 +309,8 @@ static struct ir_src negated(struct ptx_expand *x, bool yes, struct ir_src v)
     return yes ? ptx_x_op2(x, IR_OP_SUB, IR_S64, ptx_x_imm(0), v) : v;
 }
 
-/* vmad.u32.u32.u32{.sat}{.shr7 .shr15} d, {-}a{.b0}, {-}b{.b0}, {-}c; with .po one more. */
+/* vmad.u32.u32.u32{.sat}{.shr7 .shr15} d, {-}a{.b0}, {-}b{.b0}, {-}c. With .po the result is one
+ * larger. */
 bool ptx_x_vmad(struct ptx_expand *x)
 {
     bool sign_d, sign_a, sign_b, minus_a, minus_b, minus_c, po = ptx_x_take(x, "po"),
@@ -323,7 +328,7 @@ bool ptx_x_vmad(struct ptx_expand *x)
     if (!ptx_parse_source(x->p, IR_B32, 0, &c))
         return false;
     bool sign = sign_a || sign_b || minus_a != minus_b || minus_c;
-    /* The hardware takes whole registers for signed numbers, whatever their types say. */
+    /* The hardware treats whole registers as signed, whatever their types are. */
     struct ir_src factor = extend(x, &a, sign_a || a.bits == 32);
     struct ir_src r =
         ptx_x_mad(x, IR_U64, factor, extend(x, &b, sign_b || b.bits == 32), ptx_x_imm(po));
@@ -335,7 +340,8 @@ bool ptx_x_vmad(struct ptx_expand *x)
     if (saturate && sign) {
         r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm(INT32_MAX));
         r = ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm((uint64_t)INT32_MIN));
-    } else if (saturate) { /* scaled, what is negative counts as too large */
+        /* When scaled, a negative result counts as too large. */
+    } else if (saturate) {
         if (!scale)
             r = ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm(0));
         r = ptx_x_op2(x, IR_OP_MIN, IR_U64, r, ptx_x_imm(UINT32_MAX));

@@ -1,12 +1,12 @@
 /*
- * wmma.load and wmma.store: fragments of matrices between memory and the lanes of a warp. Where the
- * elements of a fragment lie is ours to choose; it is as mma.c wants them.
+ * wmma.load and wmma.store: move fragments of matrices between memory and the lanes of a warp. PTX
+ * leaves open where a fragment's elements lie; here they lie as mma.c needs them.
  */
 #include "device/soft/ptx/mma.h"
 
-/* A matrix in memory, as the lanes see it. An element is found by u (the row of A, the column of B,
- * the row of C) and v (K; the column of C): u = g + ..., v = v_lane * t + ... Bytes between
- * neighbours are 32-bit values. */
+/* A matrix in memory, as the lanes see it. An element is found by u (the row in A and C, the column
+ * in B) and v (K in A and B, the column in C): u = g + ..., v = v_lane * t + ... Distances in
+ * memory are 32-bit values. */
 struct memory {
     struct ptx_expand *x;
     enum ir_space space;
@@ -14,12 +14,14 @@ struct memory {
     struct ir_src at;  /* of this lane's first element */
     int64_t displacement;
     struct ir_src stride; /* bytes from row to row, or column to column, of type `type` */
-    bool v_runs; /* neighbours in v are neighbours in memory, those in u are `stride` apart; or the
-                    reverse */
+    /* Neighbours in v lie side by side in memory and neighbours in u `stride` apart; or the
+     * reverse. */
+    bool v_runs;
     unsigned bits; /* of an element */
 };
 
-/* The address of the element (u, v) from the lane's first one, and a displacement to it. */
+/* The address of element (u, v), relative to the lane's first one, and a displacement to be
+ * added. */
 static struct ir_src locate(const struct memory *m, unsigned u, unsigned v, int64_t *displacement)
 {
     unsigned far = m->v_runs ? u : v, near = m->v_runs ? v : u;
@@ -27,8 +29,8 @@ static struct ir_src locate(const struct memory *m, unsigned u, unsigned v, int6
     return far ? ptx_x_mad(m->x, m->type, m->stride, ptx_x_imm(far), m->at) : m->at;
 }
 
-/* Parses the stride, if there is one, and finds where each lane begins from m->at, where the matrix
- * does. v_lane: the v of lane t is v_lane * t. `most`: the stride where none is given. */
+/* Parses the stride, if there is one, and moves m->at from the beginning of the matrix to that of
+ * the lane. v_lane: lane t begins at v = v_lane * t. `most`: the stride if none is given. */
 static bool find_lanes(struct memory *m, unsigned v_lane, unsigned most)
 {
     struct ptx_expand *x = m->x;
@@ -62,7 +64,7 @@ static enum ir_type element_type(unsigned bits)
     return bits == 8 ? IR_U8 : bits == 16 ? IR_U16 : bits == 64 ? IR_B64 : IR_B32;
 }
 
-/* `count` elements from (u, v) on, along v, into one register. */
+/* Loads `count` elements along v, from (u, v) on, into one register. */
 static void load_register(const struct memory *m, unsigned u, unsigned v, unsigned count,
                           uint32_t to)
 {
@@ -107,10 +109,10 @@ static void store_register(const struct memory *m, unsigned u, unsigned v, unsig
     }
 }
 
-/* What of a matrix register `n` of the fragment holds: (u, v) of its first element. */
+/* What register `n` of a fragment holds: finds (u, v) of its first element. */
 enum role {
     ROLE_A, /* two registers for each step of each tile */
-    ROLE_B, /* one */
+    ROLE_B, /* one register for each step of each tile */
     ROLE_C,
 };
 
@@ -160,7 +162,7 @@ static bool load(struct ptx_expand *x)
                                    : ptx_mma_is(name, "s32") ? &s32
                                                              : ptx_mma_find_kind(name);
     struct ptx_tiling t;
-    /* Which types A and B have does not matter for C, but its shape's depth tells. */
+    /* For C the types of A and B do not matter; the shape's depth tells which ones there may be. */
     unsigned plain[3] = { right ? shape[0] : 0, right ? shape[1] : 0, 16 };
     bool known = right && k &&
                  (which < 2 ? k != &f32 && k != &s32 && ptx_mma_find_tiling(shape, k, &t)
@@ -190,7 +192,7 @@ static bool load(struct ptx_expand *x)
     if (count != (role == ROLE_C ? used : ptx_mma_fragment(k, used)))
         return ptx_mma_wrong_count(x);
     m.bits = k->bits;
-    /* K is contiguous in the rows of A and the columns of B; the columns of C in its rows. */
+    /* v runs along K in A and B, and along the columns in C. */
     m.v_runs = role == ROLE_C ? row != t.transposed : row == (which == 0);
     unsigned wide = which == 0   ? (row ? shape[2] : shape[0])
                     : which == 1 ? (row ? shape[1] : shape[2])

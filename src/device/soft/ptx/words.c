@@ -129,7 +129,8 @@ static const struct ptx_word vocabulary[] = {
     M("const", SPACE, IR_SPACE_CONST),
     M("shared", SPACE, IR_SPACE_SHARED),
     M("shared::cta", SPACE, IR_SPACE_SHARED),
-    M("shared::cluster", SPACE, IR_SPACE_SHARED), /* a cluster is one block */
+    /* A cluster has one block. */
+    M("shared::cluster", SPACE, IR_SPACE_SHARED),
     M("local", SPACE, IR_SPACE_LOCAL),
     M("param", SPACE, IR_SPACE_PARAM),
     M("param::entry", SPACE, IR_SPACE_PARAM),
@@ -141,7 +142,8 @@ static const struct ptx_word vocabulary[] = {
     M("acq_rel", ORDER, IR_ORDER_ACQ_REL),
     M("sc", ORDER, IR_ORDER_SC),
     M("volatile", ORDER, IR_ORDER_VOLATILE),
-    M("mmio", CACHE, 0), /* .relaxed follows: done once, as any access that has an order */
+    /* .relaxed follows, so that it is done once like every access with an order. */
+    M("mmio", CACHE, 0),
     M("cta", SCOPE, IR_SCOPE_CTA),
     M("cluster", SCOPE, IR_SCOPE_CLUSTER),
     M("gpu", SCOPE, IR_SCOPE_GPU),
@@ -267,7 +269,8 @@ void ptx_words_init(struct ptx_words *w)
     memset(w, 0, sizeof(*w));
     for (size_t i = 0; i < GM_ARRAY_LEN(vocabulary); i++) {
         const struct ptx_word *word = &vocabulary[i];
-        /* Operations that no text names (INTERNAL) share the text of those that it does. */
+        /* Internal operations, which no text names, have the same text as the ones that it
+         * names. */
         if (word->length == 0 ||
             (word->kind == PTX_WORD_OPCODE && word->group == PTX_FORM_INTERNAL))
             continue;

@@ -9,7 +9,7 @@
 
 /* Shape of an operand list. */
 enum ptx_form {
-    PTX_FORM_INTERNAL, /* not written in a text */
+    PTX_FORM_INTERNAL, /* appears in no text */
     PTX_FORM_BARE,     /* none */
     PTX_FORM_PLAIN,    /* d, a, b, c of one type */
     PTX_FORM_PLAIN2,   /* d, a, b, c: two types, of a and of b (dp4a) */
@@ -42,8 +42,8 @@ enum ptx_form {
     PTX_FORM_ELECT, /* d|p, mask */
 };
 
-/* Kinds of modifiers. Each word belongs to one or more; the opcode's set tells which meaning it
- * has. */
+/* Kinds of modifiers. A word may belong to several; the modifiers that the opcode accepts decide
+ * which one is meant. */
 enum ptx_kind {
     PTX_K_FTZ,
     PTX_K_SAT,
@@ -86,13 +86,13 @@ enum ptx_kind {
     PTX_K_XORSIGN,
     PTX_K_ABS,
     PTX_K_OOB,
-    PTX_K_WORD, /* words without effect here: griddepcontrol, pmevent, barrier.cta */
+    PTX_K_WORD, /* words without effect here, such as griddepcontrol, pmevent, barrier.cta */
     PTX_KIND_COUNT,
 };
 
 #define PTX_K(kind) (1ull << PTX_K_##kind)
 
-/* Comparisons of unsigned types only; they become IR_CMP_LT .. GE. */
+/* Comparisons that only unsigned types have; they become IR_CMP_LT to IR_CMP_GE. */
 enum {
     PTX_CMP_LO = IR_CMP_NAN + 1,
     PTX_CMP_LS,
@@ -124,20 +124,20 @@ extern const struct ptx_grammar ptx_grammar[IR_OP_COUNT];
 
 #define PTX_WORD_SLOTS 1024
 
-/* Open addressing; filled once per parse, which is cheaper than it sounds (some 2 us) and needs no
- * global state. */
+/* A hash table with open addressing. It is filled once per parse, which takes only some 2 us and
+ * needs no global state. */
 struct ptx_words {
     const struct ptx_word *slots[PTX_WORD_SLOTS];
 };
 
 void ptx_words_init(struct ptx_words *w);
 
-/* The opcode or special register (`kind`) of that text, or NULL. */
+/* Finds the opcode or special register (`kind`) of that text; NULL: there is none. */
 const struct ptx_word *ptx_words_find(const struct ptx_words *w, enum ptx_word_kind kind,
                                       const char *text, uint32_t length);
 
-/* What `.text` means after an opcode that accepts the modifiers in `accepted`: a type or a
- * modifier, or NULL. If NULL, *known tells whether it is a word at all. */
+/* Finds what `.text` means after an opcode that accepts the modifiers in `accepted`: a type or a
+ * modifier. NULL: nothing; *known then says whether PTX has the word at all. */
 const struct ptx_word *ptx_words_find_modifier(const struct ptx_words *w, const char *text,
                                                uint32_t length, uint64_t accepted, bool *known);
 
