@@ -1,6 +1,6 @@
 /*
- * Which values of a function are needed after its calls, so that outline.c knows what a recursive
- * one has to keep: the usual backward data flow, over linear code with labels.
+ * Which values of a function are needed after its calls. outline.c has to know that for recursive
+ * functions. The usual backward data flow, over linear code with labels.
  */
 #include "device/soft/ir/call.h"
 
@@ -11,7 +11,7 @@ struct ir_across {
     uint32_t words, block_count;
     uint32_t *first;    /* by block, and the end */
     uint32_t *block_of; /* by instruction, and the end */
-    uint64_t *in;       /* rows by block, one more for the end */
+    uint64_t *in;       /* one row per block, and one for the end */
     uint64_t *now;      /* one row */
 };
 
@@ -33,7 +33,7 @@ static void set_operand(struct ir_across *x, const struct ir_src *s, bool needed
         set_variable(x, x->raw->reg_count + (s->index & ~IR_TEMP), needed);
 }
 
-/* A store that writes all of a variable. */
+/* Whether a store writes the whole variable. */
 static bool writes_all(const struct ir_raw_fn *raw, const struct ir_instr *i)
 {
     uint64_t bytes = (uint64_t)ir_types[i->type].size * i->src_count;
@@ -41,7 +41,7 @@ static bool writes_all(const struct ir_raw_fn *raw, const struct ir_instr *i)
            bytes == raw->temps[i->address.symbol & ~IR_TEMP].size;
 }
 
-/* From what is needed after the instruction to what is needed before it. */
+/* Turns what is needed after the instruction into what is needed before it. */
 static void step(struct ir_across *x, const struct ir_instr *i)
 {
     const struct ir_raw_fn *raw = x->raw;
@@ -74,7 +74,7 @@ static void join(struct ir_across *x, uint32_t instr)
         x->now[w] |= row[w];
 }
 
-/* What is needed behind the last instruction of a block. */
+/* Begins with what is needed behind the last instruction of a block. */
 static void begin(struct ir_across *x, uint32_t block)
 {
     const struct ir_raw_fn *raw = x->raw;

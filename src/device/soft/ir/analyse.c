@@ -1,5 +1,5 @@
 /*
- * The analysis as a whole: runs the passes in order, and prints their result.
+ * Runs the passes of the analysis in order, and prints their result.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -31,8 +31,9 @@ static void count_definitions(struct ir_analyser *an)
             count_definition(a, fn->instrs[at].dst_pred, at);
         }
     }
+    /* It has no value at all, so any shape will do. */
     for (uint32_t r = 0; r < fn->reg_count; r++)
-        if (a->regs[r].defs == 0) /* no value at all: any will do */
+        if (a->regs[r].defs == 0)
             a->regs[r].shape = IR_UNIFORM;
 }
 

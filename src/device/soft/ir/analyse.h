@@ -1,5 +1,5 @@
 /*
- * State of one analysis, shared by its passes. Passes return 0, -ENOMEM or -E2BIG.
+ * The state of one analysis, which its passes share. Passes return 0, -ENOMEM or -E2BIG.
  */
 #ifndef GMUX_SOFT_IR_ANALYSE_H
 #define GMUX_SOFT_IR_ANALYSE_H
@@ -10,12 +10,12 @@
 
 #include "device/soft/ir/analysis.h"
 
-/* An interval that holds for the value of a 32-bit register, seen as s32, in all lanes that run. */
+/* An interval that contains the value of a 32-bit register, seen as s32, in all lanes that run. */
 struct ir_range {
     int64_t low, high;
     uint8_t known; /* enum ir_range_known */
-    uint8_t grows; /* times it was widened */
-    bool grid;     /* relies on options.small_grid */
+    uint8_t grows; /* how often it was widened */
+    bool grid;     /* it relies on options.small_grid */
 };
 enum ir_range_known {
     IR_RANGE_UNKNOWN, /* nothing computed yet */
@@ -23,7 +23,7 @@ enum ir_range_known {
     IR_RANGE_ANY,
 };
 
-/* ir_reg_info.shape while the analysis runs: nothing known yet. */
+/* A shape of ir_reg_info while the analysis runs: nothing is known yet. */
 #define IR_SHAPE_UNKNOWN 4
 
 /* Predecessors and successors are 32-bit block numbers; a `row` is a set of blocks by priority,
@@ -41,14 +41,14 @@ struct ir_analyser {
     uint64_t *frontier; /* row per priority */
     uint64_t *pinned; /* by block: registers live in somewhere in its frontier (live_words words) */
     uint64_t *parks;  /* row: where lanes may be parked */
-    bool *warp_branch; /* by block: runs only for some warps of the thread block */
+    bool *warp_branch; /* by block: only some warps of the thread block run it */
     bool *pure_return; /* by block: only_returns */
     /* ranges.c */
     struct ir_range *ranges;
-    uint64_t *same; /* same.c: bit by register */
+    uint64_t *same; /* same.c; one bit per register */
 };
 
-/* All definitions of the register compute the same value: none needs a blend. */
+/* Whether all definitions of the register compute the same value, so that none needs a blend. */
 static inline bool ir_is_same(const struct ir_analyser *an, uint32_t reg)
 {
     return an->same[reg / 64] >> (reg % 64) & 1;
@@ -75,13 +75,13 @@ static inline bool ir_reachable(const struct ir_analysis *a, uint32_t block)
     return a->blocks[block].priority != IR_NONE;
 }
 
-/* A branch with more than one way to go. */
+/* Whether a branch has more than one way to go. */
 static inline bool ir_is_conditional(const struct ir_instr *i)
 {
     return i->op == IR_OP_BRX || (i->op == IR_OP_BRA && i->guard != IR_NONE);
 }
 
-/* pool.c: appends to the pool. False: out of memory (noted). */
+/* pool.c. Appends to the pool. False: no memory (noted in the analyser). */
 bool ir_pool_push(struct ir_analyser *an, uint32_t value);
 
 int ir_order_blocks(struct ir_analyser *an);     /* order.c */
@@ -90,22 +90,23 @@ int ir_compute_liveness(struct ir_analyser *an); /* live.c */
 int ir_find_frontiers(struct ir_analyser *an);   /* frontier.c: with shapes */
 int ir_find_regions(struct ir_analyser *an);     /* region.c */
 
-/* shape.c: one round over all instructions with the divergence known now. 1: something changed. */
+/* shape.c. One round over all instructions, with the divergence that is known now. 1: something
+ * changed. */
 int ir_shape_round(struct ir_analyser *an);
-/* Shapes of addresses, widenings, blends: once all is stable. */
+/* Finds shapes of addresses, widenings and blends. Called when all shapes are stable. */
 void ir_shape_finish(struct ir_analyser *an);
-/* pattern.c: shapes and blends are final, ranges still there. */
+/* pattern.c. Called when shapes and blends are final and ranges still exist. */
 int ir_find_patterns(struct ir_analyser *an);
-/* Block size known for this analysis: of the options, or .reqntid; 0 if not. */
+/* The block size known for this analysis, from the options or .reqntid; 0: it is not known. */
 static inline uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim)
 {
     return an->opt.ntid[0] ? an->opt.ntid[dim] : an->fn->reqntid[dim];
 }
-/* No warp straddles rows. */
+/* Whether no warp straddles rows of the block. */
 bool ir_rows(const struct ir_analyser *an);
 
 int ir_compute_ranges(struct ir_analyser *an); /* ranges.c */
-/* True if the values of `src` (32 bits, affine) in all lanes are lane 0's plus lane * stride
+/* Whether the values of `src` (32 bits, affine) are lane 0's plus lane * stride in all lanes,
  * without wrapping. */
 bool ir_cannot_wrap(struct ir_analyser *an, const struct ir_src *src, bool is_signed);
 

@@ -54,30 +54,33 @@ enum ir_shape {
 };
 
 struct ir_reg_info {
-    uint8_t shape; /* enum ir_shape; for every definition of the register */
+    uint8_t shape; /* enum ir_shape; holds for every definition of the register */
     /* AFFINE only: the value derives from a widening (cvt.u64.u32, mul.wide ..) of an affine value
      * that may wrap inside the warp there; then base + lane * stride is wrong. Code must either
      * test the sources of those widenings at run time (ir_instr_info.widen tells where and how) and
      * have a vector form to fall back on, or treat the register as varying. */
     uint8_t may_wrap;
-    /* All warps of the block that have come to the same point on the same path have the same scalar
+    /* All warps of the block that have reached the same point on the same path have the same scalar
      * (UNIFORM), the same base (AFFINE) or the same vector (VARYING). */
     uint8_t block_uniform;
-    uint8_t aligned;  /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes,
-                         below 2^31 */
-    uint8_t is_const; /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
-    uint32_t defs;    /* number of instructions that write it */
+    uint8_t aligned; /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes,
+                        below 2^31 */
+    /* UNIFORM with a value that is known now: `value`, with bits as in ir_src.bits */
+    uint8_t is_const;
+    uint32_t defs;       /* number of instructions that write it */
     uint32_t single_def; /* that instruction if defs == 1, else IR_NONE */
-    /* the same, or one of several that all compute one value (same.c), or IR_NONE */
+    /* like single_def, or one of several definitions that all compute one value (same.c); else
+     * IR_NONE */
     uint32_t any_def;
     int64_t stride; /* AFFINE */
     uint64_t value;
-    uint32_t pattern; /* PATTERN, and AFFINE where known: index in ir_analysis.patterns + 1, or 0 */
+    uint32_t pattern; /* PATTERN, and AFFINE if known: index in ir_analysis.patterns + 1; else 0 */
 };
 
 #define IR_LANES_MAX 32
 
-/* Lane l's value is b + at[l], b the same for all lanes and a multiple of 1 << align: pattern.c. */
+/* Lane l's value is b + at[l]; b is the same for all lanes and a multiple of 1 << align
+ * (pattern.c). */
 struct ir_pattern {
     int32_t at[IR_LANES_MAX];
     uint8_t align;
@@ -92,9 +95,9 @@ enum ir_widen {
 };
 
 struct ir_instr_info {
-    /* A destination must be blended with its old value under the mask: another path's lanes still
-     * need the old one. Bit d: dst[d]; bit 4: dst_pred. A guarded instruction blends by its guard
-     * in any case. */
+    /* The destination must be blended with its old value under the mask, because lanes on another
+     * path still need the old one. Bit d: dst[d]; bit 4: dst_pred. A guarded instruction blends by
+     * its guard in any case. */
     uint8_t blend;
     uint8_t widen; /* enum ir_widen: the result is affine if source `widen_src` does not wrap; NONE
                       if proven */
@@ -114,37 +117,40 @@ struct ir_block_info {
     uint32_t priority; /* position in `order`; IR_NONE: unreachable, ignore the block */
     uint32_t idom;     /* immediate dominator (block) within the function, IR_NONE for its entry */
     uint32_t ipdom;    /* immediate post-dominator, IR_NONE: the exit */
-    uint32_t loop; /* header of the innermost natural loop of its function it is in, or IR_NONE */
+    /* header of the innermost natural loop of its function that contains it, or IR_NONE */
+    uint32_t loop;
     uint32_t loop_depth;
-    uint32_t function; /* first block of the function that it is in, if that stays apart; else 0 */
+    /* first block of the function that contains it, if that function stays apart; else 0 */
+    uint32_t function;
     struct ir_list preds;    /* blocks; reachable ones only */
     struct ir_list frontier; /* blocks, in priority order; see above */
-    /* Its last instruction is a conditional branch (or brx) on which lanes may disagree. */
+    /* It ends with a conditional branch (or brx) on which lanes may disagree. */
     bool divergent;
-    /* Its last instruction is a conditional branch one side of which only returns: never
-     * `divergent`. The lanes that take that side leave the alive mask, the others go on; the
-     * returning block itself need not exist for it. (The guard may be uniform; then all leave or
-     * none.) exit_taken: the side that returns is the branch target (succ 0), else the fall-through
-     * (succ 1). Also a guarded ret/exit: there is one successor, where the lanes go on that do not
-     * leave. */
+    /* It ends with a conditional branch with one side that only returns; then it is never
+     * `divergent`. Lanes that take that side leave the alive mask, the others go on, and the
+     * returning block need not exist for it. (The guard may be uniform; then all leave or none
+     * does.) exit_taken: the side that returns is the branch target (succ 0), else the fall-through
+     * (succ 1). The same holds for a guarded ret or exit, whose one successor is where the other
+     * lanes go on. */
     bool early_exit;
     bool exit_taken;
-    bool only_returns; /* nothing but ret/exit (perhaps after branches without effect) */
+    bool only_returns; /* contains only ret or exit, perhaps after branches without effect */
     bool barrier;      /* ends with a barrier at which warps wait */
-    bool masked;       /* frontier not empty: runs with a mask, not with all alive lanes */
-    bool polls;        /* options.polls */
-    bool parks;        /* lanes may be parked at its beginning */
+    /* its frontier is not empty: it runs with a mask, not with all lanes that are alive */
+    bool masked;
+    bool polls; /* options.polls */
+    bool parks; /* lanes may be parked at its beginning */
 };
 
 /* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's
- * entry; the others at a resume point: the successor of a barrier's block. */
+ * entry, the others at resume points: successors of blocks that end with a barrier. */
 struct ir_region {
     uint32_t start;        /* block */
     struct ir_list blocks; /* in priority order; a block may be in several regions */
-    /* registers to bring over the barrier (empty for region 0), ascending */
+    /* registers that must survive the barrier (none for region 0), ascending */
     struct ir_list live_in;
-    /* All branches and exits inside agree for all warps of the block (their guards are
-     * block_uniform): several warps may be run as one, and all of them leave the region at the same
+    /* All warps of the block agree on all branches and exits inside (their guards are
+     * block_uniform). So several warps may run as one, and all of them leave the region at the same
      * barrier. */
     bool jammable;
 };
@@ -161,17 +167,19 @@ struct ir_analysis {
     uint32_t *pool;
     struct ir_pattern *patterns;
     uint32_t pattern_count;
-    /* Liveness: bit r of words [b * live_words, ..) */
+    /* liveness: bit r of the words from b * live_words on */
     uint32_t live_words;
     uint64_t *live_in, *live_out;
-    /* The region scheme does not hold for this function, the interpreter runs it: a barrier in a
-     * block with a non-empty frontier (lanes of one warp may wait at different barriers), a guarded
-     * barrier, or one that is not for all threads of the block (bar.arrive, a thread count). */
+    /* The region scheme does not hold for this function, so the interpreter runs it. It has a
+     * barrier in a block whose frontier is not empty (lanes of one warp may wait at different
+     * barriers), a guarded barrier, or one that is not for all threads of the block (bar.arrive, a
+     * thread count). */
     bool divergent_barrier;
     uint32_t divergent_barrier_line;
     bool has_barrier;
-    bool parking; /* options.polls were given: there is one region, the whole function; live_in is
-                     what parked lanes need */
+    /* options.polls were given: the whole function is one region, and live_in is what parked lanes
+     * need. */
+    bool parking;
     bool irreducible;
     /* The analysis relied on options.small_grid: code made from it must not run for larger grids.
      */
@@ -188,7 +196,7 @@ GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn,
                              const struct ir_analyse_options *opt, struct ir_analysis **out);
 void ir_analysis_destroy(struct ir_analysis *a);
 
-/* Lanes that go from one block to the other are parked. */
+/* Whether lanes that go from one block to the other are parked. */
 static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t to)
 {
     if (!a->parking)

@@ -1,6 +1,6 @@
 /*
- * Copies of functions: what is added to the code that a copy is made in, how values pass, and the
- * code itself.
+ * Makes copies of functions: what is added to the code that gets the copy, how values pass, and the
+ * copied code itself.
  */
 #include <errno.h>
 
@@ -67,7 +67,7 @@ bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct 
     return add_register(in, to, call, (struct ir_reg) { .type = (uint8_t)type, .number = IR_NONE });
 }
 
-/* Gives each of the callee's temps its name in the caller. */
+/* Maps each of the callee's temps to one of the caller. */
 static bool map_temps(struct ir_inliner *in, struct ir_site *s)
 {
     const struct ir_raw_fn *from = s->from;
@@ -127,8 +127,8 @@ static void copy_operands(const struct ir_module *m, const struct ir_site *s, st
         a->symbol = s->temps[a->symbol & ~IR_TEMP] | IR_TEMP;
     else if (a->symbol != IR_NONE && m->symbols[a->symbol].space == IR_SPACE_LOCAL)
         a->displacement += s->frame_base;
-    /* In a device function, what lies in .param and is reached through a register is a variable of
-     * the call whose address was taken: it will be in local memory. (In an entry, .param means the
+    /* In a device function, a .param address in a register is that of a variable of the call whose
+     * address was taken; that variable will be in local memory. (In an entry, .param means the
      * kernel's parameters.) */
     bool by_register = i->space == IR_SPACE_PARAM && a->symbol == IR_NONE;
     if (by_register &&
@@ -175,7 +175,7 @@ static struct ir_src copy_operand(const struct ir_site *s, struct ir_src src)
     return src;
 }
 
-/* A call that stays one. */
+/* Copies a call that remains a call. */
 static bool copy_call(struct ir_inliner *in, struct ir_site *s, struct ir_instr *i)
 {
     struct ir_raw_fn *to = s->to;

@@ -1,6 +1,6 @@
 /*
- * Calls, on their way out of a module. From the top down: inline.c replaces most of them by copies
- * of the callees; outline.c, with keep.c, move.c and frame.c below it, has the rest (outline.h);
+ * Removes calls from a module. From the top down: inline.c replaces most of them by copies of the
+ * callees; outline.c, with keep.c, move.c and frame.c below it, handles the rest (outline.h);
  * call.c makes the copies.
  */
 #ifndef GMUX_SOFT_IR_CALL_H
@@ -8,8 +8,8 @@
 
 #include "device/soft/ir/raw.h"
 
-/* The functions whose address is in some variable or register, by rank: those that agree with their
- * callers on the same things are next to each other. What cannot be called has signature 0. */
+/* The functions whose address is in some variable or register, by rank. Functions with the same
+ * signature are next to each other. A function that cannot be called has signature 0. */
 struct ir_functions {
     struct ir_ranked {
         uint64_t signature;
@@ -19,11 +19,11 @@ struct ir_functions {
     bool *wanted; /* by function: some call by address may mean it */
 };
 
-/* Gives them their addresses, in code and in initial values. */
+/* Gives functions their addresses, in code and in initial values. */
 bool ir_number_functions(struct ir_module *m, struct ir_raw_fn *raws, struct ir_problem *why,
                          struct ir_functions *out);
 void ir_functions_finish(struct ir_functions *f);
-/* The ranks of a signature, which is not 0. */
+/* Returns how many functions have that signature (which is not 0); *first is the first rank. */
 uint32_t ir_functions_find(const struct ir_functions *f, uint64_t signature, uint32_t *first);
 
 struct ir_inliner {
@@ -31,24 +31,24 @@ struct ir_inliner {
     struct ir_raw_fn *raws;
     struct ir_problem *why;
     struct ir_functions functions;
-    bool *apart;     /* by function: its calls stay calls until outline.c has them */
-    uint32_t *sites; /* by function: the calls that the text has */
-    uint64_t work;   /* elements copied so far */
+    bool *apart;     /* by function: its calls remain calls until outline.c handles them */
+    uint32_t *sites; /* by function: how many calls of it the text has */
+    uint64_t work;   /* how many elements have been copied so far */
     uint64_t most;
 };
 
-/* A function's code being copied. */
+/* A copy of a function that is being made. */
 struct ir_site {
-    struct ir_raw_fn *to; /* caller, with the new code */
+    struct ir_raw_fn *to; /* the caller, which contains the copy */
     const struct ir_raw_fn *from;
     const struct ir_raw_call *call;
     const struct ir_src *rets,
-        *args; /* actual ones; NULL, both: the copy's formals are variables of its own */
+        /* The actual operands; both NULL: the copy has variables of its own for its formals. */
+        *args;
     uint32_t reg_base, label_base, list_base, frame_base;
-    uint32_t *temps; /* callee's temp -> caller's; to be freed */
+    uint32_t *temps; /* callee's temp -> caller's temp; freed by the function that made it */
 };
 
-/* --- call.c: these return false with `why` filled --------------------------------------------- */
 bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error,
                     const char *what);
 bool ir_call_no_memory(struct ir_inliner *in);
@@ -57,20 +57,23 @@ bool ir_call_emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_i
 bool ir_call_label(struct ir_inliner *in, struct ir_raw_fn *to, uint32_t *out);
 bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call,
                       enum ir_type type, uint32_t *out);
-/* Places, tables and code of s->from; it returns to label `end`, behind the copy. */
+/* ir_call_map() prepares places and tables for the code of s->from; ir_call_copy() copies the code,
+ * which returns to label `end`, behind the copy. */
 bool ir_call_map(struct ir_inliner *in, struct ir_site *s);
 bool ir_call_copy(struct ir_inliner *in, struct ir_site *s, uint32_t end);
-/* A guarded call is jumped over: `over` is the label behind it, to be placed, or IR_NONE. */
+/* A guarded call is jumped over. *over: the label behind it, which the caller places, or
+ * IR_NONE. */
 bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at,
                    uint32_t *over);
 
-/* Whether the entry's calls that are left need outline.c, and that. */
+/* ir_has_calls(): whether calls are left that outline.c has to handle. ir_outline_calls(): handles
+ * them. */
 bool ir_has_calls(const struct ir_raw_fn *raw);
 bool ir_outline_calls(struct ir_inliner *in, struct ir_raw_fn *entry);
 
-/* For each call of the function, in order: a row of bits, of the registers and behind them the
- * .param variables whose values are needed after it. NULL: out of memory, or more than is sensible.
- */
+/* For each call of the function, in order, a row of bits: for the registers, and then for the
+ * .param variables, whose values are needed after it. NULL: no memory, or the function is too
+ * large. */
 uint64_t *ir_live_over_calls(const struct ir_raw_fn *raw, uint32_t *words);
 
 static inline enum ir_type ir_bits_type(uint64_t size)

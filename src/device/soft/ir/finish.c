@@ -1,7 +1,7 @@
 /*
- * The last step of a parse: an entry's linear code becomes its final form. Shared memory is laid
- * out, variables whose place is known become numbers, registers that nothing uses go away, labels
- * become blocks.
+ * The last step of a parse: an entry's linear code gets its final form. Shared memory is laid out,
+ * variables whose place is known become numbers, unused registers are removed, labels become
+ * blocks.
  */
 #include <errno.h>
 
@@ -71,14 +71,14 @@ static bool place(struct ir_finisher *f, struct ir_symbol *s)
     return true;
 }
 
-/* Static variables: those of the entry, then others in order of first use. Every entry begins at 0,
- * so the offsets hold for this entry only. */
+/* Lays out static variables: those of the entry, then others in the order of their first use. Every
+ * entry begins at 0, so these offsets hold for this entry only. */
 static bool lay_out_shared(struct ir_finisher *f)
 {
     const struct ir_raw_fn *raw = f->raw;
     if (!each_shared(f, forget))
         return false;
-    /* Its own ones first, whether used or not. */
+    /* The entry's own variables come first, whether they are used or not. */
     for (uint32_t n = 0; n < raw->symbol_count; n++) {
         struct ir_symbol *s = &f->m->symbols[raw->symbol_first + n];
         if (s->space != IR_SPACE_SHARED)
@@ -198,7 +198,8 @@ static bool drop_registers(struct ir_finisher *f)
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-/* Where there are several bar.warp.sync, each ends its block: see order.c. */
+/* Whether the instruction ends its block. If there are several bar.warp.sync (`syncs`), each does:
+ * see order.c. */
 static bool ends_block(const struct ir_instr *i, bool syncs)
 {
     return (ir_ops[i->op].properties & IR_P_TERMINATOR) || ir_is_barrier(i) ||
@@ -224,7 +225,7 @@ static bool add_return(struct ir_finisher *f)
     return true;
 }
 
-/* leader[n]: instruction n begins a block; 2 if something jumps to it. */
+/* leader[n]: instruction n begins a block; 2: something also jumps to it. */
 static void mark_leaders(const struct ir_raw_fn *raw, uint8_t *leader)
 {
     const bool syncs = has_syncs(raw);
@@ -243,8 +244,8 @@ static void mark_leaders(const struct ir_raw_fn *raw, uint8_t *leader)
     }
 }
 
-/* Nothing jumps to the first block, so that it is entered once: a jump is put before it if need be.
- */
+/* Makes sure that nothing jumps to the first block, so that it is entered once: puts a jump before
+ * it if necessary. */
 static bool add_entry(struct ir_finisher *f)
 {
     struct ir_raw_fn *raw = f->raw;
@@ -307,8 +308,8 @@ static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t
     return !falls || add_successor(f, cap, f->fn->block_count + 1);
 }
 
-/* An end that does not run off, a beginning that is entered once; then begin[n]: the block of
- * instruction n. */
+/* Makes sure that the code does not run off its end and that its beginning is entered once; then
+ * numbers the blocks: begin[n] is the block of instruction n. */
 static bool number_blocks(struct ir_finisher *f, uint32_t **begin, uint32_t *blocks)
 {
     struct ir_raw_fn *raw = f->raw;

@@ -1,7 +1,7 @@
 /*
- * Frames of functions that may be called while they run. A frame has, from where register `stack`
- * points: the function's .local variables, .param variables whose address it takes or that are no
- * number, and what it needs after the call that it is making. The callee's frame begins behind
+ * Frames of functions that may be called again while they run. Register `stack` points to a frame.
+ * It contains the function's .local variables; .param variables whose address it takes, or that are
+ * no number; and what it needs after the call that it is making. The callee's frame begins behind
  * that.
  */
 #include "device/soft/ir/outline.h"
@@ -10,7 +10,7 @@
 
 /* --- which ------------------------------------------------------------------------------------ */
 
-/* Who calls whom: by function, then, by address, all of a class. */
+/* The call graph: who calls whom directly, and which functions a call by address may mean. */
 struct ir_reach {
     struct ir_outliner *o;
     uint32_t *first; /* by body: its edges */
@@ -19,7 +19,7 @@ struct ir_reach {
     } * edges;
     uint32_t edge_count, edge_cap;
     uint32_t *todo, todo_count;
-    uint32_t *seen; /* by body: 1 + from whom */
+    uint32_t *seen; /* by body: 1 + the body from which it was reached */
 };
 
 static bool add_edges(struct ir_reach *r, const struct ir_raw_fn *raw)
@@ -110,7 +110,7 @@ bool ir_find_frames(struct ir_outliner *o)
 
 /* --- variables -------------------------------------------------------------------------------- */
 
-/* Whether promote.c may leave the variable in memory. */
+/* Finds the variables that promote.c may leave in memory. */
 static void find_memory(const struct ir_raw_fn *raw, bool *memory)
 {
     for (uint32_t t = 0; t < raw->temp_count; t++)
@@ -169,7 +169,7 @@ bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, ui
     return ir_call_emit(o->in, o->to, &i);
 }
 
-/* Where a variable is: a value of the width that the instruction has. */
+/* Finds where a variable is: *src is a value as wide as the instruction's. */
 static bool find_variable(struct ir_outliner *o, struct ir_instr *i, struct ir_src *src)
 {
     uint32_t place, narrow;

@@ -1,15 +1,15 @@
 /*
- * Thread frontiers: for each block, where lanes may be waiting while it runs. See analysis.h for
- * the execution scheme; from it follows how frontiers grow. After block B, the candidates are F(B)
- * and B's successors. If candidate N runs next, it was the first in priority order with lanes, so
- * the others that may have lanes come after it: F(N) holds all candidates of lower priority than N.
- * If B's branch does not diverge, its lanes go to one successor only.
+ * Thread frontiers: for each block the places where lanes may be waiting while it runs. analysis.h
+ * explains the execution scheme, and how frontiers grow follows from it. After block B, the
+ * candidates are F(B) and B's successors. If candidate N runs next, it was the first in priority
+ * order that had lanes, so any others that have lanes come after it: F(N) contains all candidates
+ * of lower priority than N. If B's branch does not diverge, its lanes go to one successor only.
  *
- * A conditional branch one side of which only returns takes no part: lanes that go there leave, and
- * are not waited for.
+ * A conditional branch with one side that only returns is left out: lanes that go there leave, and
+ * nobody waits for them.
  *
- * Divergence depends on shapes, shapes on frontiers (blends): both only grow, so they are
- * alternated until stable.
+ * Divergence depends on shapes, and shapes on frontiers (through blends). Both only grow, so they
+ * are computed in turn until they are stable.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -20,12 +20,12 @@ static uint64_t *row(const struct ir_analyser *an, uint32_t block)
 
 /* --- early exits ------------------------------------------------------------------------------ */
 
-/* Nothing but a return, or branches to such a block. */
+/* Finds blocks that contain only a return, or branches to such a block. */
 static void find_returns(struct ir_analyser *an)
 {
     const struct ir_fn *fn = an->fn;
-    /* Backwards in priority order: what a block jumps to is known already, except over back edges,
-     * which never end in a return only. */
+    /* Backwards in priority order, so that the target of a branch is known already. Back edges are
+     * the exception, but they never lead only to a return. */
     for (uint32_t n = an->a->order_count; n-- > 0;) {
         uint32_t b = an->a->order[n];
         const struct ir_instr *i = ir_last(fn, b);
@@ -63,7 +63,7 @@ static void find_early_exits(struct ir_analyser *an)
 
 /* --- frontiers -------------------------------------------------------------------------------- */
 
-/* The successor that lanes stay alive for, where the branch is an early exit. */
+/* Whether lanes that take this successor of an early exit leave. */
 static bool is_exit_side(const struct ir_analyser *an, uint32_t block, uint32_t s)
 {
     const struct ir_block_info *info = &an->a->blocks[block];
@@ -77,7 +77,7 @@ static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t 
 {
     uint64_t *to = an->frontier + (size_t)next_priority * an->order_words;
     bool changed = false;
-    /* Parked lanes are waited for by nobody; they may be before `next`. */
+    /* Nobody waits for parked lanes; they may be before `next`. */
     for (uint32_t w = 0; w < an->order_words && an->a->parking; w++) {
         uint64_t bits = candidates[w] & an->parks[w];
         if (w == next_priority / 64)
@@ -95,7 +95,7 @@ static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t 
     return changed;
 }
 
-/* Lanes are parked where others are parked already: some may be there while these run. */
+/* Lanes are parked where others are parked already, so some may be there while these run. */
 static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
 {
     bool changed = false;
@@ -110,8 +110,8 @@ static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
     return changed;
 }
 
-/* Spreads from each candidate that can run next: those not after `last`, the latest that surely has
- * lanes. */
+/* Spreads from each candidate that can run next: those not after `last`, the last candidate that
+ * certainly has lanes. */
 static bool spread_all(struct ir_analyser *an, const uint64_t *candidates, uint32_t last)
 {
     bool changed = false;
@@ -150,7 +150,7 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
             memcpy(candidates, here, an->order_words * sizeof(*candidates));
         }
     }
-    /* If all lanes may leave (return, early exit), those who wait come next. */
+    /* If all lanes may leave (return, early exit), lanes that wait elsewhere come next. */
     bool leaves = !any || info->early_exit || parked;
     if (info->divergent)
         changed |= spread_all(an, candidates, leaves ? an->a->order_count - 1 : last);
@@ -172,7 +172,8 @@ static int flow(struct ir_analyser *an, uint64_t *candidates)
     return 0;
 }
 
-/* Registers that lanes waiting in the frontier of a block still need. True: more than before. */
+/* Collects registers that lanes waiting in the frontier of a block still need. True: there are more
+ * than before. */
 static bool pin(struct ir_analyser *an, uint32_t block)
 {
     struct ir_analysis *a = an->a;
@@ -213,7 +214,7 @@ static bool find_divergence(struct ir_analyser *an)
     return changed;
 }
 
-/* Marks what runs between a branch that warps disagree on and the place where they meet again. */
+/* Marks what runs between a branch on which warps disagree and the place where they meet again. */
 static bool mark_warp_branch(struct ir_analyser *an, uint32_t block, uint32_t *stack)
 {
     const struct ir_fn *fn = an->fn;
@@ -268,8 +269,8 @@ static bool find_warp_branches(struct ir_analyser *an, bool *known, uint32_t *st
 
 /* --- together --------------------------------------------------------------------------------- */
 
-/* What depends only on itself ("x = x + tid" without a beginning) has no value; it gets one, so
- * that shapes agree. */
+/* A register that depends only on itself ("x = x + tid" without an initial value) has no value. It
+ * gets one here, so that shapes agree. */
 static bool settle_unknown(struct ir_analyser *an)
 {
     bool changed = false;
@@ -324,7 +325,7 @@ static int publish(struct ir_analyser *an)
     return 0;
 }
 
-/* Where lanes may be parked. */
+/* Finds the places where lanes may be parked. */
 static void find_parking(struct ir_analyser *an)
 {
     struct ir_analysis *a = an->a;

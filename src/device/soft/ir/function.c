@@ -1,8 +1,8 @@
 /*
- * Addresses of functions. A function whose address a program takes has a number, and that is all
- * that its address says: nothing lies there. A call by address looks the number up among the
- * functions that suit the call (outline.c), so that any other value is an error of the kernel and
- * never a place where the processor goes.
+ * Addresses of functions. A function whose address a program takes gets a number, and its address
+ * contains nothing but that: no memory lies there. A call by address looks the number up among the
+ * functions that suit the call (outline.c). So any other value is an error of the kernel, and never
+ * a place to which the processor jumps.
  */
 #include <errno.h>
 
@@ -42,7 +42,7 @@ static void replace(struct ir_src *src, uint32_t *rank)
     *src = (struct ir_src) { .kind = IR_SRC_IMM, .bits = address(rank, src->index) };
 }
 
-/* Initial values that are functions are numbers from now on. */
+/* Turns functions in initial values into numbers. */
 static void initialise(struct ir_module *m, const uint32_t *rank)
 {
     uint32_t kept = 0;
@@ -67,8 +67,8 @@ static void find_wanted(const struct ir_module *m, const struct ir_raw_fn *raws,
             if (raws[f].calls[c].callee == IR_NONE)
                 count = ir_functions_find(out, raws[f].calls[c].signature, &first);
             for (uint32_t k = 0; k < count && !out->wanted[out->ranked[first].fn]; k++)
-                out->wanted[out->ranked[first + count - 1 - k].fn] =
-                    true; /* the first one last: all are */
+                /* The first one comes last: all are done. */
+                out->wanted[out->ranked[first + count - 1 - k].fn] = true;
         }
 }
 
@@ -112,7 +112,7 @@ void ir_functions_finish(struct ir_functions *f)
     free(f->wanted);
 }
 
-/* The first rank of a signature, or of the next one. */
+/* The first rank of a signature, or of the next larger one. */
 static uint32_t rank_from(const struct ir_functions *f, uint64_t signature)
 {
     uint32_t low = 0, high = f->count;

@@ -1,31 +1,32 @@
 /*
- * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device
- * function is replaced by a copy of its body, callees first, so that every body is copied already
- * free of calls. Recursion has no such order: the calls that close a circle, and those by address,
- * stay what they are and become jumps (outline.c). So do those of a function whose copies would be
- * too much code together (APART_INSTRS): a run-time library with locks and tasks, called all over,
- * would be copied a hundred thousand times over. Refused is a module in which the copies grow
- * without measure all the same (IR_MAX_INSTRS).
+ * Turns calls into code. A kernel that runs as vectors of lanes has no call stack, so a call of a
+ * device function is replaced by a copy of its body, callees first: every body is free of calls
+ * when it is copied. Recursion has no such order. Calls that close a circle, and calls by address,
+ * remain calls here and become jumps in outline.c. So do calls of a function whose copies would be
+ * too much code together (APART_INSTRS): a run-time library with locks and tasks, called from
+ * everywhere, would be copied a hundred thousand times. A module in which the copies still grow
+ * beyond IR_MAX_INSTRS is refused.
  *
- * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the
+ * Parameters: .param variables of the call become the callee's formal ones (the copy refers to the
  * caller's variable); promote.c then turns them into registers. The callee's frame of .local
- * variables comes after the caller's; calls that follow each other share that room.
+ * variables comes after the caller's; successive calls share that room.
  */
 #include <errno.h>
 
 #include "device/soft/ir/call.h"
 
-/* Elements that may be copied: what one device function called in a great many places needs, and a
- * little text cannot become a lot of memory. An instruction takes some 200 bytes. */
+/* How many elements may be copied: as many as one device function called in very many places needs,
+ * but a short text must not become a lot of memory. An instruction takes some 200 bytes. */
 #define INLINE_LEAST (1ull << 18)
 #define INLINE_TIMES 64u /* for each instruction that stands in the text */
-/* Of all copies of one function together, and what a function has at least that is not copied. */
+/* The most instructions of all copies of one function together, and the least size of a function
+ * that is not copied. */
 #define APART_INSTRS (1u << 14)
 #define APART_LEAST  512u
 
 /* --- passing values --------------------------------------------------------------------------- */
 
-/* to = from, where each is a register or temp of the caller, or (from) a constant. */
+/* to = from. Each is a register or temp of the caller; `from` may also be a constant. */
 static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, struct ir_src from,
                  enum ir_type type)
 {
@@ -52,8 +53,8 @@ static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, str
     return ir_call_emit(in, s->to, &i);
 }
 
-/* Passes between a formal that is a register (or whose actual one is) and its counterpart. Formals
- * that are temps with temps as actual ones are the same variable and need nothing. */
+/* Passes a value between a formal and the actual operand, where one of them is a register. If both
+ * are temps they become the same variable, and nothing has to be passed. */
 static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src formal,
                         struct ir_src actual, bool result)
 {
@@ -206,7 +207,7 @@ bool ir_has_calls(const struct ir_raw_fn *raw)
     return false;
 }
 
-/* Not now, but by outline.c. */
+/* Whether the call is left to outline.c. */
 static bool stays(const struct ir_inliner *in, const struct ir_raw_fn *raw,
                   const struct ir_instr *i)
 {
@@ -214,8 +215,8 @@ static bool stays(const struct ir_inliner *in, const struct ir_raw_fn *raw,
     return i->op != IR_OP_CALL || callee == IR_NONE || in->apart[callee];
 }
 
-/* If what went wrong is that this device lacks something, that is the function's problem, not the
- * module's. */
+/* If the error is that this device lacks a feature, it becomes a problem of the function, not of
+ * the module. */
 static bool set_aside(struct ir_inliner *in, struct ir_raw_fn *raw)
 {
     if (in->why->error != -ENOTSUP)
@@ -267,7 +268,7 @@ static bool expand(struct ir_inliner *in, uint32_t f)
     return right || set_aside(in, raw);
 }
 
-/* After expand(): the calls that it keeps bring their own copies. */
+/* Called after expand(): the calls that the function keeps bring their own copies. */
 static bool is_too_much(const struct ir_inliner *in, uint32_t f)
 {
     uint64_t count = in->raws[f].instr_count;
@@ -311,7 +312,7 @@ static bool walk_from(struct ir_inliner *in, struct ir_walk *w, uint32_t root)
     return right;
 }
 
-/* Functions that no entry reaches may be what they like. */
+/* Functions that no entry reaches are not looked at. */
 static bool walk(struct ir_inliner *in, struct ir_walk *w)
 {
     for (uint32_t root = 0; root < in->m->fn_count; root++)

@@ -1,16 +1,16 @@
 /*
- * The intermediate form of a PTX module: what the parser makes and the interpreter, the analyses
- * and the compiler read.
+ * The intermediate form of a PTX module. The parser makes it; the interpreter, the analyses and the
+ * compiler read it.
  *
  * It stays close to PTX (one instruction is one ir_instr, registers keep their declared types),
- * because PTX is already a good compiler form; what is resolved away: names (everything is an
- * index), scopes, text order of labels, type abbreviations, calls (device functions become parts of
- * the entries: inline.c, outline.c) and the dialects of clang and nvcc.
+ * because PTX is already a good form for a compiler. Resolved away are names (everything is an
+ * index), scopes, the order of labels in the text, abbreviated types, calls (device functions
+ * become parts of the entries: inline.c, outline.c) and the dialects of clang and nvcc.
  *
- * One flat array each; indices, not pointers. A module is immutable after ptx_parse() and may be
- * read by any thread.
+ * Each kind of thing is one flat array, with indices instead of pointers. A module is immutable
+ * after ptx_parse(), and any thread may read it.
  *
- * Address spaces and what a value in a register means there:
+ * Address spaces, and what a value in a register means there:
  *   global, const  an ordinary 64-bit address of the client's window. A symbol's address is known
  *                  only when the module has been placed (soft_block.globals[symbol index]). cvta
  *                  between global/const and generic: identity.
@@ -19,7 +19,7 @@
  *   local          byte offset in the thread's local memory, 0 .. fn->local_bytes - 1
  *   param          byte offset in the packed parameters (inlining removes all other .param
  *                  variables)
- *   generic        IR_GENERIC_* below (see also spaces.h): the upper 32 bits of the address tell
+ *   generic        IR_GENERIC_* below (see also spaces.h): the upper 32 bits of the address give
  *                  the space. cvta.shared adds IR_GENERIC_SHARED, cvta.to.shared subtracts it; no
  *                  client's window lies there.
  */
@@ -33,11 +33,12 @@
 #define IR_GENERIC_SHARED 0x100000000ull
 #define IR_GENERIC_LOCAL  0x200000000ull
 #define IR_GENERIC_PARAM  0x300000000ull
-/* No memory. Address of the function of rank n (ir/function.c): IR_FUNCTIONS + n * STEP. */
+/* The address of the function of rank n (ir/function.c) is IR_FUNCTIONS + n * STEP. No memory lies
+ * there. */
 #define IR_FUNCTIONS     0x400000000ull
 #define IR_FUNCTION_STEP 16u
 
-/* Limits on what a text may declare; more is a load error. */
+/* Limits on what a text may declare. Beyond them the module is not loaded. */
 #define IR_MAX_INSTRS       (1u << 20) /* per function, after inlining */
 #define IR_MAX_REGS         (1u << 20) /* per function, after inlining */
 #define IR_MAX_BLOCKS       (1u << 18)
@@ -78,8 +79,8 @@ enum {
     IR_P_TERMINATOR = 16, /* ends a block */
     IR_P_NOP = 32,        /* no meaning on this device: may be skipped */
     IR_P_CARRY_IN = 64,   /* last source is the carry register */
-    IR_P_TEXTURE = 256,   /* reads memory, where a handle says */
-    IR_P_DST32 = 128,     /* destination is 32 bits whatever the type */
+    IR_P_TEXTURE = 256,   /* reads memory at an address that a handle gives */
+    IR_P_DST32 = 128,     /* the destination has 32 bits whatever the type is */
 };
 
 enum ir_space {
@@ -91,9 +92,9 @@ enum ir_space {
     IR_SPACE_PARAM,
 };
 
-/* Rounding. N, Z, M, P: result of floating point arithmetic (.rn .rz .rm .rp; N also where none was
- * written); NI .. PI: to an integral value (cvt.rni ..). IR_ROUND_NONE: the instruction does not
- * round. */
+/* Rounding. N, Z, M, P: the result of floating point arithmetic (.rn .rz .rm .rp; N also if none
+ * was written). NI to PI: to an integral value (cvt.rni and so on). IR_ROUND_NONE: the instruction
+ * does not round. */
 enum ir_round {
     IR_ROUND_NONE,
     IR_ROUND_N,
@@ -107,8 +108,8 @@ enum ir_round {
     IR_ROUND_NA, /* .rna: nearest, ties away (tf32) */
 };
 
-/* Comparison. LO, LS, HI, HS are turned into LT, LE, GT, GE (the type says unsigned). xxU: or
- * unordered. */
+/* Comparison. LO, LS, HI, HS become LT, LE, GT, GE (the type is unsigned). xxU: true also if a or b
+ * is NaN. */
 enum ir_cmp {
     IR_CMP_NONE,
     IR_CMP_EQ,
@@ -135,7 +136,7 @@ enum ir_boolop {
     IR_BOOL_XOR,
 };
 
-/* ir_instr.mode: what the opcode's variants are, by opcode. */
+/* ir_instr.mode: the variants of opcodes. */
 enum ir_mode {
     IR_MODE_NONE,
     /* MUL, MAD, MADC, MUL24, MAD24, DP2A (integer). WIDE: type is the sources', the result is twice
@@ -183,15 +184,18 @@ enum ir_mode {
     IR_VOTE_ANY,
     IR_VOTE_UNI,
     IR_VOTE_BALLOT,
-    /* BAR. RED_*: not behind the parser, which makes other instructions of them (ptx/packed.c). */
+    /* BAR. RED_* appear only in the parser, which turns them into other instructions
+     * (ptx/packed.c). */
     IR_BAR_SYNC,
     IR_BAR_ARRIVE,
     IR_BAR_RED_AND,
     IR_BAR_RED_OR,
     IR_BAR_RED_POPC,
-    /* TRAP; NONE: trap. PC: a call of what is no function, or none that could be meant. */
+    /* TRAP. NONE: the instruction trap. PC: a call of an address that is no function, or none that
+     * could be meant. */
     IR_TRAP_PC,
-    /* BRA, BRX to a function that stays apart (outline.c): a BRA's lanes come back behind it. */
+    /* BRA, BRX: a jump to a function that stays apart (outline.c). The lanes of a BRA come back
+     * behind it. */
     IR_BRANCH_CALL,
     IR_BRANCH_RETURN,
     /* CVTA. FROM: space to generic ("cvta.shared"); TO: generic to space ("cvta.to.shared") */
@@ -199,7 +203,8 @@ enum ir_mode {
     IR_CVTA_TO,
 };
 
-/* MMA: ir_instr.mode and .mode2, the elements of A and B. From S8 on C has s32, before it f32. */
+/* MMA: ir_instr.mode and .mode2, the element types of A and B. From S8 on C has s32, before it
+ * f32. */
 enum ir_mma {
     IR_MMA_F16,
     IR_MMA_BF16,
@@ -212,10 +217,10 @@ enum ir_mma {
     IR_MMA_U4,
     IR_MMA_B1_XOR, /* popc(a ^ b) */
     IR_MMA_B1_AND,
-    IR_MMA_F64, /* the parser's alone */
+    IR_MMA_F64, /* appears only in the parser */
 };
 
-/* TEX: ir_instr.mode, the shape of what is sampled. */
+/* TEX: ir_instr.mode, the shape of the texture. */
 enum ir_geometry {
     IR_GEO_1D,
     IR_GEO_2D,
@@ -230,7 +235,7 @@ enum ir_geometry {
 /* TEX: ir_instr.mode2. */
 enum ir_texture {
     IR_TEXTURE_BASE,     /* a sample of the first level */
-    IR_TEXTURE_LEVEL,    /* a sample of the level that a source tells */
+    IR_TEXTURE_LEVEL,    /* a sample of the level that a source gives */
     IR_TEXTURE_GATHER_R, /* one channel of the four elements that a sample is made of; _G, _B, _A
                             follow */
     IR_TEXTURE_GATHER_A = IR_TEXTURE_GATHER_R + 3,
@@ -248,7 +253,7 @@ enum ir_order {
     IR_ORDER_RELEASE,
     IR_ORDER_ACQ_REL,
     IR_ORDER_SC,
-    IR_ORDER_VOLATILE, /* treat as relaxed; never merge or drop */
+    IR_ORDER_VOLATILE, /* like relaxed, but never merged or dropped */
 };
 enum ir_scope {
     IR_SCOPE_NONE,
@@ -264,15 +269,16 @@ enum {
     IR_F_SAT = 2,       /* clamp: floats to [0, 1], integers to the range of the type */
     IR_F_APPROX = 4,    /* also .full (div.full.f32) */
     IR_F_CARRY_OUT = 8, /* .cc: dst_pred is the carry */
-    IR_F_UNI = 16,      /* the text promises that all lanes agree: a hint, not to be trusted */
-    IR_F_NAN = 32,      /* min.NaN, max.NaN */
+    /* the text promises that all lanes agree; a hint that must not be relied on */
+    IR_F_UNI = 16,
+    IR_F_NAN = 32, /* min.NaN, max.NaN */
     IR_F_RELU = 64,
     IR_F_SHIFTAMT = 128,   /* bfind.shiftamt */
     IR_F_WRAP = 256,       /* shf, bmsk, szext: amount taken modulo 32; else clamped to 32 */
-    IR_F_NC = 512,         /* ld.global.nc: nobody writes there during the kernel */
+    IR_F_NC = 512,         /* ld.global.nc: nobody writes there while the kernel runs */
     IR_F_GUARD_NOT = 1024, /* @!%p */
     IR_F_SYNC = 2048,      /* .sync form: the last source is the member mask */
-    IR_F_OWN = 8192,       /* an access of the device's own, that no text has: nobody checks it */
+    IR_F_OWN = 8192,       /* an access that the device added to the text; the checker ignores it */
     IR_F_XORSIGN = 4096,   /* min.xorsign.abs, max.xorsign.abs */
 };
 
@@ -285,7 +291,8 @@ enum ir_src_kind {
                       sym) */
     IR_SRC_FN,     /* address of fns[index], until functions are numbered */
     IR_SRC_SREG,   /* special register, enum ir_sreg */
-    IR_SRC_SINK,   /* "_" in a vector: value does not matter (only in ld: dst; st never) */
+    /* "_" in a vector: the value is not used (only as a destination of ld, never in st) */
+    IR_SRC_SINK,
 };
 
 struct ir_src {
@@ -406,9 +413,9 @@ enum ir_symbol_flags {
     IR_SYM_ARRAY = 4,
     IR_SYM_KERNEL_PARAM = 8,
     IR_SYM_MANAGED = 16,
-    IR_SYM_DROPPED =
-        32,           /* another one, of that name, is meant: nothing refers to it (ptx/link.c) */
-    IR_SYM_WEAK = 64, /* .weak or .common */
+    /* Replaced by another symbol of that name: nothing refers to it (ptx/link.c). */
+    IR_SYM_DROPPED = 32,
+    IR_SYM_WEAK = 64,       /* .weak or .common */
     IR_SYM_WORKSPACE = 128, /* the hidden parameter: fn->workspace_at */
 };
 
@@ -426,10 +433,10 @@ struct ir_symbol {
     uint8_t flags;
     uint8_t reference; /* global: enum ir_reference */
     uint32_t name;
-    uint32_t fn;    /* function it belongs to, or IR_NONE: module scope */
+    uint32_t fn;    /* the function that it belongs to, or IR_NONE: module scope */
     uint32_t align; /* power of two */
     uint64_t size;  /* bytes; 0 for the extern shared array */
-    /* shared, local, param: in its space (not for extern shared: ir_symbol_offset()) */
+    /* offset in its space, for shared, local, param (not for extern shared: ir_symbol_offset()) */
     uint64_t offset;
     uint64_t init;      /* global, const: initial bytes at ir_module.init_bytes + init */
     uint64_t init_size; /* may be less than size: the rest is zero. 0: all zero */
@@ -445,7 +452,7 @@ struct ir_reloc {
     int64_t addend;
     uint8_t size; /* 1, 4 or 8 */
     uint8_t shift;
-    bool to_fn; /* target is a function: gone once functions are numbered */
+    bool to_fn; /* the target is a function; no longer set once functions are numbered */
 };
 
 struct ir_param {
@@ -458,8 +465,8 @@ struct ir_fn {
     bool is_entry;
     bool is_defined;                   /* has a body; all entries have */
     uint32_t param_first, param_count; /* in ir_module.params */
-    uint32_t param_bytes;              /* packed: end of the last one, or of the hidden one */
-    uint32_t param_declared;           /* without that */
+    uint32_t param_bytes;              /* size of the packed parameters, including the hidden one */
+    uint32_t param_declared;           /* size without the hidden one */
     uint32_t workspace_at; /* offset of the hidden one: the address of a cooperative launch's
                               workspace */
     bool uses_workspace;
@@ -472,18 +479,19 @@ struct ir_fn {
                                 alignment */
     bool uses_dynamic_shared;
     uint32_t local_bytes; /* per thread, multiple of 16 */
-    bool uses_stack;      /* behind that it needs as much as the client's limit of stacks says */
+    bool uses_stack;      /* it also needs as much local memory as the client's stack limit says */
     uint32_t instr_count, block_count, reg_count, succ_count;
     struct ir_instr *instrs;
     struct ir_block *blocks;
     struct ir_reg *regs;
     uint32_t *succ;
     uint32_t line;
-    uint32_t lacks; /* entries: text of what it needs that this device does not have, with its
-                     * place: it has no code and cannot be launched. 0: nothing */
+    /* Entries: a text that names the feature that it needs and this device does not have, with its
+     * place; the entry then has no code and cannot be launched. 0: it lacks nothing. */
+    uint32_t lacks;
 };
 
-/* Host functions that a kernel may call; arguments as in CUDA's device runtime. */
+/* Host functions that a kernel may call. Their arguments are as in CUDA's device runtime. */
 enum ir_helper {
     IR_HELPER_VPRINTF,    /* s32 (u64 format, u64 arguments): both generic addresses */
     IR_HELPER_ASSERTFAIL, /* (u64 message, u64 file, u32 line, u64 function, u64 char size): ends
@@ -492,17 +500,18 @@ enum ir_helper {
 };
 
 struct ir_module {
-    uint32_t version;        /* PTX ISA: major * 10 + minor */
-    uint32_t target;         /* sm number, such as 90 */
-    uint32_t registers_most; /* of a kernel, as the program's linker was told; 0: it was not */
+    uint32_t version; /* PTX ISA: major * 10 + minor */
+    uint32_t target;  /* sm number, such as 90 */
+    /* the most registers of a kernel, as the program's linker was told; 0: it was not told */
+    uint32_t registers_most;
     uint32_t fn_count, symbol_count, param_count, reloc_count;
-    struct ir_fn *fns; /* entries and device functions; the latter are of no use to a consumer */
+    struct ir_fn *fns; /* entries and device functions; only the parser needs the latter */
     struct ir_symbol *symbols;
     struct ir_param *params;
     struct ir_reloc *relocs;
     uint8_t *init_bytes;
     uint64_t init_size;
-    char *strings; /* NUL-terminated names at the offsets called `name` */
+    char *strings; /* NUL-terminated names; fields called `name` are offsets in it */
     uint64_t strings_size;
 };
 
@@ -524,12 +533,12 @@ extern const struct ir_op_info ir_ops[IR_OP_COUNT];
 extern const struct ir_type_info ir_types[IR_TYPE_COUNT];
 extern const struct ir_sreg_info ir_sregs[IR_SREG_COUNT];
 extern const char *const ir_helper_names[IR_HELPER_COUNT];
-/* IR_HELPER_COUNT: none of that name. */
+/* Finds a host function by its name; IR_HELPER_COUNT: there is none. */
 enum ir_helper ir_find_helper(const char *name);
 
 /* Frees the module. NULL is fine. */
 void ir_module_destroy(struct ir_module *m);
-/* Bytes of memory that it takes, about. */
+/* About how many bytes of memory the module takes. */
 uint64_t ir_module_bytes(const struct ir_module *m);
 
 /* Index of the entry of that name, or IR_NONE. */
@@ -542,7 +551,8 @@ static inline const char *ir_name(const struct ir_module *m, uint32_t name)
     return m->strings + name;
 }
 
-/* Offset of a parameter in the packed ones. (Shared and local ones are the parser's only.) */
+/* Offset of a parameter in the packed parameters. (Only the parser uses it for shared and local
+ * symbols.) */
 static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct ir_fn *fn,
                                         uint32_t symbol)
 {
@@ -570,7 +580,7 @@ static inline bool ir_type_is_signed(enum ir_type t)
 {
     return ir_types[t].class == 'S';
 }
-/* The untyped (B) type of the same size; a predicate stays one. */
+/* The untyped (B) type of the same size; a predicate stays a predicate. */
 static inline enum ir_type ir_type_untyped(enum ir_type t)
 {
     if (t == IR_PRED)
@@ -593,10 +603,10 @@ static inline bool ir_is_barrier(const struct ir_instr *i)
     return i->op == IR_OP_BAR && i->mode != IR_BAR_ARRIVE;
 }
 
-/* Blocks of an entry may wait for each other. */
+/* Whether blocks of an entry may wait for each other. */
 bool ir_may_wait(const struct ir_fn *fn);
 
-/* How many registers of 32 bits a thread of an entry would need on a GPU, about. */
+/* About how many 32-bit registers a thread of an entry would need on a GPU. */
 uint32_t ir_register_pressure(const struct ir_fn *fn);
 
 /* Prints the module (or one function) as text that is nearly PTX, for tests and debugging. */

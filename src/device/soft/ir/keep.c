@@ -1,10 +1,10 @@
 /*
- * What a function that has frames needs after a call that it makes goes to its frame before the
- * call, and comes back behind it.
+ * Saves what a function with frames needs after a call to its frame before the call, and restores
+ * it behind the call.
  */
 #include "device/soft/ir/outline.h"
 
-/* A register (`temp` false) or .param variable of the entry. */
+/* Saves or restores a register (`temp` false) or a .param variable of the entry. */
 typedef bool ir_keeper(struct ir_outliner *o, uint32_t index, bool temp, uint64_t at);
 
 static bool access_frame(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t reg,
@@ -92,7 +92,7 @@ static unsigned kept_size(const struct ir_outliner *o, uint32_t index, bool temp
     return o->to->regs[index].type == IR_PRED ? 4 : ir_types[o->to->regs[index].type].size;
 }
 
-/* Large ones first, so that all are aligned. */
+/* Visits large ones first, so that all are aligned. */
 static bool each_kept(struct ir_outliner *o, const struct ir_outlined *b, uint64_t *at,
                       ir_keeper *keeper)
 {

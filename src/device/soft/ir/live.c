@@ -1,8 +1,8 @@
 /*
  * Liveness of registers at block borders: the usual backward data flow over bit sets. It is per
- * lane: a guarded instruction does not end the life of what it writes, because lanes without the
- * guard keep the old value. Masks are not considered: who must keep old values for waiting lanes is
- * the frontier's business.
+ * lane: a guarded instruction does not end the life of what it writes, because lanes for which the
+ * guard does not hold keep the old value. Masks are not considered here: frontier.c finds out which
+ * old values waiting lanes need.
  */
 #include "device/soft/ir/analyse.h"
 

@@ -1,5 +1,5 @@
 /*
- * Values that pass between a function and its callers: from a register, constant or variable to
+ * Moves values between a function and its callers, from a register, constant or variable to
  * another.
  */
 #include "device/soft/ir/outline.h"
@@ -48,7 +48,7 @@ static bool suits(const struct ir_raw_fn *to, const struct ir_src *s, uint64_t s
     return type != IR_PRED && ir_types[type].size == size;
 }
 
-/* Of two variables, 8 at most. */
+/* The smaller alignment of two variables, at most 8. */
 static uint64_t least_align(const struct ir_outliner *o, uint32_t a, uint32_t b)
 {
     uint32_t align = GM_MIN(o->to->temps[a & ~IR_TEMP].align, o->to->temps[b & ~IR_TEMP].align);

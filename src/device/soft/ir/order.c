@@ -1,17 +1,17 @@
 /*
  * Control flow: predecessors, dominators, post-dominators, loops, and the order of blocks that the
  * execution scheme uses as priority: reverse post-order in which every natural loop is contiguous.
- * Contiguity matters: lanes that left a loop wait behind it until the last lane leaves, and a block
- * of the loop must not be ordered behind their waiting place.
+ * Contiguity matters because lanes that left a loop wait behind it until the last lane leaves, so
+ * no block of the loop may come after the place where they wait.
  *
- * How it is made contiguous: a first depth-first walk finds dominators and loops; a second one
- * takes, on entering a loop's header, the targets of all the loop's exits before the header's own
- * successors. They and what follows them are then finished, so that the rest of the walk below the
- * header numbers the loop's blocks and nothing else.
+ * How a loop becomes contiguous: a first depth-first walk finds dominators and loops. When a second
+ * one enters the header of a loop it first visits the targets of all the loop's exits, then the
+ * header's own successors. So the exits and everything after them are finished, and the rest of the
+ * walk below the header numbers only blocks of the loop.
  *
  * Functions that stay apart (outline.c) come before their callers, behind the first block, so that
- * lanes that made no call wait until all others have returned. Dominators and loops are those of
- * each function by itself: a call leads to the block behind it.
+ * lanes that made no call wait until all others have returned. Dominators and loops are found for
+ * each function by itself: there a call leads to the block behind it.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -50,8 +50,8 @@ static bool push_exit(struct ir_orderer *o, uint32_t header, uint32_t target)
     return true;
 }
 
-/* Where a walk goes from a block as the k-th way; IR_NONE: there is none. Not back from a function,
- * and `into` one only if that is asked for. */
+/* The block to which way number k leads from a block; IR_NONE: there is none. Returns of functions
+ * are no ways, and calls are only if `into`. */
 static uint32_t way(const struct ir_fn *fn, uint32_t block, uint32_t k, bool into)
 {
     const struct ir_block *b = &fn->blocks[block];
@@ -65,7 +65,7 @@ static uint32_t way(const struct ir_fn *fn, uint32_t block, uint32_t k, bool int
     return k < b->succ_count ? fn->succ[b->succ_first + k] : IR_NONE;
 }
 
-/* Depth first, with the loops' exits where they are known. */
+/* Walks depth first, and takes the loops' exits first where they are known. */
 static void walk_from(struct ir_orderer *o, uint32_t root, bool into)
 {
     uint32_t depth = 0;
@@ -115,7 +115,7 @@ static void walk(struct ir_orderer *o)
         a->blocks[a->order[n]].priority = n;
 }
 
-/* The entry's first block, and what calls lead to. */
+/* Finds the first block of the entry and of each function that is called. */
 static void find_roots(struct ir_orderer *o)
 {
     const struct ir_fn *fn = o->an->fn;
@@ -134,8 +134,8 @@ static void find_roots(struct ir_orderer *o)
             o->roots[o->root_count++] = o->post[n];
 }
 
-/* Lists of predecessors, reachable ones only, each once per edge; within their functions, or all.
- */
+/* Lists the reachable predecessors, once per edge: all, or only those in the same function
+ * (`within`). */
 static int find_preds(struct ir_orderer *o, bool within)
 {
     const struct ir_fn *fn = o->an->fn;
@@ -197,7 +197,8 @@ static int find_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *idom,
         changed = false;
         for (uint32_t n = 0; n < a->order_count; n++) {
             uint32_t b = a->order[n], best = IR_NONE;
-            bool any = b == a->blocks[b].function; /* the first block has none */
+            /* The first block has no predecessor. */
+            bool any = b == a->blocks[b].function;
             const struct ir_list *preds = &a->blocks[b].preds;
             for (uint32_t k = 0; k < preds->count; k++) {
                 uint32_t p = a->pool[preds->first + k];
@@ -223,7 +224,8 @@ static int find_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *idom,
     return 0;
 }
 
-/* The exit is among its successors; for a guarded return, beside the next block. */
+/* Whether the exit is among the block's successors: of a guarded return it is, beside the next
+ * block. */
 static bool leaves(const struct ir_fn *fn, uint32_t block)
 {
     const struct ir_instr *last = ir_last(fn, block);
@@ -310,7 +312,7 @@ static bool dominates(struct ir_analyser *an, uint32_t above, uint32_t below)
     return below == above;
 }
 
-/* Outermost loop known so far around b, as its header; b itself if none. */
+/* The header of the outermost loop known so far that contains b; b itself if there is none. */
 static uint32_t outermost(struct ir_orderer *o, const uint32_t *parent, uint32_t b)
 {
     uint32_t header = o->an->a->blocks[b].loop;
@@ -321,8 +323,9 @@ static uint32_t outermost(struct ir_orderer *o, const uint32_t *parent, uint32_t
     return header;
 }
 
-/* Loops from the inside out: headers in descending priority; a backward walk from the latches to
- * the header, jumping over the loops found already. parent[header]: header of the loop around. */
+/* Finds loops from the inside out: headers in descending priority, with a backward walk from the
+ * latches to the header that jumps over loops found already. parent[header]: header of the
+ * enclosing loop. */
 static int find_loops(struct ir_orderer *o, uint32_t *parent, uint32_t *work)
 {
     struct ir_analysis *a = o->an->a;
@@ -385,7 +388,7 @@ static int find_loops(struct ir_orderer *o, uint32_t *parent, uint32_t *work)
     return o->an->budget ? 0 : -E2BIG;
 }
 
-/* For each loop, the targets of the edges that leave it. */
+/* For each loop, lists the targets of the edges that leave it. */
 static int find_exits(struct ir_orderer *o, const uint32_t *parent)
 {
     const struct ir_fn *fn = o->an->fn;
@@ -410,7 +413,7 @@ static int find_exits(struct ir_orderer *o, const uint32_t *parent)
     return 0;
 }
 
-/* The block ends with bar.warp.sync for the lanes that `mask` says. */
+/* Whether the block ends with bar.warp.sync for the lanes in `mask`. */
 static bool syncs(const struct ir_fn *fn, uint32_t block, const struct ir_src *mask)
 {
     const struct ir_instr *last = ir_last(fn, block);
@@ -419,9 +422,9 @@ static bool syncs(const struct ir_fn *fn, uint32_t block, const struct ir_src *m
                       last->src[0].bits == mask->bits));
 }
 
-/* Those that wait for the same lanes as block `first` does, which is the first of them: what is
- * behind one comes behind the blocks of all others that are as many such waits away from the
- * beginning. */
+/* Handles the blocks that wait for the same lanes as block `first`, which is the first of them.
+ * What follows one of them is ordered behind the blocks of all others that are as many such waits
+ * away from the beginning. */
 static int hold_alike(struct ir_orderer *o, uint32_t first, uint32_t *waits)
 {
     const struct ir_fn *fn = o->an->fn;
@@ -456,7 +459,7 @@ static int hold_alike(struct ir_orderer *o, uint32_t first, uint32_t *waits)
     return 0;
 }
 
-/* Lanes that have parted may wait for the warp at bar.warp.sync of their own each. */
+/* Lanes that have diverged may wait for their warp at different bar.warp.sync instructions. */
 static int hold_syncs(struct ir_orderer *o, uint32_t *waits)
 {
     int rc = 0;

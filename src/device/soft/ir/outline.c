@@ -1,15 +1,15 @@
 /*
- * Calls that cannot be replaced by a copy of the callee: those of functions that call themselves,
- * perhaps by way of others, and those by address. The entry gets one copy of each function that
- * they may mean, and a call is a jump there. What is passed lies in variables between the two;
- * which call it was is a number, and a return is an indexed branch on it. So neither the
- * interpreter nor the compiler knows anything about calls: lanes that call different functions, or
- * return to different places, part and meet as at any other branch. Only the order of blocks takes
- * calls for what they are (order.c).
+ * Calls that cannot be replaced by a copy of the callee: calls of functions that call themselves,
+ * perhaps through others, and calls by address. The entry contains one copy of each function that
+ * they may mean, and a call is a jump there. Arguments and results pass through variables that
+ * caller and callee share. A number says which call it was, and a return is an indexed branch on
+ * that number. So neither the interpreter nor the compiler knows anything about calls: lanes that
+ * call different functions, or return to different places, diverge and meet as at any other branch.
+ * Only the order of blocks treats calls specially (order.c).
  *
- * Registers of a function are there once. One that may be called again while it runs keeps what it
- * needs in a frame of the stack (frame.c), which is a part of the thread's local memory: one that
- * grows too large runs out of that, with the error of any other such access.
+ * The registers of a function exist once. A function that may be called again while it runs keeps
+ * what it needs in a frame on a stack (frame.c), which is a part of the thread's local memory. A
+ * stack that grows too large leaves that memory, with the same error as any other access there.
  */
 #include "device/soft/ir/outline.h"
 
@@ -56,7 +56,7 @@ static bool new_register(struct ir_outliner *o, enum ir_type type, uint32_t *out
 
 /* --- passing values --------------------------------------------------------------------------- */
 
-/* What passes as result or parameter `k` of the class. */
+/* The variable for result or parameter `k` of the class. */
 static struct ir_src mail(const struct ir_class *c, uint32_t k)
 {
     return (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = (c->mail + k) | IR_TEMP };
@@ -134,7 +134,7 @@ static bool need(struct ir_outliner *o, uint32_t fn)
     return ir_call_label(o->in, o->to, &b->label);
 }
 
-/* The class that a call means; NULL: there is no function that it could mean. */
+/* The class of functions that a call may mean; NULL: there is no such function. */
 static struct ir_class *class_of(const struct ir_outliner *o, const struct ir_raw_call *call)
 {
     uint32_t first, fn = call->callee;
@@ -178,7 +178,7 @@ static struct ir_src formal_in(const struct ir_site *s, uint32_t k)
     return formal;
 }
 
-/* Its variables lie behind the entry's, or, if it has frames, in them. */
+/* Places the copy's variables behind the entry's, or in its frames if it has them. */
 static bool place_variables(struct ir_outliner *o, const struct ir_outlined *b, struct ir_site *s)
 {
     uint64_t base = ((uint64_t)o->to->frame_bytes + 15) & ~UINT64_C(15);
@@ -218,7 +218,7 @@ static bool copy_function(struct ir_outliner *o, struct ir_outlined *b)
     return right;
 }
 
-/* pointer -> rank -> function */
+/* Code that turns a pointer into a rank, and that into the function. */
 static bool emit_dispatch(struct ir_outliner *o, struct ir_class *c)
 {
     struct ir_raw_fn *to = o->to;
@@ -270,7 +270,8 @@ static bool emit_dispatch(struct ir_outliner *o, struct ir_class *c)
 
 static bool append(struct ir_outliner *o)
 {
-    if (!emit_bare(o, IR_OP_RET, IR_MODE_NONE)) /* the entry itself may run to its end */
+    /* The entry itself may run to its end. */
+    if (!emit_bare(o, IR_OP_RET, IR_MODE_NONE))
         return false;
     for (uint32_t b = 0; b < o->body_count; b++)
         if (!copy_function(o, &o->bodies[b]))
@@ -338,7 +339,7 @@ static bool lower_all(struct ir_outliner *o, const struct ir_instr *old, uint32_
                       uint32_t *moved)
 {
     uint32_t next = 0;
-    /* The stack begins behind everything else, which is known when .param variables have their
+    /* The stack begins behind everything else; that is known when .param variables have their
      * places (finish.c). */
     if (o->to->uses_stack && !emit_constant(o, IR_B64, o->to->stack, 0))
         return false;
@@ -354,7 +355,7 @@ static bool lower_all(struct ir_outliner *o, const struct ir_instr *old, uint32_
     return true;
 }
 
-/* Calls become jumps, and each class knows where it returns to. */
+/* Turns calls into jumps, and lists for each class where it returns to. */
 static bool lower(struct ir_outliner *o)
 {
     struct ir_raw_fn *to = o->to;

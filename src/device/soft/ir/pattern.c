@@ -1,15 +1,16 @@
 /*
- * Registers whose lanes differ by constants that are known now, though not by a stride: indices
- * that are made of the bits of a thread's number, `2 * tid - (tid & 3)`, `tid ^ 1`, `tid / 4`.
+ * Registers whose lanes differ by known constants that are no stride: indices that are composed of
+ * bits of a thread's number, such as `2 * tid - (tid & 3)`, `tid ^ 1`, `tid / 4`.
  *
  * A lane's value is b + at[lane], where b is the same for all lanes and a multiple of a power of
- * two. Below that power the bits are at[lane]'s alone, so that masks and shifts by constants act on
- * it. What shape.c found varying and what is in such a pattern becomes IR_PATTERN: like an affine
- * register it is kept as lane 0's value.
+ * two. Below that power the bits are those of at[lane] alone, so masks and shifts by constants can
+ * be applied to it. A register that shape.c found varying, and that has such a pattern, becomes
+ * IR_PATTERN: like an affine register it is kept as lane 0's value.
  *
- * Runs when shapes are stable. Only registers with one definition that is not blended, so that
- * lanes that run together have the same one in mind (shape.c). Where an index is widened, ranges.c
- * must have found that it does not wrap; nothing is left to be tested at run time.
+ * This pass runs when shapes are stable. It looks only at registers with one definition that is not
+ * blended, so that lanes that run together see the same definition (shape.c). Where an index is
+ * widened, ranges.c must have proven that it does not wrap; nothing is left to be tested at run
+ * time.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -52,7 +53,7 @@ static struct lanes unknown(void)
     return (struct lanes) { .known = false };
 }
 
-/* Blocks whose rows are narrower than a warp, and divide it. */
+/* In blocks whose rows are shorter than a warp and divide it. */
 static struct lanes thread_index(const struct ir_analyser *an, unsigned dim)
 {
     uint32_t n = an->opt.lanes, x = ir_known_ntid(an, 0), y = ir_known_ntid(an, 1);
@@ -93,7 +94,8 @@ static struct lanes special(const struct ir_analyser *an, uint32_t sreg)
     }
 }
 
-/* A value that is known: in the offsets, so that those of several registers have one b. */
+/* A known value: it goes into the offsets, so that patterns of several registers have the same
+ * b. */
 static struct lanes number(const struct ir_analyser *an, int64_t value)
 {
     struct lanes l = same(an, trailing_zeros((uint64_t)value));
@@ -105,7 +107,7 @@ static struct lanes number(const struct ir_analyser *an, int64_t value)
     return l;
 }
 
-/* Address of a variable of the block's own; others are not known now. */
+/* The address of a variable in the block's own memory; other addresses are not known now. */
 static struct lanes of_symbol(const struct ir_analyser *an, const struct ir_src *s)
 {
     if (ir_symbol_is_placed(an->m, s->index))
@@ -167,7 +169,7 @@ static struct lanes operand(const struct ir_analyser *an, const struct ir_src *s
     }
 }
 
-/* A source's value of `size` bytes, sign extended. */
+/* The value of a constant source with `size` bytes, sign extended. */
 static bool constant(const struct ir_analyser *an, const struct ir_src *s, uint8_t size,
                      int64_t *value)
 {
@@ -212,7 +214,7 @@ static struct lanes product(struct ir_analyser *an, const struct ir_instr *i, ui
     return unknown();
 }
 
-/* The offsets are the value's lower bits. */
+/* Whether the value's lower bits are those of its offset. */
 static bool is_low(const struct ir_analyser *an, const struct lanes *l)
 {
     for (uint32_t k = 0; k < an->opt.lanes; k++)
@@ -256,7 +258,7 @@ static struct lanes shift(const struct ir_analyser *an, const struct ir_instr *i
     return l;
 }
 
-/* Whether the register's 32-bit values are in line as 64-bit ones, too. */
+/* Whether the register's 32-bit values have this pattern as 64-bit values, too. */
 static bool can_widen(struct ir_analyser *an, const struct ir_src *s, bool is_signed)
 {
     if (s->kind != IR_SRC_REG)
@@ -328,7 +330,8 @@ static struct lanes transfer(struct ir_analyser *an, const struct ir_instr *i)
     }
 }
 
-/* The only definition of an integer that is a vector so far, of all lanes that have it in mind. */
+/* Whether this is the only definition of an integer that counts as varying so far, and all lanes
+ * that use it see this definition. */
 static bool is_candidate(const struct ir_analyser *an, uint32_t at)
 {
     const struct ir_instr *i = &an->fn->instrs[at];
@@ -344,7 +347,7 @@ static bool is_candidate(const struct ir_analyser *an, uint32_t at)
            !ir_type_is_float(an->fn->regs[i->dst[0]].type);
 }
 
-/* Moves what all offsets have of multiples of b's power to b. */
+/* Moves multiples of b's power that all offsets contain from the offsets to b. */
 static void normalise(const struct ir_analyser *an, struct lanes *l)
 {
     int64_t low = l->at[0];
@@ -355,7 +358,7 @@ static void normalise(const struct ir_analyser *an, struct lanes *l)
         l->at[k] -= low;
 }
 
-/* `16 * tid.y + tid.x` */
+/* Whether the pattern is a stride after all, as in `16 * tid.y + tid.x`. */
 static bool in_line(const struct ir_analyser *an, const struct lanes *l)
 {
     int64_t stride = l->at[1] - l->at[0];

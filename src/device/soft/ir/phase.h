@@ -1,8 +1,9 @@
 /*
- * IR_ATOM_PHASE, what mbarrier's instructions do to the word of a barrier (ptx/mbarrier.c): add to
- * each of its counts; when nothing is to come any more, neither arrivals (bits 0 .. 19) nor bytes
- * (43 .. 63), the expected ones (20 .. 39) are to come and the phase (bit 40) is another one.
- * Counts wrap each by itself: by NVIDIA's header for sm_80 128 threads arrive 32,769 times each.
+ * IR_ATOM_PHASE: what mbarrier's instructions do to the word of a barrier (ptx/mbarrier.c). They
+ * add to each of its counts. When nothing more is expected, neither arrivals (bits 0 to 19) nor
+ * bytes (43 to 63), then the arrivals of a phase (20 to 39) are expected again, and the phase (bit
+ * 40) changes. Each count wraps by itself: NVIDIA's header for sm_80 makes 128 threads arrive
+ * 32,769 times each.
  */
 #ifndef GMUX_SOFT_IR_PHASE_H
 #define GMUX_SOFT_IR_PHASE_H

@@ -1,5 +1,5 @@
 /*
- * The pool: numbers that the parts of an analysis keep, one behind the other.
+ * The pool: lists of numbers that belong to an analysis, one behind the other.
  */
 #include <stdlib.h>
 

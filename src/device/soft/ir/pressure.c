@@ -1,10 +1,10 @@
 /*
- * How many registers of 32 bits a thread would need on a GPU: about as many as are alive at once.
- * What NVIDIA's assembler makes of a text nobody but it knows; programs ask in order to choose
- * blocks, and the occupancy of a kernel should follow its size.
+ * How many 32-bit registers a thread would need on a GPU: about as many as are alive at once. Only
+ * NVIDIA's assembler knows what it makes of a text. Programs ask for the number to choose a block
+ * size, and the occupancy of a kernel should depend on its size.
  *
- * Lives are taken as intervals of the text, from a register's first use to its last; one that comes
- * in from before a loop lives to the loop's end.
+ * Lives are intervals of the text, from a register's first use to its last; a register that enters
+ * a loop from outside lives to the loop's end.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #define LEAST 8u
 #define MOST  255u
 
-#define WORK_MOST (1u << 24) /* steps; beyond that loops do not count */
+#define WORK_MOST (1u << 24) /* steps; after that many loops are no longer considered */
 
 struct life {
     uint32_t from, to; /* instructions; from > to: unused */
@@ -45,7 +45,7 @@ struct loop {
     uint32_t from, to;
 };
 
-/* By their first instruction, ascending; some may be in there twice. */
+/* Lists loops by their first instruction, ascending. A loop may be listed twice. */
 static uint32_t find_loops(const struct ir_fn *fn, struct loop *loops)
 {
     uint32_t count = 0;
@@ -65,7 +65,7 @@ static uint32_t find_loops(const struct ir_fn *fn, struct loop *loops)
     return count;
 }
 
-/* To the end of each loop that it reaches into and does not begin in. */
+/* Extends a life to the end of each loop that it reaches into but does not begin in. */
 static void extend(struct life *l, const struct loop *loops, uint32_t count, uint64_t *work)
 {
     uint32_t low = 0, high = count;
@@ -90,7 +90,8 @@ static uint32_t most_alive(const struct ir_fn *fn, const struct life *lives, int
         if (lives[r].from > lives[r].to)
             continue;
         change[lives[r].from] += size;
-        change[lives[r].to] -= size; /* a result may take its operand's place */
+        /* A result may take the place of an operand. */
+        change[lives[r].to] -= size;
     }
     for (uint32_t n = 0; n < fn->instr_count; n++) {
         now += change[n];

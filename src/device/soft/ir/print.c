@@ -1,6 +1,6 @@
 /*
- * A module as text, for tests and for people. What is printed of an entry is PTX again (helper
- * calls apart) and parses to the same code, with registers named after their number.
+ * Prints a module as text, for tests and for people. An entry is printed as PTX (except for calls
+ * of helpers) that parses to the same code; registers are named after their numbers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ static void print_reg(const struct ir_printer *p, uint32_t reg)
         fprintf(p->out, "%s%u", prefix(p->fn->regs[reg].type), reg);
 }
 
-/* Type of the operand in source position `n`, as far as printing constants needs it. */
+/* The type of operand `n`, for printing constants. */
 static enum ir_type constant_type(const struct ir_instr *i, unsigned n)
 {
     switch (i->op) {
@@ -135,7 +135,8 @@ static enum ir_type constant_type(const struct ir_instr *i, unsigned n)
     }
 }
 
-/* A variable of a function may have the name of one of the module's; here all are the module's. */
+/* A function's variable may have the same name as one of the module's; as printed, all belong to
+ * the module. */
 static void print_name(const struct ir_module *m, uint32_t symbol, FILE *out)
 {
     const char *name = ir_name(m, m->symbols[symbol].name);
@@ -305,7 +306,7 @@ static void print_targets(const struct ir_printer *p, const struct ir_instr *i, 
     }
 }
 
-/* The hidden parameter has no name in PTX, its halves have. */
+/* In PTX the hidden parameter has no name, but its halves have. */
 static bool print_workspace(const struct ir_printer *p, const struct ir_instr *i)
 {
     const uint32_t symbol = i->address.symbol;
@@ -325,8 +326,8 @@ static void print_of_texture(const struct ir_printer *p, const struct ir_src *s,
         fprintf(p->out, real ? "0f%08" PRIX64 : "%" PRIu64, real ? s->bits & UINT32_MAX : s->bits);
 }
 
-/* Samples that PTX has as one instruction: not the level that derivatives ask for, and elements of
- * 16 bits. */
+/* Prints samples that PTX has as one instruction: not the level that derivatives ask for, and not
+ * elements of 16 bits. */
 static bool print_texture(const struct ir_printer *p, const struct ir_instr *i)
 {
     static const uint8_t dimensions[] = { 1, 2, 3, 1, 2, 3, 3 };

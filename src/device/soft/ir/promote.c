@@ -1,19 +1,19 @@
 /*
- * .param variables of calls become registers. After inlining, "st.param [param0], %r1 .. ld.param
- * %r7, [param0]" is a way of writing %r7 = %r1. A variable is cut into one register per (offset,
- * size) that is accessed, if no two accesses overlap without being the same and its address is not
- * taken; else it becomes local memory.
+ * Turns .param variables of calls into registers. After inlining, "st.param [param0], %r1" and
+ * "ld.param %r7, [param0]" together mean %r7 = %r1. A variable becomes one register for each
+ * (offset, size) that is accessed, if no two accesses overlap without being equal and its address
+ * is not taken; else it becomes local memory.
  */
 #include <errno.h>
 
 #include "device/soft/ir/raw.h"
 
-/* One element of one access. */
+/* One element that an access reads or writes. */
 struct ir_access {
     uint32_t temp;
     uint32_t offset;
     uint32_t size;
-    uint32_t reg; /* that replaces it; in the sorted, unique list */
+    uint32_t reg; /* the register that replaces it; in the sorted list without duplicates */
 };
 
 struct ir_promoter {
@@ -21,8 +21,8 @@ struct ir_promoter {
     struct ir_problem *why;
     struct ir_access *slots; /* sorted */
     uint32_t slot_count;
-    bool *memory;     /* by temp: stays memory */
-    uint64_t *offset; /* by temp: in local memory */
+    bool *memory;     /* by temp: it stays in memory */
+    uint64_t *offset; /* by temp: where it lies in local memory */
     struct ir_instr *out;
     uint32_t out_count, out_cap;
 };
@@ -61,7 +61,7 @@ static int compare(const void *va, const void *vb)
     return a->size < b->size ? -1 : a->size > b->size;
 }
 
-/* All accesses, sorted; overlapping ones send their temp to memory. */
+/* Collects all accesses, sorted. A temp with overlapping ones stays in memory. */
 static bool collect(struct ir_promoter *p)
 {
     const struct ir_raw_fn *raw = p->raw;
@@ -98,7 +98,7 @@ static bool collect(struct ir_promoter *p)
     return true;
 }
 
-/* Registers for the slots, places in the frame for the others. */
+/* Gives the slots registers, and the other variables places in the frame. */
 static bool assign(struct ir_promoter *p)
 {
     struct ir_raw_fn *raw = p->raw;
@@ -159,7 +159,8 @@ static enum ir_type integer(uint8_t size, bool is_signed)
     }
 }
 
-/* to = from, `from` read as `type` (whose low bits count) and extended to the width of `to`. */
+/* to = from, where `from` is read as `type` (its low bits count) and extended to the width of
+ * `to`. */
 static bool emit_copy(struct ir_promoter *p, const struct ir_instr *at, uint32_t to,
                       struct ir_src from, enum ir_type type)
 {
@@ -179,8 +180,8 @@ static bool emit_copy(struct ir_promoter *p, const struct ir_instr *at, uint32_t
         i.op = IR_OP_CVT;
         i.type = (uint8_t)integer(to_size, is_signed);
         i.type2 = (uint8_t)integer(size < from_size ? size : from_size, is_signed);
-        if (from.kind ==
-            IR_SRC_IMM) { /* nothing but an 8-bit constant in its 16-bit register comes here */
+        /* Only an 8-bit constant in its 16-bit register comes here. */
+        if (from.kind == IR_SRC_IMM) {
             i.op = IR_OP_MOV;
             from.bits &= 0xffff;
         }
@@ -207,7 +208,7 @@ static bool rewrite_access(struct ir_promoter *p, const struct ir_instr *i)
     return true;
 }
 
-/* The address of a variable that stays memory is a number now. */
+/* Replaces the address of a variable that stays in memory by a number. */
 static void rewrite_memory(const struct ir_promoter *p, struct ir_instr *i)
 {
     for (unsigned k = 0; k < i->src_count; k++) {

@@ -1,11 +1,11 @@
 /*
- * Intervals of 32-bit registers, for one question: can the affine index that is widened to a 64-bit
- * address wrap around inside a warp? Values come from what CUDA promises about thread and block
- * numbers, and from the caller's promise that the grid has less than 2^31 threads in a row; they
- * flow through the few operations that index arithmetic uses. Loops that count are given up
+ * Intervals of 32-bit registers, for one question: can an affine index that is widened to a 64-bit
+ * address wrap inside a warp? The intervals begin with what CUDA promises about thread and block
+ * numbers, and with the caller's promise that a row of the grid has less than 2^31 threads. They
+ * pass through the few operations that index arithmetic uses. Loops that count are not followed
  * (IR_RANGE_ANY): there the code tests at run time.
  *
- * Intervals are not refined by branches, so they hold also for lanes that do not run.
+ * Branches do not narrow intervals, so they hold for lanes that do not run as well.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -55,7 +55,7 @@ static struct ir_range special(const struct ir_analyser *an, uint32_t sreg)
     return any();
 }
 
-/* The special register that a register was loaded from, once. */
+/* The special register that a register was loaded from, if that is its only definition. */
 static uint32_t origin(const struct ir_analyser *an, const struct ir_src *s)
 {
     if (s->kind == IR_SRC_SREG)
@@ -68,7 +68,7 @@ static uint32_t origin(const struct ir_analyser *an, const struct ir_src *s)
     return def->src[0].index;
 }
 
-/* ctaid.d * ntid.d: the dimension; IR_NONE: not that. */
+/* The dimension d if this is ctaid.d * ntid.d; else IR_NONE. */
 static uint32_t block_start(const struct ir_analyser *an, const struct ir_src *a,
                             const struct ir_src *b)
 {
@@ -81,7 +81,7 @@ static uint32_t block_start(const struct ir_analyser *an, const struct ir_src *a
     return IR_NONE;
 }
 
-/* Is s a register that holds ctaid.d * ntid.d? */
+/* The dimension d if s is a register with ctaid.d * ntid.d; else IR_NONE. */
 static uint32_t block_start_register(const struct ir_analyser *an, const struct ir_src *s)
 {
     if (s->kind != IR_SRC_REG || an->a->regs[s->index].single_def == IR_NONE)
@@ -140,7 +140,7 @@ static struct ir_range transfer(const struct ir_analyser *an, const struct ir_in
     bool known = i->src_count > 0 && i->src_count <= 3;
     if (ir_type_is_float(i->type) || (i->flags & (IR_F_SAT | IR_F_CARRY_OUT)))
         return any();
-    /* These do not need to know the operands. */
+    /* These operations do not depend on what is known of the operands. */
     bool small = an->opt.small_grid && i->mode == IR_MUL_LO;
     if (small && i->op == IR_OP_MUL && block_start(an, &i->src[0], &i->src[1]) != IR_NONE)
         return grid_interval(INT32_MAX - 1);
@@ -156,7 +156,7 @@ static struct ir_range transfer(const struct ir_analyser *an, const struct ir_in
             break;
         s[k] = operand(an, &i->src[k]);
         if (s[k].known == IR_RANGE_UNKNOWN)
-            return s[k]; /* wait */
+            return s[k]; /* not known yet */
         known &= s[k].known == IR_RANGE_KNOWN;
     }
     if (i->op == IR_OP_AND && ir_types[i->type].size == 4) {
@@ -249,8 +249,8 @@ int ir_compute_ranges(struct ir_analyser *an)
     return 0;
 }
 
-/* All values in an interval of less than 2^32, and consecutive lanes less than 2^31 apart: no wrap
- * between them. */
+/* True if all values lie in an interval of less than 2^32 and consecutive lanes are less than 2^31
+ * apart: then nothing wraps between them. */
 bool ir_cannot_wrap(struct ir_analyser *an, const struct ir_src *src, bool is_signed)
 {
     if (src->kind != IR_SRC_REG)

@@ -1,5 +1,5 @@
 /*
- * Storage of raw functions, and the first problem that stops a module.
+ * Storage of raw functions, and the first error that stops a module.
  */
 #include "device/soft/ir/raw.h"
 

@@ -34,19 +34,20 @@ struct ir_temp {
     uint64_t size;
     uint32_t align;
     uint32_t line;
-    bool open;     /* a formal as large as what is passed, IR_OPEN_BYTES at most: the rest of a call
-                      with a variable number of parameters */
-    bool on_stack; /* if it stays memory, that is at frame_at of the frame to which raw->stack
-                      points */
+    /* A formal that is as large as what is passed, at most IR_OPEN_BYTES: the rest of a call with a
+     * variable number of parameters. */
+    bool open;
+    /* If it stays in memory, it lies at frame_at in the frame to which raw->stack points. */
+    bool on_stack;
     uint32_t frame_at;
 };
 
-/* CALL: instr.target is an index of these. Operands in raw->args: results first. REG, IMM, or
- * SYMBOL with IR_TEMP. */
+/* A CALL's `target` is an index of these. Its operands are in raw->args, results first: REG, IMM,
+ * or SYMBOL with IR_TEMP. */
 struct ir_raw_call {
     uint32_t callee; /* function; IR_NONE: the one whose address is in register `pointer` */
     uint32_t pointer;
-    uint64_t signature; /* of what is called by address */
+    uint64_t signature; /* the signature, for a call by address */
     uint32_t arg_first, ret_count, arg_count;
     uint32_t line, column;
 };
@@ -75,27 +76,29 @@ struct ir_raw_fn {
     uint32_t call_count, call_cap;
     struct ir_src *args;
     uint32_t arg_count, arg_cap;
-    uint64_t *prototypes; /* signatures; 0: to be taken from the call's operands */
+    uint64_t *prototypes; /* signatures; 0: the call's operands decide */
     uint32_t prototype_count, prototype_cap;
     /* Formal results, then formal parameters (device functions): REG or SYMBOL with IR_TEMP. */
     struct ir_src *formals;
     uint32_t formal_count, formal_cap, formal_rets;
-    uint32_t local_bytes;                /* its own .local variables */
-    uint32_t frame_bytes;                /* with those of the functions it calls; set by inlining */
+    uint32_t local_bytes; /* its own .local variables */
+    /* including those of the functions that it calls; set by inlining */
+    uint32_t frame_bytes;
     uint32_t symbol_first, symbol_count; /* declared inside of it */
     uint32_t carry;                      /* register of .cc, or IR_NONE */
     bool uses_stack; /* the first instruction sets register `stack` (outline.c) */
     uint32_t stack;
-    uint32_t unit;           /* of the text, from 1; 0: it has none (ptx/link.c) */
-    uint8_t linkage;         /* IR_SYM_EXTERN, IR_SYM_VISIBLE, IR_SYM_WEAK */
-    struct ir_problem lacks; /* error -ENOTSUP: what it needs that this device does not have */
+    uint32_t unit;   /* of the text, from 1; 0: it has none (ptx/link.c) */
+    uint8_t linkage; /* IR_SYM_EXTERN, IR_SYM_VISIBLE, IR_SYM_WEAK */
+    /* error -ENOTSUP: a feature that it needs and this device does not have */
+    struct ir_problem lacks;
 };
 
 void ir_raw_finish(struct ir_raw_fn *raw);
 
 bool ir_grow_(void **array, uint32_t *cap, uint32_t count, size_t size);
 
-/* A new zeroed element at the end of a growing array, or NULL: out of memory. */
+/* A new zeroed element at the end of a growing array; NULL: no memory. */
 #define IR_PUSH(array, count, cap)                                                                 \
     ((count) < (cap) || ir_grow_((void **)&(array), &(cap), (count), sizeof(*(array)))             \
          ? &(array)[(count)++]                                                                     \
@@ -121,7 +124,7 @@ static inline struct ir_src ir_src_reg(uint32_t reg)
 }
 
 /* What a caller and a callee have to agree on: the sizes of results and parameters, folded into a
- * number that is not 0. */
+ * number that is never 0. */
 #define IR_SIGNATURE_BEGIN   UINT64_C(0xcbf29ce484222325)
 #define IR_SIGNATURE_RESULTS UINT64_C(1 << 20) /* behind the last result */
 #define IR_SIGNATURE_PRED    UINT64_C(2 << 20)
@@ -130,7 +133,7 @@ static inline uint64_t ir_signature_add(uint64_t signature, uint64_t part)
     signature = (signature ^ part) * UINT64_C(0x100000001b3);
     return signature ? signature : 1;
 }
-/* The part that an operand or a formal is. */
+/* What one operand or formal contributes to a signature. */
 static inline uint64_t ir_signature_part(const struct ir_raw_fn *raw, const struct ir_src *src)
 {
     if (src->kind == IR_SRC_SYMBOL)
@@ -138,7 +141,7 @@ static inline uint64_t ir_signature_part(const struct ir_raw_fn *raw, const stru
     enum ir_type type = raw->regs[src->index].type;
     return type == IR_PRED ? IR_SIGNATURE_PRED : ir_types[type].size;
 }
-/* Of `count` operands or formals, the first `results` of which are results. */
+/* The signature of `count` operands or formals, of which the first `results` are results. */
 static inline uint64_t ir_signature(const struct ir_raw_fn *raw, const struct ir_src *all,
                                     uint32_t results, uint32_t count)
 {
@@ -150,12 +153,12 @@ static inline uint64_t ir_signature(const struct ir_raw_fn *raw, const struct ir
     return results == count ? ir_signature_add(signature, IR_SIGNATURE_RESULTS) : signature;
 }
 
-/* Replaces every call by the callee's code, bottom-up. raws[f] belongs to m->fns[f]. A caller lacks
- * what its callees lack, and those that they call themselves. */
+/* Replaces every call by the callee's code, callees first. raws[f] belongs to m->fns[f]. A caller
+ * lacks the features that its callees lack, including those that they call. */
 bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most,
                      struct ir_problem *why);
 
-/* Turns .param variables into registers, or into local memory where they are used as memory. */
+/* Turns .param variables into registers, or into local memory if they are used as memory. */
 bool ir_promote_temps(struct ir_raw_fn *raw, struct ir_problem *why);
 
 /* Makes the entry's final form: lays out shared memory, replaces symbols whose place is known,

@@ -1,7 +1,7 @@
 /*
  * Barrier regions: what one call of compiled code runs for one warp, from the kernel's start or a
- * barrier to the next barrier. A block may belong to several regions (a loop around a barrier: the
- * region that enters the loop and the one that resumes inside of it).
+ * barrier to the next barrier. A block may belong to several regions. Around a barrier in a loop,
+ * for example, there is the region that enters the loop and the one that resumes inside it.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -12,8 +12,8 @@ static void flag_barrier(struct ir_analysis *a, const struct ir_instr *i)
     a->divergent_barrier = true;
 }
 
-/* Where lanes are parked a barrier may be anywhere, but there must be one only: a plain one of all
- * threads. */
+/* Where lanes are parked, a barrier may be anywhere, but there may be only one kind: a plain
+ * barrier of all threads. */
 static bool is_common_barrier(const struct ir_instr *i, const struct ir_instr **first)
 {
     if (!*first)
@@ -47,7 +47,7 @@ static void check_barriers(struct ir_analyser *an)
     }
 }
 
-/* All branches and exits of the block agree for all warps of the thread block. */
+/* Whether all warps of the thread block agree on all branches and exits of the block. */
 static bool agrees(const struct ir_analyser *an, uint32_t block)
 {
     const struct ir_instr *i = ir_last(an->fn, block);
@@ -66,7 +66,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Parked lanes need the register. */
+/* Whether parked lanes need the register. */
 static bool lives_parked(const struct ir_analysis *a, uint32_t reg)
 {
     for (uint32_t n = 0; n < a->order_count; n++)
@@ -113,14 +113,14 @@ static int fill_region(struct ir_analyser *an, struct ir_region *r, uint8_t *see
     return ir_spend(an, fn->block_count + a->reg_count) ? 0 : -E2BIG;
 }
 
-/* Numbers the regions by where they start: the entry, then the resume points by priority. */
+/* Numbers the regions by where they start: the entry first, then the resume points by priority. */
 static int number_regions(struct ir_analyser *an, uint32_t *region_at)
 {
     const struct ir_fn *fn = an->fn;
     struct ir_analysis *a = an->a;
     for (uint32_t b = 0; b < fn->block_count; b++)
         region_at[b] = a->resume[b] = IR_NONE;
-    region_at[0] = 0; /* 0 only marks: numbers come below */
+    region_at[0] = 0; /* 0 only marks the place; the numbers follow below */
     for (uint32_t n = 0; n < a->order_count && !a->parking; n++)
         if (a->blocks[a->order[n]].barrier)
             region_at[fn->succ[fn->blocks[a->order[n]].succ_first]] = 0;

@@ -32,7 +32,7 @@ static bool never_changes(const struct ir_analyser *an, const struct ir_src *s,
     }
 }
 
-/* One destination, and nothing but the sources goes into it. */
+/* Whether the instruction has one destination, which depends only on the sources. */
 static bool is_pure(const struct ir_instr *i)
 {
     const unsigned impure = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TEXTURE;

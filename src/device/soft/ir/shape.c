@@ -2,24 +2,24 @@
  * Which registers are the same for all lanes of a warp (uniform), lane 0's value plus lane times a
  * constant (affine), or anything (varying); and which are the same for all warps of a block.
  *
- * Optimistic: every register begins as "nothing known yet" and rises (uniform, affine, varying) as
- * its definitions are looked at, round after round, together with the divergence of branches
- * (frontier.c), until nothing changes. A shape belongs to the register, not to a definition: PTX
- * registers are nearly in SSA form. What makes this right for the few that are not: a definition in
- * a block that runs while lanes wait elsewhere for the old value (it is live in somewhere in the
- * block's frontier) must be blended, and what is blended varies. So lanes that run together always
- * have the same definition of a uniform or affine register in mind.
+ * The analysis is optimistic. Every register begins as "nothing known yet" and rises (uniform,
+ * affine, varying) as its definitions are examined, round after round, together with the divergence
+ * of branches (frontier.c), until nothing changes. A shape belongs to the register, not to a
+ * definition: PTX registers are nearly in SSA form. For the few that are not, this rule makes it
+ * right: a definition in a block that runs while lanes wait elsewhere for the old value (it is live
+ * in somewhere in the block's frontier) must be blended, and a blended register varies. So lanes
+ * that run together always see the same definition of a uniform or affine register.
  *
- * Affine arithmetic is exact modulo the register's width. It is not when a 32-bit value is widened:
- * base + 31 * stride may wrap in 32 bits and then does not in 64. Such places are marked
- * (ir_instr_info.widen) unless ranges.c proves that they cannot; results carry may_wrap.
+ * Affine arithmetic is exact modulo the register's width. Widening a 32-bit value is the exception:
+ * base + 31 * stride may wrap in 32 bits but not in 64. Such places are marked
+ * (ir_instr_info.widen), unless ranges.c proves that they cannot wrap; their results have may_wrap.
  */
 #include "device/soft/ir/analyse.h"
 
 /* A value as the transfer functions see it. */
 struct ir_value {
     uint8_t shape;
-    bool unknown; /* nothing known yet: optimistically whatever suits */
+    bool unknown; /* nothing is known yet: optimistically it fits everything */
     bool may_wrap;
     bool aligned;
     bool invariant; /* block_uniform */
@@ -75,7 +75,7 @@ static struct ir_value thread_index(const struct ir_analyser *an, unsigned dim)
         return uniform(false);
     if (x == 0)
         return varying(false);
-    /* A pattern that repeats after x (y: x * y) threads is every warp's if that divides 32. */
+    /* In each warp the pattern is the same if its period x (for y: x * y) divides 32. */
     uint64_t period = dim == 0 ? x : dim == 1 ? (uint64_t)x * y : 0;
     if (dim == 2 && (uint64_t)x * y % an->opt.lanes == 0)
         return uniform(false);
@@ -157,7 +157,7 @@ static int64_t wrap_stride(int64_t stride, uint8_t size)
     return stride;
 }
 
-/* Everything uniform: uniform; else varying. */
+/* Uniform if everything it depends on is, else varying. */
 static struct ir_value plain(const struct ir_analyser *an, const struct ir_instr *i)
 {
     struct ir_value result = uniform(true);
@@ -179,7 +179,7 @@ static struct ir_value sum(struct ir_value a, struct ir_value b, int sign, uint8
     bool invariant = a.invariant && b.invariant, wraps = a.may_wrap || b.may_wrap;
     if (a.shape == IR_VARYING || b.shape == IR_VARYING)
         return varying(invariant);
-    if (a.unknown || b.unknown) { /* wait */
+    if (a.unknown || b.unknown) { /* not known yet */
         struct ir_value wait = uniform(invariant);
         wait.unknown = true;
         return wait;
@@ -210,7 +210,7 @@ static struct ir_value product(struct ir_value a, struct ir_value b, uint8_t siz
     if (by.unknown) {
         by.shape = IR_UNIFORM;
         by.invariant = invariant;
-        return by; /* wait until it is known */
+        return by; /* not known yet */
     }
     if (!by.is_const)
         return varying(invariant);
@@ -222,7 +222,8 @@ static struct ir_value product(struct ir_value a, struct ir_value b, uint8_t siz
 
 /* --- widening --------------------------------------------------------------------------------- */
 
-/* The value of a narrow affine source as a wide one; notes where it is not proven. */
+/* The value of a narrow affine source as a wide one. Notes the place if it is not proven that it
+ * does not wrap. */
 static struct ir_value widened(struct ir_analyser *an, const struct ir_instr *i, unsigned source,
                                bool is_signed, struct ir_instr_info *info)
 {
@@ -254,12 +255,13 @@ static struct ir_value convert(struct ir_analyser *an, const struct ir_instr *i,
         s->kind == IR_SRC_REG ? ir_types[an->fn->regs[s->index].type].size : from_size;
     v.stride = wrap_stride(v.stride, from_size);
     if (to_size > from_size) {
-        if (source_size > from_size) /* cut and widened at once */
+        if (source_size > from_size) /* cut and widened in one step */
             return varying(v.invariant);
         return widened(an, i, 0, ir_type_is_signed(from), info);
     }
     struct ir_value r = affine(wrap_stride(v.stride, to_size), v.invariant);
-    /* Cut to 32 bits, what wrapped in 32 bits may be right again: do not rely on it. */
+    /* A value that wrapped in 32 bits may be right again when it is cut to 32 bits: do not rely on
+     * it. */
     if (v.may_wrap && r.shape == IR_UNIFORM)
         return varying(v.invariant);
     r.may_wrap = v.may_wrap;
@@ -370,7 +372,7 @@ static struct ir_value compare(const struct ir_analyser *an, const struct ir_ins
 
 /* --- memory and lanes ------------------------------------------------------------------------- */
 
-/* Can a generic address point to the lanes' own memory? Only if there is any. */
+/* Whether a generic address can point to the lanes' own memory: only if there is any. */
 static bool may_be_local(const struct ir_analyser *an, const struct ir_instr *i)
 {
     return i->space == IR_SPACE_LOCAL || (i->space == IR_SPACE_GENERIC && an->fn->local_bytes > 0);
@@ -393,7 +395,7 @@ static bool mask_uniform(const struct ir_analyser *an, const struct ir_instr *i,
     return !(i->flags & IR_F_SYNC) || operand(an, &i->src[source]).shape == IR_UNIFORM;
 }
 
-/* Results of operations across lanes. They depend on which lanes run: warps may differ. */
+/* Results of operations across lanes. They depend on which lanes run, so warps may differ. */
 static struct ir_value cross_lane(const struct ir_analyser *an, const struct ir_instr *i)
 {
     bool same = false;
@@ -430,7 +432,8 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
     switch (i->op) {
     case IR_OP_MOV:
         return operand(an, &i->src[0]);
-    case IR_OP_CVTA: { /* adds or subtracts where the space begins */
+    /* It adds or subtracts the beginning of the space. */
+    case IR_OP_CVTA: {
         struct ir_value v = operand(an, &i->src[0]);
         v.is_const = false;
         return v;
@@ -475,7 +478,7 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
     }
 }
 
-/* The predicate beside the result: p|q of setp and shfl, the carry. */
+/* The second result, a predicate: p|q of setp and shfl, the carry. */
 static struct ir_value transfer_pred(struct ir_analyser *an, const struct ir_instr *i,
                                      struct ir_value result)
 {
@@ -490,7 +493,7 @@ static struct ir_value transfer_pred(struct ir_analyser *an, const struct ir_ins
     }
 }
 
-/* Raises register `reg` to hold `v` too. */
+/* Raises the shape of register `reg` so that it holds `v`, too. */
 static bool merge(struct ir_analyser *an, uint32_t reg, struct ir_value v)
 {
     struct ir_reg_info *r = &an->a->regs[reg], old = *r;
@@ -517,7 +520,7 @@ static bool merge(struct ir_analyser *an, uint32_t reg, struct ir_value v)
     return memcmp(r, &old, sizeof(*r)) != 0;
 }
 
-/* Lanes that wait elsewhere need the old value of `reg`, which the block overwrites. */
+/* Whether lanes that wait elsewhere need the old value of `reg`, which the block overwrites. */
 static bool is_pinned(const struct ir_analyser *an, uint32_t block, uint32_t reg)
 {
     const uint64_t *pinned = an->pinned + (size_t)block * an->a->live_words;

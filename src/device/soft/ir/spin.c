@@ -1,21 +1,21 @@
 /*
- * Whether blocks of a kernel may wait for each other, or for anybody else: a loop that looks again
- * and again at memory that others write. Compilers keep such a look where it is volatile, atomic or
- * of a memory order, or where a fence stands beside it; from any other loop they may take it out,
- * so programs cannot wait with that.
+ * Whether blocks of a kernel may wait for each other, or for anything else outside: whether there
+ * is a loop that reads, again and again, memory that others write. Compilers keep such a read if it
+ * is volatile, atomic or has a memory order, or if a fence stands beside it. They may move any
+ * other read out of the loop, so programs cannot wait with that.
  *
- * Most loops that are found so wait for nobody (a histogram wants the old values of its atomics).
+ * Most loops found in this way wait for nobody (a histogram uses the old values of its atomics).
  * That costs them little: their blocks take turns if they run for long.
  */
 #include <stdlib.h>
 
 #include "device/soft/ir/ir.h"
 
-/* In the instructions up to one. */
+/* What the instructions up to some place contain. */
 struct seen {
-    uint32_t looks;  /* at what others may write */
-    uint32_t loads;  /* that a fence makes such */
-    uint32_t fences; /* beyond the block */
+    uint32_t looks;  /* reads of memory that others may write */
+    uint32_t loads;  /* all loads: a fence in the loop makes plain ones such reads */
+    uint32_t fences; /* fences whose scope is wider than the block */
 };
 
 static bool is_common(const struct ir_instr *i)
@@ -37,8 +37,9 @@ bool ir_may_wait(const struct ir_fn *fn)
 {
     struct seen *before = calloc((size_t)fn->instr_count + 1, sizeof(*before));
     bool found = false;
+    /* Without memory to find out, they may. */
     if (!before)
-        return true; /* it may, for all that is known */
+        return true;
     for (uint32_t n = 0; n < fn->instr_count; n++) {
         before[n + 1] = before[n];
         count(&before[n + 1], &fn->instrs[n]);
