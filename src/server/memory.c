@@ -7,11 +7,9 @@
 #include "server/hooks.h"
 #include "server/memory.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -20,8 +18,6 @@
 #include "server/send.h"
 #include "server/serve.h"
 #include "server/server.h"
-#include "transport/foreign.h"
-#include "transport/memfd.h"
 
 #define PAID_MIN (4u << 20) /* a range that takes a while to be freed */
 
@@ -57,43 +53,6 @@ struct info_op {
     uint64_t serial;
     unsigned unmapping; /* so many ranges still, whichever: they come back in the order they went */
 };
-
-int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size,
-                  uint64_t page)
-{
-    area->fd = tp_memfd_create(name, size);
-    area->base = base;
-    area->size = size;
-    area->page = page;
-    if (area->fd < 0)
-        return area->fd;
-    srv_ranges_init(&area->pages, page);
-    return srv_ranges_add(&area->pages, base, size);
-}
-
-int srv_area_move(struct srv_area *area, uint64_t base)
-{
-    assert(area->pages.used.used == 0);
-    srv_ranges_finish(&area->pages);
-    area->base = base;
-    srv_ranges_init(&area->pages, area->page);
-    return srv_ranges_add(&area->pages, base, area->size);
-}
-
-void srv_area_finish(struct srv_area *area)
-{
-    if (area->fd < 0)
-        return;
-    srv_ranges_finish(&area->pages);
-    area->fd = tp_close_foreign(area->fd); /* in which a client may have filled many pages */
-}
-
-bool srv_area_is_overdrawn(const struct srv_area *area)
-{
-    struct stat st;
-    return area->fd >= 0 && fstat(area->fd, &st) == 0 &&
-           (uint64_t)st.st_blocks * 512 > 2 * area->mapped + SRV_OVERDRAFT;
-}
 
 static void on_rest(void *session)
 {

@@ -10,8 +10,8 @@
 #define GMUX_SERVER_MEMORY_H
 
 #include "server/account.h"
+#include "server/area.h"
 #include "server/keeper.h"
-#include "server/ranges.h"
 #include "server/request.h"
 #include "server/sweep.h"
 
@@ -19,8 +19,6 @@
 #define SRV_GRANULE   512u /* of small allocations, and their alignment */
 #define SRV_SLAB      (2u << 20)
 #define SRV_SMALL_MAX (256u << 10) /* the largest one that is cut from a slab */
-/* pages that may be there without being allocated: huge ones, ones being freed */
-#define SRV_OVERDRAFT (64u << 20)
 #define SRV_ALIGN_MAX (1u << 30)
 
 struct srv_object;
@@ -51,17 +49,6 @@ struct srv_allocation {
     struct srv_object *object;   /* what it is to others; NULL: never shared */
 };
 
-/* One half of the window. */
-struct srv_area {
-    int fd; /* memfd */
-    uint64_t base;
-    uint64_t size;
-    uint64_t page;
-    struct srv_ranges pages;
-    uint64_t mapped; /* bytes of all mappings */
-    bool kept;       /* others have some of it open beyond the session's end */
-};
-
 struct srv_heap {
     struct srv_session *session; /* NULL: not in use */
     const struct srv_keeper_ops *keeper;
@@ -81,17 +68,6 @@ struct srv_heap {
 
 typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv_allocation *a);
 typedef void srv_freed_fn(void *arg, uint64_t serial);
-
-/* [base, base + size), handed out in multiples of `page`. 0 or -errno. */
-GM_MUST_CHECK int srv_area_init(struct srv_area *area, const char *name, uint64_t base,
-                                uint64_t size, uint64_t page);
-/* The window moved; nothing was allocated yet. */
-GM_MUST_CHECK int srv_area_move(struct srv_area *area, uint64_t base);
-/* After the heaps in it. One that was never initialised is fine, if its descriptor is -1. */
-void srv_area_finish(struct srv_area *area);
-/* True if the client has touched far more of the area than it was given: it maps the whole of it
- * and can. */
-bool srv_area_is_overdrawn(const struct srv_area *area);
 
 /* Without anything in it. */
 void srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area,

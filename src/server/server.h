@@ -23,7 +23,7 @@
  *   report.c    what the control daemon is told
  *
  * Each calls only those below it, and files of one subject: account, user, group, ranges, window,
- * limits, keeper, sweep, image, blame, backoff, request, turn, peer, program, spans.
+ * limits, area, keeper, sweep, image, blame, backoff, request, turn, peer, program, spans.
  */
 #ifndef GMUX_SERVER_SERVER_H
 #define GMUX_SERVER_SERVER_H
