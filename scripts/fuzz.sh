@@ -18,6 +18,7 @@ export FUZZ_CACHE="$PWD/$build/cache" # of code that fuzz_touch has had compiled
 # Shallow stacks of allocations and a small quarantine double the rate; with the entropic schedule, ptx spends most of its
 # time on choosing what to mutate.
 export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=0:malloc_context_size=2:quarantine_size_mb=8}"
 for target; do
     mkdir -p "$build/found/$target"

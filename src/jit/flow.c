@@ -431,22 +431,28 @@ static void load_guard(struct jit_gen *g)
         g->guard = LLVMBuildNot(g->b, g->guard, "");
 }
 
+/* IR_NONE: it has fewer. */
+static uint32_t successor(const struct jit_gen *g, const struct ir_block *block, uint32_t n)
+{
+    return n < block->succ_count ? g->fn->succ[block->succ_first + n] : IR_NONE;
+}
+
 static void emit_terminator(struct jit_gen *g, const struct ir_block *block)
 {
-    const uint32_t *succ = g->fn->succ + block->succ_first;
+    const uint32_t first = successor(g, block, 0);
     switch (g->i->op) {
     case IR_OP_BRA:
-        emit_branch(g, succ[0], block->succ_count > 1 ? succ[1] : succ[0]);
+        emit_branch(g, first, block->succ_count > 1 ? successor(g, block, 1) : first);
         return;
     case IR_OP_BRX:
         emit_indexed_branch(g, block);
         return;
     case IR_OP_RET:
     case IR_OP_EXIT:
-        emit_return(g, block->succ_count ? succ[0] : IR_NONE);
+        emit_return(g, first);
         return;
     default:
-        go_to(g, succ[0]);
+        go_to(g, first);
         return;
     }
 }

@@ -353,7 +353,7 @@ static void normalise(const struct ir_analyser *an, struct lanes *l)
     int64_t low = l->at[0];
     for (uint32_t k = 1; k < an->opt.lanes; k++)
         low = GM_MIN(low, l->at[k]);
-    low = low >> l->align << l->align;
+    low &= -(INT64_C(1) << l->align);
     for (uint32_t k = 0; k < an->opt.lanes; k++)
         l->at[k] -= low;
 }
