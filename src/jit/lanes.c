@@ -65,7 +65,8 @@ static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
         const uint64_t each = IR_PHASE_PENDING << IR_PHASE_EXPECTED;
         LLVMValueRef sum = LLVMBuildOr(g->b, masked_sum(g, old, v, IR_PHASE_PENDING),
                                        masked_sum(g, old, v, each), "");
-        sum = LLVMBuildOr(g->b, sum, masked_sum(g, old, v, IR_PHASE_BYTES | IR_PHASE_BIT), "");
+        sum = LLVMBuildOr(g->b, sum,
+                          masked_sum(g, old, v, IR_PHASE_BYTES | IR_PHASE_AGE | IR_PHASE_BIT), "");
         LLVMValueRef expected =
             LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, sum, jit_const(g, sum, IR_PHASE_EXPECTED), ""),
                          jit_const(g, sum, IR_PHASE_PENDING), "");

@@ -13,6 +13,7 @@
 #define IR_PHASE_PENDING  UINT64_C(0xfffff)
 #define IR_PHASE_EXPECTED 20
 #define IR_PHASE_BIT      (UINT64_C(1) << 40)
+#define IR_PHASE_AGE      (UINT64_C(3) << 41) /* how often it was made, modulo 4 */
 #define IR_PHASE_BYTES    (~UINT64_C(0) << 43)
 #define IR_PHASE_COUNTS   (IR_PHASE_BYTES | IR_PHASE_PENDING)
 static inline uint64_t ir_phase_add(uint64_t word, uint64_t by)

@@ -5,12 +5,18 @@
  *     0 to 19   arrivals still expected in this phase
  *     20 to 39  arrivals that a phase expects
  *     40        the phase, modulo 2
+ *     41, 42    how often a barrier was made here, modulo 4
  *     43 to 63  bytes that were announced and have not arrived yet (signed)
  *
  * Every change is one atomic operation (IR_ATOM_PHASE), which adds to each of these fields, and
  * begins the next phase when nothing more is expected. The state that an arrival returns is the old
  * word.
+ *
+ * Programs make a barrier anew when they have seen it complete, although other warps may not have
+ * looked yet; on a GPU all look at once. Here they look in turn, so a state of an older barrier
+ * counts as complete.
  */
+#include "device/soft/ir/phase.h"
 #include "device/soft/ptx/expand.h"
 
 #define COUNT_MAX   0xfffffu
@@ -80,14 +86,34 @@ static struct ir_src counted(struct ptx_expand *x, struct ir_src count, int64_t 
     return ptx_x_op2(x, IR_OP_AND, IR_B64, all, ptx_x_imm(COUNT_MAX));
 }
 
+static struct ir_src load(struct ptx_expand *x, struct target t, enum ir_order order)
+{
+    struct ir_instr i = ptx_x_instr(x, IR_OP_LD, IR_U64);
+    i.order = (uint8_t)order;
+    i.space = IR_SPACE_SHARED;
+    i.address.base = t.at.index;
+    i.address.displacement = t.displacement;
+    i.dst_count = 1;
+    i.dst[0] = ptx_x_register(x, IR_U64);
+    ptx_x_append(x, &i);
+    return ir_src_reg(i.dst[0]);
+}
+
 static bool init(struct ptx_expand *x)
 {
     struct target t = parse_target(x);
     struct ir_src count;
     if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &count))
         return false;
+    x->own = true; /* nothing need have been written there */
+    struct ir_src old = load(x, t, IR_ORDER_WEAK);
+    x->own = false;
+    struct ir_src age =
+        ptx_x_op2(x, IR_OP_AND, IR_B64,
+                  ptx_x_mad(x, IR_U64, old, ptx_x_imm(1), ptx_x_imm(IR_PHASE_AGE & -IR_PHASE_AGE)),
+                  ptx_x_imm(IR_PHASE_AGE));
     struct ir_src both =
-        ptx_x_mad(x, IR_U64, counted(x, count, 1), ptx_x_imm(1ull << EXPECTED | 1), ptx_x_imm(0));
+        ptx_x_mad(x, IR_U64, counted(x, count, 1), ptx_x_imm(1ull << EXPECTED | 1), age);
     ptx_x_store(x, IR_SPACE_SHARED, IR_B64, both, t.at, t.displacement);
     return true;
 }
@@ -150,24 +176,18 @@ static bool test(struct ptx_expand *x)
     if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, parity ? IR_U32 : IR_B64, 0, &state) ||
         (ptx_accept(x->p, ',') && !ptx_parse_source(x->p, IR_U32, 0, &ignored)))
         return false;
-    struct ir_instr load = ptx_x_instr(x, IR_OP_LD, IR_U64);
-    load.order = IR_ORDER_ACQUIRE;
-    load.space = IR_SPACE_SHARED;
-    load.address.base = t.at.index;
-    load.address.displacement = t.displacement;
-    load.dst_count = 1;
-    load.dst[0] = ptx_x_register(x, IR_U64);
-    ptx_x_append(x, &load);
+    struct ir_src now = load(x, t, IR_ORDER_ACQUIRE);
     struct ir_src was =
         parity ? ptx_x_mad(x, IR_U64, wide(x, state), ptx_x_imm(1ull << PHASE), ptx_x_imm(0))
                : state;
-    struct ir_src moved = ptx_x_op2(x, IR_OP_XOR, IR_B64, ir_src_reg(load.dst[0]), was);
+    struct ir_src moved = ptx_x_op2(x, IR_OP_XOR, IR_B64, now, was);
     struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, IR_U64);
     i.cmp = IR_CMP_NE;
     i.dst_count = 1;
     i.dst[0] = done;
     i.src_count = 2;
-    i.src[0] = ptx_x_op2(x, IR_OP_AND, IR_B64, moved, ptx_x_imm(1ull << PHASE));
+    i.src[0] = ptx_x_op2(x, IR_OP_AND, IR_B64, moved,
+                         ptx_x_imm(parity ? IR_PHASE_BIT : IR_PHASE_BIT | IR_PHASE_AGE));
     i.src[1] = ptx_x_imm(0);
     ptx_x_append(x, &i);
     return true;
