@@ -1,6 +1,6 @@
 /*
- * Nodes of graphs whose kind is a word of their parameters, and handles of conditional ones. All of
- * it is the driver's.
+ * Graph nodes that are described by a struct whose first word is their kind, and handles of
+ * conditional nodes. The driver does the work.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 _Static_assert(sizeof(struct cudaGraphNodeParams) == sizeof(CUgraphNodeParams), "");
 _Static_assert(sizeof(struct cudaMemAllocNodeParamsV2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2),
                "");
-/* Named anew, they have what they had. */
+/* The new name has the old one's layout. */
 _Static_assert(sizeof(struct cudaKernelNodeParamsV2) == sizeof(struct cudaKernelNodeParams), "");
 _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v3) == sizeof(CUDA_KERNEL_NODE_PARAMS), "");
 _Static_assert(sizeof(struct cudaConditionalNodeParams) <= sizeof(CUDA_CONDITIONAL_NODE_PARAMS),
@@ -26,8 +26,8 @@ static cudaError_t kernel(const struct cudaKernelNodeParamsV2 *in, CUDA_KERNEL_N
     return r;
 }
 
-/* In the driver's words, in the current context. Kinds that are not known are the driver's to
- * refuse. */
+/* Translates to the driver's struct, in the current context. Unknown kinds are passed on, so that
+ * the driver refuses them. */
 static cudaError_t translate(const struct cudaGraphNodeParams *in, CUgraphNodeParams *out)
 {
     CUcontext context;

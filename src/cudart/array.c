@@ -1,5 +1,6 @@
 /*
- * Arrays, textures and surfaces: the driver's, in the runtime's words.
+ * Arrays, textures and surfaces: translates the runtime's structs to the driver's, and calls the
+ * driver.
  */
 #include <stdint.h>
 #include <string.h>
@@ -176,7 +177,7 @@ static cudaError_t resource(const struct cudaResourceDesc *in, CUDA_RESOURCE_DES
     }
 }
 
-/* The format of what a texture reads. */
+/* The format of the elements that a texture reads. */
 static CUresult resource_format(const CUDA_RESOURCE_DESC *d, CUarray_format *format)
 {
     CUDA_ARRAY3D_DESCRIPTOR a = { 0 };
@@ -327,8 +328,8 @@ cudaError_t crt_cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *out,
         r = resource_format(&d, &format);
     if (r)
         return crt_of(r);
-    /* The driver reads integers of 8 and 16 bits as numbers from 0 to 1 unless it is told not to.
-     */
+    /* The driver reads 8-bit and 16-bit integers as numbers from 0 to 1 unless a flag says not
+     * to. */
     bool small = crt_format_size(format) < 4 && format != CU_AD_FORMAT_HALF;
     *out = (struct cudaTextureDesc) {
         .filterMode = (enum cudaTextureFilterMode)t.filterMode,

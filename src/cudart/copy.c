@@ -1,7 +1,7 @@
 /*
- * Copies and fills. The kind of a copy says what its pointers are; cudaMemcpyDefault leaves that to
- * the driver. Where a call exists for per-thread streams, too, `own` is that stream: the call is
- * queued there, and waited for.
+ * Copies and fills. The kind of a copy says what its pointers are; with cudaMemcpyDefault the
+ * driver finds that out. A call that also exists for per-thread streams has a parameter `own`,
+ * which is that stream: the copy is queued there and waited for.
  */
 #include <stdint.h>
 
@@ -55,7 +55,7 @@ cudaError_t crt_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum c
     return count ? crt_of(copy_async(dst, src, count, kind, stream)) : cudaSuccess;
 }
 
-/* The primary contexts of two devices, which exist from here on. */
+/* The primary contexts of two devices; created if they do not exist yet. */
 static CUresult two_contexts(int a, int b, CUcontext *ca, CUcontext *cb)
 {
     CUresult r = cuDevicePrimaryCtxRetain(ca, a);
@@ -125,7 +125,7 @@ cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
         return p ? cudaErrorInvalidMemcpyDirection : cudaErrorInvalidValue;
     if (!p->srcArray == !p->srcPtr.ptr || !p->dstArray == !p->dstPtr.ptr)
         return cudaErrorInvalidValue;
-    /* With an array in it the copy counts in the array's elements, else in bytes. */
+    /* A copy with an array counts in the array's elements, any other one in bytes. */
     size_t element = 1;
     CUDA_ARRAY3D_DESCRIPTOR d;
     cudaArray_t array = p->srcArray ? p->srcArray : p->dstArray;
@@ -177,7 +177,7 @@ cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_
     return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
 }
 
-/* Peers' contexts are what the driver asks for; all else is a copy by addresses. */
+/* The driver needs the contexts of both devices; everything else is a copy by addresses. */
 static cudaError_t peer3d(const struct cudaMemcpy3DPeerParms *p, CUDA_MEMCPY3D_PEER *out)
 {
     CUDA_MEMCPY3D c;
@@ -336,7 +336,8 @@ cudaError_t crt_cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cud
         return cudaSuccess;
     if (__builtin_mul_overflow(p.pitch, p.ysize, &slice) || e.height > p.ysize)
         return cudaErrorInvalidValue;
-    if (e.height == p.ysize) { /* all slices are one after the other */
+    /* All slices follow each other without a gap. */
+    if (e.height == p.ysize) {
         size_t all;
         if (__builtin_mul_overflow(e.height, e.depth, &all))
             return cudaErrorInvalidValue;

@@ -1,5 +1,5 @@
 /*
- * What copies of memory and of arrays (copy.c, copy_array.c) have in common.
+ * What copies of memory and of arrays share (copy.c, copy_array.c).
  */
 #ifndef GMUX_CUDART_COPY_H
 #define GMUX_CUDART_COPY_H
@@ -11,7 +11,7 @@ static inline CUdeviceptr address(const void *p)
     return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* The end of a call that was queued in `own`, if it was. */
+/* Ends a call: waits for `own`, if the copy was queued there. */
 static inline cudaError_t finish(CUresult r, cudaStream_t own)
 {
     return crt_of(r || !own ? r : cuStreamSynchronize(own));

@@ -1,5 +1,5 @@
 /*
- * Copies to, from and between arrays: in two dimensions, and of bytes in a row.
+ * Copies to, from and between arrays: in two dimensions, and of consecutive bytes.
  */
 #include <stdint.h>
 
@@ -78,8 +78,8 @@ cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_c
     return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
 }
 
-/* Where a copy of bytes in a row reads or writes: an array from (x, y) on, or memory, whose row has
- * no end. */
+/* Where a copy of consecutive bytes reads or writes: an array, from (x, y) on, or memory, which is
+ * one endless row. */
 struct end {
     CUarray array;
     char *memory;
@@ -116,7 +116,8 @@ static void move_on(struct end *e, size_t width, size_t height)
     e->x = e->x == e->row ? 0 : e->x;
 }
 
-/* What is left of a first row, whole rows, a part of a last one: each as one copy. */
+/* Copies what is left of a first row, then whole rows, then a part of a last row, each as one
+ * copy. */
 static cudaError_t copy_row(struct end to, struct end from, size_t count, cudaStream_t stream)
 {
     while (count) {
@@ -185,7 +186,7 @@ cudaError_t crt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t x, 
     return r ? r : crt_of(cuStreamSynchronize(own));
 }
 
-/* Arrays are on the device, so that nothing is there to choose. */
+/* Arrays are always on the device, so the kind has to fit that. */
 static bool between_arrays(enum cudaMemcpyKind kind)
 {
     return kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;

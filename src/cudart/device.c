@@ -1,5 +1,5 @@
 /*
- * What devices are and can do, their limits, peers, and versions.
+ * Properties and attributes of devices, their limits, peers, and versions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 _Static_assert(sizeof(struct cudaDeviceProp) == (CUDART_VERSION < 13000 ? 1032 : 1008),
                "as programs were compiled with");
 
-/* Attributes that are one int of the properties each. */
+/* Attributes that are one int among the properties. */
 static const struct {
     size_t offset;
     CUdevice_attribute attribute;
@@ -175,7 +175,7 @@ static cudaError_t properties(struct cudaDeviceProp *prop, int number)
         cr = cuDeviceGetUuid(&prop->uuid, device);
     if (cr)
         return crt_of(cr);
-    /* An older driver does not know all attributes: what it does not say stays 0. */
+    /* An older driver does not know all attributes; the ones that it refuses stay 0. */
     int v;
     for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++)
         if (!cuDeviceGetAttribute(&v, ints[i].attribute, device))
@@ -204,8 +204,8 @@ cudaError_t crt_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int
     return r ? r : crt_of(cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
 }
 
-/* The device that has what is asked for, or the nearest: the first with at least that compute
- * capability and memory. */
+/* Chooses the first device that has at least the wanted compute capability and memory, or else the
+ * nearest one. */
 cudaError_t crt_cudaChooseDevice(int *device, const struct cudaDeviceProp *want)
 {
     int count;
@@ -257,7 +257,7 @@ cudaError_t crt_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr att
     return r ? r : crt_of(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr, a, b));
 }
 
-/* The primary context of a peer: it exists from here on. */
+/* The primary context of a peer; created if it does not exist yet. */
 static cudaError_t peer_context(int peer, CUcontext *context)
 {
     CUdevice device;
@@ -363,7 +363,7 @@ cudaError_t crt_cudaCtxResetPersistingL2Cache(void)
     return crt_of(cuCtxResetPersistingL2Cache());
 }
 
-/* A profiler listens to the driver; without one there is nothing to start. */
+/* Profilers talk to the driver; without one there is nothing to start. */
 cudaError_t crt_cudaProfilerStart(void)
 {
     return cudaSuccess;
@@ -403,8 +403,8 @@ static cudaError_t entry_point(const char *symbol, void **out, unsigned int vers
     return crt_of(r);
 }
 
-/* Of a program whose stream 0 is the thread's own: so is that of the functions it asks for, if it
- * does not say which. */
+/* In a program whose stream 0 is the thread's own, the functions that it asks for use that stream,
+ * too, unless it says which. */
 static unsigned long long per_thread(unsigned long long flags)
 {
     return flags == CU_GET_PROC_ADDRESS_DEFAULT ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM

@@ -1,5 +1,5 @@
 /*
- * Graphs' edges, events, user objects and switches: the driver's, passed on.
+ * Edges of graphs, events, user objects and switches: passed on to the driver.
  */
 #include "cudart/cudart.h"
 
@@ -110,7 +110,7 @@ cudaError_t crt_cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_
         cuGraphInstantiateWithParams(exec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)params));
 }
 
-/* The stream that uploads it: 0 is the thread's own. */
+/* The stream that uploads the graph: 0 is the thread's own. */
 cudaError_t crt_cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *exec, cudaGraph_t graph,
                                                     cudaGraphInstantiateParams *params)
 {
@@ -168,7 +168,7 @@ cudaError_t crt_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t g
 
 /* --- edges ------------------------------------------------------------------------------------ */
 
-/* With what edges carry; those of 12.0 without. */
+/* Edges with the data that they carry. In version 12 there are also the functions without it. */
 #if CUDART_VERSION < 13000
 #define WITH_DATA(name) name##_v2
 #define CAPTURE_INFO    crt_cudaStreamGetCaptureInfo_v3

@@ -1,6 +1,6 @@
 /*
- * Names and texts of errors. Texts are the driver's, where it has the error; the rest says here
- * what NVIDIA's documentation does.
+ * Names and texts of errors. The texts are the driver's where it has the error; for the others this
+ * file has the text of NVIDIA's documentation.
  */
 #include "cudart/cudart.h"
 

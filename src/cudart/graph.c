@@ -1,6 +1,5 @@
 /*
- * Graphs and captures: the driver's. Kernels in them are named by the program's own address of
- * them.
+ * Graphs and captures: passed on to the driver. A program names kernels by its own addresses.
  */
 #include <stdint.h>
 

@@ -1,10 +1,11 @@
 /*
- * Launches, and what is known of kernels. `f<<<grid, block>>>(..)` is compiled to a configuration
- * that is pushed, and a function of the program's that takes it back and launches.
+ * Launches, and attributes of kernels. The compiler turns `f<<<grid, block>>>(...)` into a call
+ * that pushes the configuration and a call of a function of the program's, which pops it and
+ * launches.
  */
 #include "cudart/cudart.h"
 
-#define CONFIGURATIONS_MAX 16 /* a launch in an argument of a launch */
+#define CONFIGURATIONS_MAX 16 /* for launches in arguments of launches */
 
 static _Thread_local struct {
     unsigned count;
@@ -42,7 +43,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sh
     return cudaSuccess;
 }
 
-/* The runtime has an error of its own for sizes that no device has. */
+/* For sizes that no device has, the runtime has an error of its own. */
 static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
 {
     if (r != CUDA_ERROR_INVALID_VALUE)
@@ -83,8 +84,8 @@ cudaError_t crt_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, 
     return r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream);
 }
 
-/* What nvcc 13 calls for a launch: the first once per kernel, whose answer the program keeps for
- * good. A reset of the device makes the driver's handle invalid, so the answer is the kernel's
+/* nvcc 13 calls this before the first launch of each kernel, and the program keeps the answer for
+ * good. Resetting the device makes the driver's handle invalid, so the answer is the kernel's
  * address in the program. */
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 {
@@ -92,7 +93,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
     cudaError_t r = crt_enter();
     if (!r)
         r = crt_kernel(entry, &k);
-    /* What is wrong with its image the launch says again: nvcc's code does not look here. */
+    /* The launch reports what is wrong with the image: nvcc's code does not look at this result. */
     if (r != cudaErrorInvalidDeviceFunction)
         *kernel = (cudaKernel_t)(uintptr_t)entry;
     return crt_done(r);
@@ -105,8 +106,9 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
     cudaError_t r = crt_enter();
     if (!r)
         r = crt_kernel(kernel, &k);
+    /* Not registered: it is the driver's handle of a library's kernel. */
     if (r == cudaErrorInvalidDeviceFunction)
-        r = cudaSuccess; /* a kernel of a library's, which is the driver's handle */
+        r = cudaSuccess;
     return crt_done(r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream));
 }
 
@@ -219,7 +221,7 @@ cudaError_t crt_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cach
 }
 
 #if CUDART_VERSION < 13000
-/* Banks have one size on all devices that this version of the runtime has. */
+/* On all devices that this version supports banks have one size. */
 cudaError_t crt_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
 {
     CUfunction f;
@@ -236,7 +238,7 @@ cudaError_t crt_cudaFuncGetParamInfo(const void *func, size_t index, size_t *off
 }
 
 #if CUDART_VERSION < 13000
-/* Of the time when some devices had no double; they leave it as it is. */
+/* For devices of the past that had no double; these functions change nothing. */
 cudaError_t crt_cudaSetDoubleForDevice(double *d)
 {
     return d ? cudaSuccess : cudaErrorInvalidValue;

@@ -1,5 +1,5 @@
 /*
- * Libraries that a program loads by itself. They are the driver's.
+ * Libraries that a program loads itself: passed on to the driver.
  */
 #include <stdint.h>
 

@@ -13,7 +13,7 @@ static CUdeviceptr address(const void *p)
 
 static void *pointer(CUdeviceptr p)
 {
-    return (void *)(uintptr_t)p; /* one address space for host and device */
+    return (void *)(uintptr_t)p; /* host and device share one address space */
 }
 
 cudaError_t crt_cudaMalloc(void **devPtr, size_t size)
@@ -140,7 +140,8 @@ cudaError_t crt_cudaPointerGetAttributes(struct cudaPointerAttributes *out, cons
     if (r)
         return crt_of(r);
     memset(out, 0, sizeof(*out));
-    if (type == 0) { /* the driver knows nothing of it */
+    /* The driver does not know this address. */
+    if (type == 0) {
         out->type = cudaMemoryTypeUnregistered;
         out->device = cudaInvalidDeviceId;
         out->hostPointer = (void *)(uintptr_t)ptr;
@@ -173,7 +174,7 @@ static CUresult advise(const void *p, size_t count, enum cudaMemoryAdvise advice
 }
 
 #if CUDART_VERSION < 13000
-/* A number of a device, or the host's. */
+/* The device with that number, or the host. */
 static struct cudaMemLocation location(int device)
 {
     if (device == cudaCpuDeviceId)

@@ -1,6 +1,6 @@
 /*
- * Nodes of graphs: read back, changed, and changed in graphs that are made already. All of it is
- * the driver's.
+ * Nodes of graphs: reads them, changes them, and changes them in executable graphs. The driver does
+ * the work.
  */
 #include <stdint.h>
 
@@ -19,7 +19,7 @@ static CUresult change_copy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCP
     return r ? r : cuGraphExecMemcpyNodeSetParams(exec, node, c, context);
 }
 
-/* In the node itself without `exec`. */
+/* Without `exec` it changes the node itself. */
 static cudaError_t set_copy(cudaGraphExec_t exec, cudaGraphNode_t node,
                             const struct cudaMemcpy3DParms *params)
 {
@@ -35,7 +35,7 @@ static cudaError_t set_row(cudaGraphExec_t exec, cudaGraphNode_t node, void *dst
     return set_copy(exec, node, &p);
 }
 
-/* Variables are on the device, whatever else the copy has. */
+/* Whether the copy is to the variable: a variable is always on the device. */
 static bool is_to(enum cudaMemcpyKind kind)
 {
     return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
@@ -70,7 +70,7 @@ static cudaError_t set_from_symbol(cudaGraphExec_t exec, cudaGraphNode_t node, v
     return r ? r : set_row(exec, node, dst, src, size, kind);
 }
 
-/* Bytes of an array's element; 1 without an array. */
+/* Size of an array's element in bytes; 1 without an array. */
 static CUresult element_of(CUarray array, size_t *size)
 {
     CUDA_ARRAY3D_DESCRIPTOR d;

@@ -1,10 +1,10 @@
 /*
- * What a program's own code registers before main(): its fat binaries, and for each kernel and
- * variable the address by which it will name it. An image is loaded when something of it is first
- * wanted: a program that only prints its usage needs no device.
+ * What a program's code registers before main(): its fat binaries, and for each kernel and variable
+ * the address by which the program names it. An image is loaded when something of it is first
+ * needed, so a program that only prints its usage needs no device.
  *
- * Everything here is the word of a compiler we do not know. A handle that was not given out is
- * ignored, a name is at most NAME_MAX_LENGTH long; the image itself is the driver's to check.
+ * The calls come from a compiler that we do not know. A handle that was not given out is ignored,
+ * and a name has at most NAME_MAX_LENGTH bytes; the driver checks the image itself.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,7 +36,7 @@ struct image {
 
 struct managed {
     struct managed *next;
-    void **address; /* the program's pointer to it */
+    void **address; /* where the program keeps a managed variable's address */
     char *name;
 };
 
@@ -51,16 +51,17 @@ struct symbol {
     CUkernel kernel;
 };
 
-/* A table by host address, open addressing; never more than half full. */
+/* A hash table by host address, with open addressing; never more than half full. */
 static struct {
     pthread_mutex_t lock;
     struct image *images;
     struct symbol *slots;
     size_t capacity, count;
-    atomic_uint generation; /* changes when something goes: what threads remember is old then */
+    /* changes when an entry is removed: then what threads remember is stale */
+    atomic_uint generation;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER, .generation = 1 };
 
-/* The kernels that a thread launched last, found again without the lock. */
+/* The kernels that a thread launched last, which are found here without the lock. */
 static _Thread_local struct {
     unsigned generation;
     struct {
@@ -182,15 +183,15 @@ void __cudaUnregisterFatBinary(void **handle)
             if (table.slots[i].host && table.slots[i].image == image) {
                 free(table.slots[i].name);
                 table.slots[i].name = NULL;
-                table.slots[i].image = NULL; /* the slot stays, for those behind it */
+                table.slots[i].image = NULL; /* the slot stays, because others may follow it */
             }
         atomic_fetch_add_explicit(&table.generation, 1, memory_order_release);
     }
     (void)pthread_mutex_unlock(&table.lock);
     if (!image)
         return;
-    /* At the end of a program the driver may have gone before: it says so, and that is all right.
-     */
+    /* At the end of a program the driver may already be gone and return an error; that is no
+     * failure. */
     if (image->library)
         (void)cuLibraryUnload(image->library);
     for (struct managed *m = image->managed, *next; m; m = next) {
@@ -240,7 +241,7 @@ void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *dev
     free(name);
 }
 
-/* With the table's lock held. */
+/* Loads the image. Called with the table's lock held. */
 static cudaError_t load(struct image *image)
 {
     if (image->tried)
@@ -258,7 +259,7 @@ static cudaError_t load(struct image *image)
     return image->result = crt_of(r);
 }
 
-/* Without a handle: all images that have managed variables. */
+/* Loads an image; without a handle, all images that have managed variables. */
 char __cudaInitModule(void **handle)
 {
     if (crt_enter())
@@ -291,7 +292,7 @@ static cudaError_t look_up(const void *host, CUkernel *out)
     return r;
 }
 
-/* Kernels of libraries that the program has loaded: each can stand where its own kernels can. */
+/* Kernels of libraries that the program has loaded, which it may use in place of its own. */
 static struct {
     pthread_mutex_t lock;
     size_t count, capacity;
@@ -301,7 +302,7 @@ static struct {
     } * kernels;
 } given = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* With its lock held. */
+/* Called with the lock of `given` held. */
 static bool is_given(const void *kernel)
 {
     for (size_t i = 0; i < given.count; i++)
@@ -367,8 +368,9 @@ cudaError_t crt_kernel(const void *host, CUkernel *out)
         return cudaSuccess;
     }
     cudaError_t r = look_up(host, out);
+    /* Not remembered: nobody says when it ends. */
     if (r == cudaErrorInvalidDeviceFunction)
-        return look_up_given(host, out); /* not kept: nobody says when it ends */
+        return look_up_given(host, out);
     if (!r) {
         cache.slots[slot].host = host;
         cache.slots[slot].kernel = *out;
@@ -383,7 +385,8 @@ cudaError_t crt_function(const void *host, CUfunction *out)
     return r ? r : crt_of(cuKernelGetFunction(out, kernel));
 }
 
-/* A managed variable is registered by the pointer to it; a program names it by its address. */
+/* A managed variable is registered by the address of the pointer to it, but a program names it by
+ * its own address. */
 static struct symbol *find_managed(const void *host)
 {
     for (struct image *i = table.images; i && host; i = i->next)
@@ -440,8 +443,9 @@ void crt_forget_images(void)
             (void)cuLibraryUnload(i->library);
         i->library = NULL;
         i->tried = false;
+        /* The host's next use of it loads the image again. */
         for (struct managed *m = i->managed; m; m = m->next)
-            *m->address = NULL; /* the host's next use of it loads the image again */
+            *m->address = NULL;
     }
     atomic_fetch_add_explicit(&table.generation, 1, memory_order_release);
     (void)pthread_mutex_unlock(&table.lock);

@@ -1,7 +1,7 @@
 /*
- * Which device and context a thread works with, and its last error. A thread that has no context
- * gets the primary one of its device at its first call that needs one; one that the program made
- * current by the driver API is kept.
+ * The device and context that a thread works with, and its last error. A thread without a context
+ * gets the primary one of its device at its first call that needs one. A context that the program
+ * made current by the driver API is kept.
  */
 #include <pthread.h>
 
@@ -58,8 +58,8 @@ static cudaError_t check_device(int device)
                                                                   : cudaSuccess;
 }
 
-/* Makes the device's primary context the thread's. The library keeps one reference to each that it
- * used. */
+/* Makes the device's primary context current for the thread. The library keeps one reference to
+ * each primary context that it has used. */
 static cudaError_t use_primary(int device)
 {
     cudaError_t r = check_device(device);
@@ -90,7 +90,7 @@ CUdevice crt_device(void)
     return cuCtxGetDevice(&d) ? self.device : d;
 }
 
-/* Errors after which the context is of no use: they stay. */
+/* Errors after which the context is unusable. They stay as the last error. */
 static bool is_sticky(cudaError_t r)
 {
     return r == cudaErrorIllegalAddress || r == cudaErrorLaunchTimeout || r == cudaErrorAssert ||
@@ -169,7 +169,7 @@ cudaError_t crt_cudaSetDeviceFlags(unsigned int flags)
     if (flags & ~(unsigned)cudaDeviceMask)
         return cudaErrorInvalidValue;
     cudaError_t r = check_device(self.device);
-    /* Memory of the host is always mapped; the driver no longer has a word for that. */
+    /* Host memory is always mapped now; the driver has no flag for it any more. */
     return r ? r
              : crt_of(
                    cuDevicePrimaryCtxSetFlags(self.device, flags & ~(unsigned)cudaDeviceMapHost));
@@ -199,7 +199,8 @@ cudaError_t crt_reset(int device, void (*forget)(void))
     if (r)
         return r;
     (void)pthread_mutex_lock(&primary.lock);
-    /* Variables have their first values afterwards; not those of other devices that are in use. */
+    /* Afterwards variables have their initial values again, except those of other devices that are
+     * in use. */
     bool others = false;
     for (int i = 0; i < DEVICES_MAX; i++)
         others |= i != device && primary.retained[i];

@@ -1,5 +1,5 @@
 /*
- * Streams, events, functions of the host in streams.
+ * Streams, events, and host functions in streams.
  */
 #include <stdlib.h>
 

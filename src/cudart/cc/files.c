@@ -1,6 +1,6 @@
 /*
- * Files, whole; which ones a source includes, as clang writes it down for make, and whether a word
- * is in them.
+ * Reads files; and finds out which files a source includes, from the dependencies that clang writes
+ * for make, and whether a word is in one of them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ bool cc_any_mentions(const char *path, const char *word)
     while (*at && !found) {
         at += strspn(at, " \t\n");
         char *name = at, *to = at;
-        /* A backslash stands before a space or a mark within a name, and at the end of a line. */
+        /* A backslash stands before a space or a special character in a name, and at the end of a
+         * line. */
         for (; *at && *at != ' ' && *at != '\n'; at++) {
             if ((*at == '\\' && (at[1] == ' ' || at[1] == '#')) || (*at == '$' && at[1] == '$'))
                 at++;

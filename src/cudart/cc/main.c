@@ -1,6 +1,6 @@
 /*
- * The steps: kernels to PTX for each architecture, the PTX to a fat binary, the host's code to an
- * object with that in it, objects to a program.
+ * gmux-cc's steps: kernels to PTX for each architecture, the PTX to a fat binary, the host's code
+ * to an object that contains it, objects to a program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,8 @@
 #include "cudart/cc/cc.h"
 #include "fatbin/fatbin.h"
 
-#define PTX_MAJOR    8 /* what clang 19 writes at most that drivers of CUDA 12.3 read */
+/* the newest PTX that drivers of CUDA 12.3 read, and the newest that clang 19 writes */
+#define PTX_MAJOR    8
 #define PTX_MINOR    3
 #define ARCH_DEFAULT 75
 
@@ -30,7 +31,7 @@ static const char usage[] =
     "-default-stream -Xcompiler -Xlinker -shared -x cu -v -dryrun; -cudart 12|13 chooses the\n"
     "runtime's version. See gmux-cc(1).\n";
 
-/* Where things lie: installed, or in a build tree. */
+/* Where the parts of gmux-cc lie: installed, or in a build tree. */
 static struct {
     const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver, *managed;
     char scratch[64];
@@ -106,7 +107,7 @@ static void find_places(unsigned cudart)
     (void)atexit(clean_up);
 }
 
-/* The place that clang prints for that question. */
+/* The path that clang prints in answer to that question. */
 static const char *clang_place(const char *question)
 {
     char line[PATH_MAX];
@@ -118,7 +119,8 @@ static const char *clang_place(const char *question)
     return cc_format("%s", line);
 }
 
-/* The host's code may use OpenMP, if clang's library is there: it prints the bare name if not. */
+/* The host's code may use OpenMP if clang's library is there; if not, clang prints the bare
+ * name. */
 static void check_openmp(const struct cc_options *o)
 {
     for (size_t i = 0; i < o->link.count; i++)
@@ -127,7 +129,7 @@ static void check_openmp(const struct cc_options *o)
             cc_fail("-fopenmp needs clang's OpenMP (Debian: apt-get install libomp-19-dev)");
 }
 
-/* Runs clang; the program ends with its status if that is not 0. */
+/* Runs clang. If its status is not 0, the program ends with that status. */
 static void run(const struct cc_options *o, struct cc_list *l)
 {
     l->at[l->count] = NULL;
@@ -152,53 +154,57 @@ static void run(const struct cc_options *o, struct cc_list *l)
         exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-/* Which of the runtime's interfaces our headers declare, where they are included. */
+/* The runtime API's header to include: the version that our headers declare. */
 static const char *interface(const struct cc_options *o)
 {
     return cc_format("-DGMUX_CUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080");
 }
 
-/* What both passes over a CUDA source say. */
+/* Arguments for both passes over a CUDA source. */
 static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
 {
     cc_add(l, place.clang);
     cc_add(l, "-x");
     cc_add(l, "cuda");
-    cc_add(l, cc_format("--cuda-path=%s/none", place.scratch)); /* none but ours */
+    /* No toolkit: our headers are the only ones. */
+    cc_add(l, cc_format("--cuda-path=%s/none", place.scratch));
     cc_add(l, "-nocudainc");
     cc_add(l, "-nocudalib");
     cc_add(l, "-Xclang");
-    cc_add(l, "-target-sdk-version=12.3"); /* the launch ABI since 9.2 */
+    /* Selects the launch ABI that has been used since 9.2. */
+    cc_add(l, "-target-sdk-version=12.3");
     cc_add(l, "-Wno-unknown-cuda-version");
-    cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere, as is the next */
+    /* For nvcc this is only a warning, and so is the next. */
+    cc_add(l, "-Wno-c++11-narrowing");
     cc_add(l, "-Wno-register");
-    cc_add(l,
-           "-Xclang"); /* nvcc's front end has declarations of them, too, which are never called */
+    /* nvcc's front end accepts declarations of variadic functions, too, which are never called. */
+    cc_add(l, "-Xclang");
     cc_add(l, "-fcuda-allow-variadic-functions");
+    /* clang's wrappers of libstdc++'s headers. */
     cc_add(l, "-isystem");
-    cc_add(l, cc_format("%s/include/cuda_wrappers",
-                        place.resources)); /* of libstdc++'s headers, by clang */
+    cc_add(l, cc_format("%s/include/cuda_wrappers", place.resources));
     cc_add(l, "-isystem");
     cc_add(l, place.include);
     cc_add(l, "-isystem");
     cc_add(l, place.include_cuda);
     cc_add(l, "-include");
-    cc_add(l, cc_format("%s/cuda_runtime.h", place.include)); /* not that of a toolkit in -I */
+    /* Ours, and not that of a toolkit in -I. */
+    cc_add(l, cc_format("%s/cuda_runtime.h", place.include));
     if (o->relocatable)
         cc_add(l, "-fgpu-rdc");
     cc_add(l, interface(o));
     cc_add_all(l, &o->both);
 }
 
-/* A CUDA source on its way. */
+/* A CUDA source that is being compiled. */
 struct unit {
     const char *source;
-    unsigned number; /* of it on the command line, for names */
-    bool checked;    /* whether it has managed variables */
-    bool managed;    /* it may have */
+    unsigned number; /* its number on the command line, for names of files */
+    bool checked;    /* it is known whether it has managed variables */
+    bool managed;    /* it may have managed variables */
 };
 
-/* What clang has to say again where it goes on from its intermediate code. */
+/* Options that clang needs once more when it continues from intermediate code. */
 static void add_of_code(struct cc_list *l, const struct cc_list *from)
 {
     for (size_t i = 0; i < from->count; i++)
@@ -206,7 +212,7 @@ static void add_of_code(struct cc_list *l, const struct cc_list *from)
             cc_add(l, from->at[i]);
 }
 
-/* Intermediate code with managed variables of ours to such as clang has not. */
+/* Rewrites intermediate code in which managed variables are only marked (managed.c). */
 static void transform_managed(const struct cc_options *o, const char *in, const char *out)
 {
     static struct cc_list l;
@@ -227,15 +233,16 @@ static void device_target(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-Xclang");
     cc_add(l, cc_format("+ptx%d%d", PTX_MAJOR, PTX_MINOR));
     cc_add(l, "-O3");
-    cc_add(l, "-Wno-pass-failed"); /* `#pragma unroll` of what cannot be: nvcc is silent, too */
-    /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which
-     * counts on each rounding */
+    /* Silences warnings about `#pragma unroll` that cannot be obeyed, as nvcc does. */
+    cc_add(l, "-Wno-pass-failed");
+    /* a * b + c in the program's own code becomes one instruction, but not in the mathematics,
+     * which depends on each rounding. */
     cc_add(l, "-ffp-contract=fast-honor-pragmas");
     cc_add_all(l, &o->device);
 }
 
-/* The kernels in PTX; or, for managed variables, in intermediate code. With the names of the files
- * that it reads, but the system's, if `dependencies`. */
+/* Compiles the kernels to PTX; with managed variables, to intermediate code. `dependencies`: also
+ * writes the names of the files that it reads, except system headers. */
 static void compile_kernels(const struct cc_options *o, const struct unit *u, unsigned sm,
                             const char *output, const char *dependencies)
 {
@@ -356,7 +363,7 @@ static enum kind kind_of(const struct cc_options *o, const char *path)
     return OTHER;
 }
 
-/* The host's code with managed variables, from intermediate code to an object. */
+/* Compiles host code with managed variables from intermediate code to an object. */
 static void compile_managed_host(const struct cc_options *o, const char *before, const char *output,
                                  unsigned number)
 {
@@ -377,8 +384,8 @@ static void compile_managed_host(const struct cc_options *o, const char *before,
     run(o, &l);
 }
 
-/* What is said for a source without kernels. nvcc gives C to gcc, which passes over a standard of
- * C++, and of which only version 14 refuses what old C leaves undeclared. */
+/* Arguments for a source without kernels. nvcc gives C to gcc, which ignores a C++ standard, and of
+ * which only version 14 rejects implicit declarations of old C. */
 static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c)
 {
     static const char *const old_c[] = { "implicit-function-declaration", "implicit-int",
@@ -399,7 +406,7 @@ static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c
             cc_add(l, o->both.at[i]);
 }
 
-/* A source to an object, or to standard output where that is what is asked for. */
+/* Compiles a source to an object, or to standard output if that is asked for. */
 static void compile(const struct cc_options *o, const char *source, const char *output,
                     unsigned number)
 {
@@ -441,7 +448,7 @@ static void compile(const struct cc_options *o, const char *source, const char *
         compile_managed_host(o, before, output, number);
 }
 
-/* An object that registers relocatable device code of the inputs; NULL if there is none. */
+/* Makes an object that registers relocatable device code of the inputs; NULL: there is none. */
 static const char *register_relocatable(const struct cc_options *o, const struct cc_list *objects,
                                         const char *output)
 {
@@ -463,7 +470,7 @@ static const char *register_relocatable(const struct cc_options *o, const struct
     return object;
 }
 
-/* -dlink: such an object, which may have nothing to register. */
+/* -dlink: makes such an object, even if there is nothing to register. */
 static void link_device_code(const struct cc_options *o, const struct cc_list *objects)
 {
     static struct cc_list l;
@@ -557,7 +564,8 @@ int main(int argc, char **argv)
     if (o.archs_count == 0)
         o.archs[o.archs_count++] = ARCH_DEFAULT;
     find_places(o.cudart);
-    place.resources = clang_place("-print-resource-dir"); /* of clang's own headers */
+    /* Has clang's own headers. */
+    place.resources = clang_place("-print-resource-dir");
     check_openmp(&o);
     run_all(&o);
     return 0;

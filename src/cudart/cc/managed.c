@@ -1,13 +1,13 @@
 /*
- * gmux-cc-managed IN.bc OUT.bc: clang 19 has no __managed__ variables in CUDA, so gmux-cc calls
- * them variables of the device in a section of their own, stops both of its compilations at LLVM's
+ * gmux-cc-managed IN.bc OUT.bc. clang 19 has no __managed__ variables in CUDA. So gmux-cc declares
+ * them as device variables in a section of their own, stops both of its compilations at LLVM's
  * intermediate code, and this program does the rest.
  *
- * For kernels such a variable is marked as the back end wants it (.attribute(.managed)); the driver
- * then gives it its memory. The host's code gets a pointer in its place, NULL until the runtime has
- * loaded the image and writes the address there; each use reads the pointer first, and loads the
- * image if it is NULL. Where that fails the host's own variable is used: a program without a device
- * learns so from its CUDA calls, not from a signal.
+ * For kernels such a variable is marked as the back end expects (.attribute(.managed)); the driver
+ * then gives it memory. The host's code gets a pointer instead, which is NULL until the runtime has
+ * loaded the image and writes the address there. Each use reads the pointer first, and loads the
+ * image if it is NULL. If that fails, the host's own variable is used: so a program without a
+ * device learns of it from its CUDA calls, and not from a signal.
  */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTION "gmux_managed" /* as in host_defines.h */
+#define SECTION "gmux_managed" /* the same section as in host_defines.h */
 
 static LLVMContextRef context;
 static LLVMModuleRef module;
 static LLVMTypeRef pointer;
 
-/* A variable of the host's that is managed, and what stands for it. */
+/* A managed variable in the host's code, and the pointer that stands for it. */
 struct variable {
     LLVMValueRef shadow; /* the variable itself */
     LLVMValueRef slot;   /* the pointer */
@@ -100,8 +100,8 @@ static void make_slot(struct variable *v)
     LLVMSetInitializer(v->shadow, LLVMConstNull(LLVMGlobalGetValueType(v->shadow)));
 }
 
-/* ptr address(ptr slot, ptr shadow): the pointer in the slot, after loading this module's image if
- * there is none yet; the shadow failing that. */
+/* ptr address(ptr slot, ptr shadow): returns the pointer in the slot. If it is NULL it first loads
+ * this module's image; if that fails it returns the shadow. */
 static void make_address_function(void)
 {
     LLVMTypeRef parameters[] = { pointer, pointer };
@@ -124,7 +124,7 @@ static void make_address_function(void)
     LLVMValueRef p = LLVMBuildLoad2(b, pointer, slot, "");
     LLVMBuildCondBr(b, LLVMBuildIsNull(b, p, ""), first, known);
     LLVMPositionBuilderAtEnd(b, first);
-    /* What is only declared here is another object's: all images are loaded then. */
+    /* If the handle is only declared here, it is in another object: then all images are loaded. */
     LLVMValueRef handle = LLVMGetNamedGlobal(module, "__cuda_gpubin_handle");
     handle = handle ? LLVMBuildLoad2(b, pointer, handle, "") : LLVMConstNull(pointer);
     LLVMBuildCall2(b, load_type, load_image, &handle, 1, "");
@@ -140,7 +140,7 @@ static void make_address_function(void)
     LLVMDisposeBuilder(b);
 }
 
-/* True if the address of a managed variable is part of the constant. */
+/* Whether the address of a managed variable is part of the constant. */
 static bool reaches(LLVMValueRef constant)
 {
     if (LLVMIsAGlobalVariable(constant))
@@ -154,7 +154,7 @@ static bool reaches(LLVMValueRef constant)
     return false;
 }
 
-/* The constant as instructions where the builder stands. */
+/* Computes the constant by instructions at the builder's position. */
 static LLVMValueRef compute(LLVMBuilderRef b, LLVMValueRef constant)
 {
     if (!reaches(constant))
@@ -199,8 +199,8 @@ static bool is_call_of(LLVMValueRef i, const char *name)
     return f && LLVMIsAFunction(f) && strcmp(LLVMGetValueName2(f, &length), name) == 0;
 }
 
-/* What clang registers as a variable of the device becomes a managed one: same parameters, but for
- * the pointer. */
+/* Turns clang's registration of a device variable into that of a managed one, which has the same
+ * parameters except for the pointer. */
 static void register_managed(LLVMValueRef call)
 {
     const struct variable *v = find(LLVMGetOperand(call, 1));
@@ -223,7 +223,7 @@ static void rewrite_instruction(LLVMBuilderRef b, LLVMValueRef i)
         LLVMValueRef operand = LLVMGetOperand(i, k);
         if (!reaches(operand))
             continue;
-        /* What a phi takes is computed at the end of the block that it comes from. */
+        /* An operand of a phi is computed at the end of the block that it comes from. */
         if (LLVMIsAPHINode(i))
             LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(i, k)));
         else
@@ -232,7 +232,8 @@ static void rewrite_instruction(LLVMBuilderRef b, LLVMValueRef i)
     }
 }
 
-/* Initial values are written before anything runs: none can be an address that is not known yet. */
+/* Initial values are written before anything runs, so none of them may contain an address that is
+ * not known yet. */
 static void check_initializers(void)
 {
     for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g)) {
@@ -240,7 +241,7 @@ static void check_initializers(void)
         size_t length;
         const char *name = LLVMGetValueName2(g, &length);
         if (!value || strncmp(name, "llvm.", 5) == 0 || strncmp(name, "__clang_", 8) == 0)
-            continue; /* what the compiler keeps alive */
+            continue; /* lists of what the compiler keeps alive */
         if (reaches(value))
             fail("an address of such a variable is no initial value for a static variable: ", name);
     }

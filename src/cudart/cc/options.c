@@ -1,7 +1,6 @@
 /*
- * nvcc's options, and what they are for clang. What only says how ptxas is to work has no meaning
- * here and is taken without a word; what would change a program's meaning, and is not done, is
- * refused.
+ * Translates nvcc's options to clang's. Options that only direct ptxas mean nothing here and are
+ * ignored. Options that would change a program's meaning, and are not implemented, are refused.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -55,7 +54,8 @@ static void add_split(struct cc_list *l, const char *text)
             cc_add(l, word);
 }
 
-/* sm_75, compute_90a, 75: its number. clang 19 stops at 90, whose PTX newer GPUs run. */
+/* Adds an architecture given as sm_75, compute_90a or 75. clang 19 knows none above 90; newer GPUs
+ * run its PTX. */
 static void add_arch(struct cc_options *o, const char *text)
 {
     if (strcmp(text, "native") == 0 || strncmp(text, "all", 3) == 0)
@@ -96,9 +96,9 @@ enum what {
     COMPILE,
     PTX,
     PREPROCESS,
-    BOTH,      /* the option as clang has it */
-    BOTH_ARG,  /* and what follows it, in one word */
-    BOTH_TWO,  /* in two */
+    BOTH,      /* for both compilations, as clang has it */
+    BOTH_ARG,  /* with its argument in the same word */
+    BOTH_TWO,  /* with its argument in the next word */
     HOST_LIST, /* -Xcompiler */
     LINK_LIST, /* -Xlinker */
     LINK,
@@ -121,13 +121,13 @@ enum what {
     VERBOSE,
     DRY,
     OPTIONS_FILE,
-    NOTHING,     /* of no meaning here */
-    NOTHING_ARG, /* nor its argument */
+    NOTHING,     /* ignored: it means nothing here */
+    NOTHING_ARG, /* ignored with its argument */
     REFUSED,
 };
 
 static const struct option {
-    const char *name; /* without its dashes */
+    const char *name; /* without the dashes */
     enum what what;
     const char *clang;
 } options[] = {
@@ -245,8 +245,7 @@ static bool is_true(const char *text)
     return strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-/* The next word of `*at`, which it is taken from; NULL at the end. Quotes and backslashes are as in
- * a shell. */
+/* Takes the next word out of `*at`; NULL at the end. Quotes and backslashes work as in a shell. */
 static char *take_word(char **at)
 {
     char *from = *at + strspn(*at, " \t\r\n"), *to = from, *word = from, quote = '\0';
@@ -268,7 +267,7 @@ static char *take_word(char **at)
     return word;
 }
 
-/* The words of a file, as if they stood on the command line. */
+/* Handles the words of a file as if they stood on the command line. */
 static void take_file(struct cc_options *o, const char *path)
 {
     if (++o->depth > 8)
@@ -289,7 +288,7 @@ static void take_file(struct cc_options *o, const char *path)
     o->depth--;
 }
 
-/* Options about the code of kernels. False: it is none of them. */
+/* Handles options about the code of kernels. False: it is none of these. */
 static bool use_for_device(struct cc_options *o, const struct option *p, const char *argument)
 {
     switch (p->what) {
@@ -343,7 +342,7 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
         cc_add(&o->host, p->clang ? p->clang : "-E");
         break;
     case BOTH:
-        /* Dependencies are the host's code's, which includes the same. */
+        /* Dependencies are written with the host's code, which includes the same files. */
         cc_add(p->clang[1] == 'M' ? &o->host : &o->both, p->clang);
         break;
     case BOTH_ARG:
@@ -355,7 +354,8 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
         break;
     case HOST_LIST:
         add_split(&o->host, argument);
-        add_split(&o->link, argument); /* -fopenmp, -pthread: nvcc's linker sees them, too */
+        /* -fopenmp, -pthread: nvcc's linker gets them, too. */
+        add_split(&o->link, argument);
         break;
     case LINK_LIST:
         cc_add(&o->inputs, cc_format("-Wl,%s", argument));
@@ -407,8 +407,9 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
     }
 }
 
-/* The option that `word` (without its dashes) is, and the argument in the same word if there is
- * one: the whole name, a name before `=`, or, with one letter, whatever follows it. */
+/* Finds the option that `word` (without its dashes) is, and the argument in the same word if there
+ * is one. It is the whole name, a name before `=`, or, if the name has one letter, whatever
+ * follows. */
 static const struct option *find(const char *word, bool one_dash, const char **argument)
 {
     size_t length = strcspn(word, "=");
@@ -441,7 +442,8 @@ void cc_parse(struct cc_options *o, char **argv)
         const char *argument = NULL;
         const struct option *p = find(*a + (one_dash ? 1 : 2), one_dash, &argument);
         if (!p) {
-            /* The rest is clang's and gcc's: -fPIC, -W.., -m.., -pthread; -Wl,.. the linker's. */
+            /* Everything else is clang's and gcc's: -fPIC, -W..., -m..., -pthread; and -Wl,... the
+             * linker's. */
             if (one_dash && strchr("fWmp", (*a)[1])) {
                 bool warning = (*a)[1] == 'W' && (*a)[2] && (*a)[3] != ',';
                 cc_add(warning ? &o->both : &o->host, *a);

@@ -1,9 +1,9 @@
 /*
- * Relocatable device code: each object calls, before main(), a function of its own name with its
- * fat binary and what it registers (clang and nvcc do the same), which the link is to define. Here
- * are the names, found among the undefined symbols of objects and archives, and the source that
- * defines them: it gathers the fat binaries into a list, which the driver links when something of
- * it is first used.
+ * Relocatable device code. Before main() each object calls a function with a name of its own, with
+ * its fat binary and what it registers (clang and nvcc both do this); the link has to define that
+ * function. This file finds the names among the undefined symbols of objects and archives, and
+ * writes the source that defines them: it gathers the fat binaries into a list, which the driver
+ * links when something of it is first used.
  */
 #include <ar.h>
 #include <elf.h>
@@ -18,7 +18,7 @@
 
 #define PREFIX "__cudaRegisterLinkedBinary"
 
-/* The bytes of an object; what is not inside it is not read. */
+/* The bytes of an object. Only what lies inside of them is read. */
 struct object {
     const char *at;
     size_t size;
@@ -93,13 +93,13 @@ static void look_at_archive(const struct object *a, struct cc_list *wanted, stru
     }
 }
 
-/* What an input of the link wants and has of these functions. */
+/* Lists which of these functions an input of the link needs and which it defines. */
 static void look_at(const char *path, struct cc_list *wanted, struct cc_list *defined)
 {
     struct object o = { 0 };
     o.at = cc_read(path, &o.size);
     if (!o.at)
-        return; /* the linker says so */
+        return; /* the linker reports this */
     if (o.size > SARMAG && memcmp(o.at, ARMAG, SARMAG) == 0)
         look_at_archive(&o, wanted, defined);
     else
@@ -107,7 +107,7 @@ static void look_at(const char *path, struct cc_list *wanted, struct cc_list *de
     free((void *)(uintptr_t)o.at);
 }
 
-/* Spaces in place of a statement, up to its semicolon. */
+/* Overwrites a statement with spaces, up to its semicolon. */
 static void blank(char *at)
 {
     for (; *at && *at != ';'; at++)
@@ -117,8 +117,8 @@ static void blank(char *at)
         *at = ' ';
 }
 
-/* The declaration `.extern .func NAME`, with or without a result before the name; NULL if there is
- * none. */
+/* Finds the declaration `.extern .func NAME`, with or without a result before the name; NULL: there
+ * is none. */
 static char *find_declaration(char *text, const char *name, size_t length)
 {
     for (char *at = text; (at = strstr(at, ".extern .func")); at++) {
@@ -129,8 +129,8 @@ static char *find_declaration(char *text, const char *name, size_t length)
     return NULL;
 }
 
-/* clang keeps what the host names of other sources alive by a table of it, in which kernels are
- * declared as functions: linkers refuse that, and nobody reads the table. */
+/* clang keeps kernels of other sources that the host names alive by a table, in which it declares
+ * them as functions. Linkers refuse that, and nobody reads the table. */
 void cc_drop_kept(const char *path)
 {
     static const char table[] = ".u64 __clang_gpu_used_external[";
@@ -143,7 +143,7 @@ void cc_drop_kept(const char *path)
     while (at > text && at[-1] != '\n')
         at--;
     for (char *name = at + strcspn(at, "{"); *name && *name != ';';) {
-        name += strcspn(name, "_$;"); /* past braces, commas and generic() */
+        name += strcspn(name, "_$;"); /* skip braces, commas and generic() */
         size_t length = strcspn(name, " ,;(){}");
         char *declaration = find_declaration(text, name, length);
         if (length && declaration)

@@ -1,9 +1,9 @@
 /*
- * Bessel functions of kernels, of integer order. Below 25 the recurrence is run downwards from an
- * order whose function is nothing there (Miller's algorithm) and scaled by a sum that is known; the
- * second kind follows by Neumann's series of those. Above, Hankel's asymptotic series has all
- * digits. Formulas: Abramowitz and Stegun, 9.1 and 9.2. The error is a few units of the last place
- * of the largest values, not of those near a zero.
+ * Bessel functions of integer order for kernels. Below 25 the recurrence is run downwards from an
+ * order whose function vanishes there (Miller's algorithm), and scaled by a known sum; the second
+ * kind follows from these by Neumann's series. Above, Hankel's asymptotic series has full
+ * precision. Formulas: Abramowitz and Stegun, 9.1 and 9.2. The error is a few units in the last
+ * place of the function's largest values; close to a zero it is relatively larger.
  */
 #define PI    3.14159265358979323846
 #define GAMMA 0.57721566490153286061
@@ -16,7 +16,7 @@ struct orders {
     double j0, j1, jn, y0, y1;
 };
 
-/* For 0 < x; what it says of the second kind is right below FAR. */
+/* For x > 0. What it computes for the second kind is correct below FAR. */
 static void recur(int n, double x, struct orders *o)
 {
     int start = (n > x ? n : (int)x) + 46 + (int)__builtin_sqrt(40.0 * (n > x ? n : x));
@@ -51,10 +51,10 @@ static void recur(int n, double x, struct orders *o)
     o->j1 = j1 / norm;
     o->jn = jn / norm;
     o->y0 = 2 / PI * l * o->j0 - 4 / PI * (even / norm);
-    o->y1 = 2 / PI * ((l - 1) * o->j1 - o->j0 / x - odd / norm); /* its derivative, with - */
+    o->y1 = 2 / PI * ((l - 1) * o->j1 - o->j0 / x - odd / norm); /* minus its derivative */
 }
 
-/* Of order 0 or 1, for x >= FAR. */
+/* For order 0 or 1, and x >= FAR. */
 static void far(int n, double x, double *j, double *y)
 {
     double t = 1, p = 1, q = 0, c = __nv_cos(x), s = __nv_sin(x);
@@ -81,7 +81,8 @@ static double first(int n, double x)
     double a, b, unused;
     if (x == 0 || x == __builtin_inf())
         return n == 0 && x == 0 ? 1 : 0;
-    if (x < 1e-5) { /* its first terms */
+    /* The first terms of the series. */
+    if (x < 1e-5) {
         a = n ? 1 : 1 - x * x / 4;
         for (int k = 1; k <= n && a > 0; k++)
             a *= x / 2 / k;
@@ -150,7 +151,7 @@ double __nv_yn(int n, double x)
     return (n < 0 && n & 1 ? -1 : 1) * second(n < 0 ? -n : n, x);
 }
 
-/* The modified ones, of order 0 or 1. */
+/* The modified functions, for order 0 or 1. */
 static double modified(int n, double x)
 {
     double z = __builtin_fabs(x), t, sum;

@@ -1,8 +1,9 @@
 /*
- * Mathematics of kernels: the functions __nv_* that clang's CUDA headers call. What is one
- * instruction is that; sin, exp and their like are libclc's (Debian's libclc-19), an open
- * implementation of OpenCL's mathematics in LLVM bitcode, under its mangled names. The build links
- * both into one file of bitcode; gmux-cc takes of it what a program uses.
+ * Mathematics of kernels: the functions __nv_* that clang's CUDA headers call. A function that is
+ * one instruction is written as that. sin, exp and many others are those of libclc (Debian's
+ * libclc-19), an open implementation of OpenCL's mathematics in LLVM bitcode, under their mangled
+ * names. The build links both into one file of bitcode; gmux-cc links the functions that a program
+ * uses from it.
  */
 #define __DEVICE__
 #include <__clang_cuda_libdevice_declares.h>
@@ -315,7 +316,7 @@ ONE(unsigned, usad, (x > y ? x - y : y - x) + z, unsigned x, unsigned y, unsigne
 ONE(long long, llrintf, __nvvm_f2ll_rn(x), float x)
 ONE(long long, llrint, __nvvm_d2ll_rn(x), double x)
 
-/* Halves go away from zero. */
+/* Halves are rounded away from zero. */
 float __nv_roundf(float x)
 {
     float t = __builtin_truncf(x);
@@ -440,8 +441,8 @@ ONE(double, rcbrt, 1.0 / clc_cbrt(x), double x)
 ONE(float, rhypotf, 1.0f / clc_hypotf(x, y), float x, float y)
 ONE(double, rhypot, 1.0 / clc_hypot(x, y), double x, double y)
 
-/* The gamma function of 25 and more by Stirling's series: *half times what is returned, since its
- * power overflows before the whole does. */
+/* The gamma function of 25 and more, by Stirling's series. The result is the product of *half and
+ * the returned value: its power overflows before the product does. */
 static double stirling(double x, double *half)
 {
     double r = 1 / x;
@@ -455,7 +456,7 @@ static double stirling(double x, double *half)
     *half = clc_pow(x, 0.5 * x - 0.25);
     return clc_exp(-x) * *half * 2.50662827463100050242 * series;
 }
-/* Of 0.5 and more. Up to 25 by its recurrence from [1, 2], where its logarithm is small. */
+/* For x >= 0.5. Up to 25 by the recurrence from [1, 2], where the logarithm is small. */
 static double gamma_right(double x)
 {
     double product = 1, half;
@@ -476,8 +477,8 @@ double __nv_tgamma(double x)
         return gamma_right(x);
     if (x == __builtin_floor(x))
         return x == 0 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
-    /* x + 1 is exact as long as x is negative, 1 - x is not: so the reflection is by -x, and where
-     * it is far. */
+    /* For negative x, x + 1 is exact but 1 - x is not. So the reflection uses -x, and far from
+     * 0. */
     if (x < -185)
         return __builtin_copysign(0.0, clc_sinpi(x));
     if (x < -25) {
@@ -493,8 +494,8 @@ float __nv_tgammaf(float x)
     return (float)__nv_tgamma((double)x);
 }
 
-/* Lengths of vectors: floats by way of double, whose range holds their squares; doubles scaled by
- * the largest. */
+/* Lengths of vectors. Floats are computed in double, whose range holds their squares; doubles are
+ * scaled by the largest component. */
 static double length(const double *v, int n)
 {
     double most = 0, sum = 0;
@@ -533,8 +534,8 @@ ONE(double, rnorm, 1 / length(v, n), int n, const double *v)
 ONE(double, normcdf, 0.5 * clc_erfc(-x * 0.70710678118654752440), double x)
 ONE(float, normcdff, (float)(0.5 * clc_erfc(-(double)x * 0.70710678118654752440)), float x)
 
-/* exp(x^2) erfc(x): past 26 erfc is 0, and the first terms of the asymptotic series have full
- * precision. */
+/* exp(x^2) erfc(x). Beyond 26 erfc is 0, and the first terms of the asymptotic series are
+ * precise. */
 double __nv_erfcx(double x)
 {
     if (x < 26)
@@ -547,8 +548,8 @@ float __nv_erfcxf(float x)
     return (float)__nv_erfcx((double)x);
 }
 
-/* erfc^-1 by Halley's iteration on erfc(z) = y for y <= 1, from the first term of the series at the
- * end or at the middle. */
+/* The inverse of erfc, by Halley's iteration on erfc(z) = y for y <= 1. It starts from the first
+ * term of the series at the end or in the middle. */
 double __nv_erfcinv(double y)
 {
     if (!(y >= 0 && y <= 2))
@@ -571,7 +572,7 @@ double __nv_erfcinv(double y)
 }
 double __nv_erfinv(double x)
 {
-    /* Near 0 1 - x has lost x's last bits. */
+    /* Near 0 the last bits of x are lost in 1 - x. */
     if (__builtin_fabs(x) < 0.5) {
         double z = 0.88622692545275801365 * x;
         for (int i = 0; i < 4; i++) {

@@ -1,6 +1,6 @@
 /*
- * Groups of threads that work together: a block, tiles of a warp, the threads that came here, the
- * whole grid.
+ * Groups of threads that work together: a block, tiles of a warp, the threads that reached a place
+ * together, the whole grid.
  */
 #ifndef GMUX_CUDA_COOPERATIVE_GROUPS_H
 #define GMUX_CUDA_COOPERATIVE_GROUPS_H
@@ -9,12 +9,12 @@
 
 namespace cooperative_groups
 {
-namespace __v1 /* in which other libraries declare these classes */
+namespace __v1 /* the namespace in which other libraries declare these classes */
 {
 
 #define GMUX_CG __device__ __inline__
 
-/* Any of them: the threads of a block, or those of `mask` in a warp. */
+/* Any group: the threads of a block, or those of `mask` in a warp. */
 class thread_group
 {
   protected:
@@ -80,7 +80,7 @@ class thread_block : public thread_group
     {
         __syncthreads();
     }
-    /* In two parts; what a thread does between them does not wait for others here. */
+    /* A barrier in two parts. Here a thread already waits in the second one. */
     struct arrival_token {
     };
     GMUX_CG arrival_token barrier_arrive() const
@@ -103,7 +103,7 @@ GMUX_CG unsigned gmux_lane()
     return gmux_rank_in_block() % 32;
 }
 
-/* A shuffle moves words; values of any type are made of them. */
+/* A shuffle moves words; a value of any type is moved word by word. */
 template <class Shuffle, class T> GMUX_CG T gmux_shuffle(T v, Shuffle shuffle)
 {
     unsigned words[(sizeof(T) + 3) / 4] = {};
@@ -114,12 +114,12 @@ template <class Shuffle, class T> GMUX_CG T gmux_shuffle(T v, Shuffle shuffle)
     return v;
 }
 
-/* What groups within a warp have. Bits of masks that they answer are the threads' ranks. */
+/* What groups within a warp share. In masks that they return, bit n is the thread of rank n. */
 class gmux_lanes : public thread_group
 {
   protected:
     unsigned meta_rank_, meta_size_;
-    /* The bits of the group's lanes, side by side. */
+    /* Packs the bits of the group's lanes side by side. */
     GMUX_CG unsigned pack(unsigned lanes) const
     {
         unsigned packed = 0, rank = 0;
@@ -168,7 +168,7 @@ class gmux_lanes : public thread_group
     {
         return meta_size_;
     }
-    /* The lanes of this group whose value is the same, and those of this group. */
+    /* The lanes of this group that have the same value. */
     template <class T> GMUX_CG unsigned gmux_match(T v) const
     {
         unsigned same = mask_;
@@ -186,7 +186,7 @@ class gmux_lanes : public thread_group
 
 template <unsigned Size, class Parent = void> class thread_block_tile;
 
-/* Where a tile is among those of the group that it is a part of. */
+/* The position of a tile in the group that it is a part of. */
 template <class Parent> struct gmux_parent {
     GMUX_CG static unsigned rank()
     {
@@ -223,7 +223,7 @@ template <unsigned Size, class Parent> class thread_block_tile : public gmux_lan
                      (gmux_parent<Parent>::size() + Size - 1) / Size)
     {
     }
-    /* Whatever it is a part of. */
+    /* A tile of any other group. */
     template <class Other>
     GMUX_CG thread_block_tile(const thread_block_tile<Size, Other> &o) : gmux_lanes(o)
     {
@@ -273,7 +273,7 @@ GMUX_CG thread_group tiled_partition(const thread_group &, unsigned size)
 
 class coalesced_group : public gmux_lanes
 {
-    /* The lane of a rank; without such a rank this thread's own. */
+    /* The lane of a rank; if there is no such rank, this thread's own lane. */
     GMUX_CG unsigned lane(unsigned rank) const
     {
         return rank < size_ ? __fns(mask_, 0, (int)rank + 1) : gmux_lane();
@@ -324,9 +324,9 @@ template <class Group> GMUX_CG coalesced_group binary_partition(const Group &g, 
     return coalesced_group(which ? set : g.gmux_mask() & ~set, which, 2);
 }
 
-/* All blocks of a cooperative launch. Where they meet is a word that the driver makes for each such
- * launch; its address is in two registers. The first block adds what makes the top bit change once
- * all others have come. */
+/* All blocks of a cooperative launch. They meet at a word that the driver provides for each such
+ * launch; its address is in two registers. The first block adds as much as makes the top bit change
+ * when all others have come. */
 class grid_group
 {
     GMUX_CG static volatile unsigned *meeting()
@@ -440,7 +440,7 @@ template <class T> struct bit_xor {
     }
 };
 
-/* The same value for every thread of the group. */
+/* Gives every thread of the group the same result. */
 template <unsigned Size, class Parent, class T, class Op>
 GMUX_CG T reduce(const thread_block_tile<Size, Parent> &tile, T v, Op op)
 {
@@ -459,7 +459,7 @@ template <class T, class Op> GMUX_CG T reduce(const coalesced_group &g, T v, Op 
     return g.shfl(v, 0);
 }
 
-/* One thread of the group calls a function. */
+/* One thread of the group calls the function. */
 template <class Group, class F, class... A> GMUX_CG void invoke_one(const Group &g, F &&f, A &&...a)
 {
     if (g.thread_rank() == 0)

@@ -1,5 +1,5 @@
 /*
- * Attributes of devices; the numbers are the driver's.
+ * Attributes of devices, with the driver's numbers.
  */
 #ifndef GMUX_CUDA_ATTRIBUTES_H
 #define GMUX_CUDA_ATTRIBUTES_H
@@ -132,7 +132,7 @@ enum cudaDeviceAttr {
     cudaDevAttrOnlyPartialHostNativeAtomicSupported = 147,
 };
 
-/* What some of them are. */
+/* Values of some of the attributes. */
 enum cudaFlushGPUDirectRDMAWritesOptions {
     cudaFlushGPUDirectRDMAWritesOptionHost = 1,
     cudaFlushGPUDirectRDMAWritesOptionMemOps = 2,

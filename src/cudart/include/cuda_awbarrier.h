@@ -1,6 +1,6 @@
 /*
- * The barrier of CUDA 11 for parts of a block, in nvcuda::experimental; what came after it is
- * <cuda/barrier>, of NVIDIA's open libraries. From sm_80 on.
+ * CUDA 11's barrier for parts of a block, in nvcuda::experimental. Its successor is <cuda/barrier>,
+ * of NVIDIA's open libraries. From sm_80 on.
  */
 #ifndef GMUX_CUDA_AWBARRIER_H
 #define GMUX_CUDA_AWBARRIER_H

@@ -1,13 +1,13 @@
 /*
- * Barriers in shared memory at which a thread arrives and for which it waits later: words that
- * count the arrivals of a phase. From sm_80 on.
+ * Barriers in shared memory where a thread arrives first and waits later: words that count the
+ * arrivals of a phase. From sm_80 on.
  */
 #ifndef GMUX_CUDA_AWBARRIER_PRIMITIVES_H
 #define GMUX_CUDA_AWBARRIER_PRIMITIVES_H
 #include "cuda_runtime.h"
 
 typedef unsigned long long __mbarrier_t __attribute__((aligned(8)));
-typedef unsigned long long __mbarrier_token_t; /* the state at an arrival */
+typedef unsigned long long __mbarrier_token_t; /* the barrier's state at an arrival */
 
 static __device__ __inline__ unsigned gmux_shared_address(const void *p)
 {
@@ -49,7 +49,7 @@ static __device__ __inline__ __mbarrier_token_t __mbarrier_arrive(__mbarrier_t *
     return token;
 }
 
-/* Arrives, and is not expected in the phases to come. */
+/* Arrives, and is no longer expected in later phases. */
 static __device__ __inline__ __mbarrier_token_t __mbarrier_arrive_and_drop(__mbarrier_t *barrier)
 {
     __mbarrier_token_t token = 0;
@@ -91,7 +91,7 @@ static __device__ __inline__ bool __mbarrier_test_wait_parity(__mbarrier_t *barr
     return over != 0;
 }
 
-/* Arrivals that were missing at the token's. */
+/* How many arrivals were still missing at the token's arrival. */
 static __device__ __inline__ unsigned __mbarrier_token_pending_count(__mbarrier_token_t token)
 {
     unsigned count = 0;

@@ -1,5 +1,6 @@
 /*
- * bfloat16 numbers, for host and kernels: the upper half of a float; computed in float and rounded.
+ * bfloat16 numbers, for host and kernels. Such a number is the upper half of a float; arithmetic is
+ * computed in float and rounded.
  */
 #ifndef GMUX_CUDA_BF16_H
 #define GMUX_CUDA_BF16_H

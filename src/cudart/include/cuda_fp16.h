@@ -1,5 +1,5 @@
 /*
- * Half-precision numbers, for host and kernels: computed in float and rounded.
+ * Half-precision numbers, for host and kernels. Arithmetic is computed in float and rounded.
  */
 #ifndef GMUX_CUDA_FP16_H
 #define GMUX_CUDA_FP16_H

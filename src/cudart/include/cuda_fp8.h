@@ -1,7 +1,7 @@
 /*
- * Numbers of 8 bits, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most),
- * e5m2 (the upper half of a half-precision number) and e8m0 (an exponent alone). They are stored
- * so; to compute, a program converts them.
+ * 8-bit numbers, for host and kernels: e4m3 (four bits of exponent, no infinity, 448 at most), e5m2
+ * (the upper half of a half-precision number) and e8m0 (only an exponent). They are storage
+ * formats: to compute, a program converts them.
  */
 #ifndef GMUX_CUDA_FP8_H
 #define GMUX_CUDA_FP8_H
@@ -19,8 +19,8 @@ typedef unsigned int __nv_fp8x4_storage_t;
 typedef enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE } __nv_saturation_t;
 typedef enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 } __nv_fp8_interpretation_t;
 
-/* Rounds to nearest, ties to even. What is too large becomes the largest one if `saturate` says so,
- * or infinity, or NaN where there is none. */
+/* Rounds to nearest, ties to even. A number that is too large becomes the largest one if `saturate`
+ * says so, else infinity, or NaN if the format has no infinity. */
 GMUX_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float f, const __nv_saturation_t saturate,
                                                  const __nv_fp8_interpretation_t kind)
 {
@@ -31,7 +31,8 @@ GMUX_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float f, const __nv_satur
     unsigned b = __builtin_bit_cast(unsigned, f), sign = b >> 24 & 0x80, m = b & 0x7fffffff, r;
     if (m > 0x7f800000)
         return (__nv_fp8_storage_t)(kind == __NV_E4M3 ? sign | 0x7f : 0x7e | sign);
-    if (m < rebias + (1u << 23)) { /* below the normal ones: as a multiple of the smallest */
+    /* Subnormal: a multiple of the smallest number. */
+    if (m < rebias + (1u << 23)) {
         float smallest_inverse = kind == __NV_E4M3 ? 0x1p9f : 0x1p16f;
         r = (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * smallest_inverse);
     } else
@@ -160,8 +161,8 @@ GMUX_FP8(__nv_fp8_e4m3, __nv_fp8x2_e4m3, __nv_fp8x4_e4m3, __NV_E4M3)
 GMUX_FP8(__nv_fp8_e5m2, __nv_fp8x2_e5m2, __nv_fp8x4_e5m2, __NV_E5M2)
 #undef GMUX_FP8
 
-/* e8m0: a power of two, 2^-127 to 2^127, and NaN; for factors of scale. The sign is lost. `mode` is
- * cudaRoundZero or cudaRoundPosInf. */
+/* e8m0: a power of two, 2^-127 to 2^127, or NaN; used for scale factors. The sign is lost. `mode`
+ * is cudaRoundZero or cudaRoundPosInf. */
 GMUX_HD __nv_fp8_storage_t __nv_cvt_double_to_e8m0(const double d, const __nv_saturation_t saturate,
                                                    const enum cudaRoundMode mode)
 {

@@ -1,6 +1,6 @@
 /*
- * The pipeline of a thread as programs of CUDA 11 have it, in nvcuda::experimental; what came after
- * it is <cuda/pipeline>, of NVIDIA's open libraries.
+ * CUDA 11's pipeline of one thread, in nvcuda::experimental. Its successor is <cuda/pipeline>, of
+ * NVIDIA's open libraries.
  */
 #ifndef GMUX_CUDA_PIPELINE_H
 #define GMUX_CUDA_PIPELINE_H
@@ -33,7 +33,7 @@ class pipeline
         __pipeline_wait_prior(0);
     }
 
-    /* For a batch that commit() named, and those before it. */
+    /* Waits for the batch that commit() returned, and for those before it. */
     __device__ void wait(size_t batch)
     {
         __pipeline_wait_prior(batches_ > batch ? batches_ - batch - 1 : 0);
@@ -52,7 +52,7 @@ class pipeline
 #endif
 };
 
-/* T by T, in the largest pieces that its size and alignment have. */
+/* Copies one T, in the largest pieces that its size and alignment allow. */
 template <class T> __device__ inline void memcpy_async(T &to, const T &from, pipeline &)
 {
     constexpr size_t piece = sizeof(T) % 16 == 0 && alignof(T) >= 16 ? 16

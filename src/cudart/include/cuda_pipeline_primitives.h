@@ -1,7 +1,7 @@
 /*
- * Copies from global to shared memory that a thread does not wait for: begun, closed as a batch,
- * and waited for by the number of batches that may still be under way. Where the architecture has
- * none (below sm_80) a copy is done when it returns.
+ * Copies from global to shared memory that a thread does not wait for at once. They are begun,
+ * closed as a batch, and waited for by saying how many batches may still be running. Below sm_80,
+ * which has no such copies, a copy is complete when its function returns.
  */
 #ifndef GMUX_CUDA_PIPELINE_PRIMITIVES_H
 #define GMUX_CUDA_PIPELINE_PRIMITIVES_H
@@ -41,7 +41,7 @@ static __device__ __inline__ void __pipeline_commit(void)
 #endif
 }
 
-/* Waits until at most `batches` of this thread's are under way; more than 8 are waited for as 8. */
+/* Waits until at most `batches` batches of this thread are running; more than 8 count as 8. */
 static __device__ __inline__ void __pipeline_wait_prior(size_t batches)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -66,8 +66,8 @@ static __device__ __inline__ void __pipeline_wait_prior(size_t batches)
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-/* The barrier counts this thread's copies so far as an arrival that it was to expect one more of.
- */
+/* When this thread's copies so far are complete, that counts as one arrival at the barrier, and the
+ * barrier expects one more. */
 static __device__ __inline__ void __pipeline_arrive_on(__mbarrier_t *barrier)
 {
 #ifdef __CUDA_ARCH__

@@ -1,6 +1,6 @@
 /*
- * CUDA C++: the runtime API with the templates that C++ programs use, vector types, and what
- * kernels may call. gmux-cc includes it before everything else, as other compilers of CUDA do.
+ * CUDA C++: the runtime API with its C++ templates, vector types, and what kernels may call.
+ * gmux-cc includes this header before everything else, as other CUDA compilers do.
  */
 #ifndef GMUX_CUDA_RUNTIME_H
 #define GMUX_CUDA_RUNTIME_H
@@ -8,10 +8,10 @@
 #define __CUDA_RUNTIME_H__
 
 #if defined(__CUDA__) && defined(__clang__)
-/* In clang's order: what C++ has is declared for kernels before the standard headers define it for
- * the host. */
+/* In clang's order: C++'s functions are declared for kernels before the standard headers define
+ * them for the host. */
 #include <__clang_cuda_math_forward_declares.h>
-#define __CUDACC__ 1 /* libstdc++ leaves out what GPUs do not have */
+#define __CUDACC__ 1 /* libstdc++ then leaves out what GPUs do not have */
 #include <cmath>
 #include <cstdlib>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * The CUDA runtime API for C and C++: types and functions. cuda_runtime.h adds what C++ and kernels
- * have.
+ * The CUDA runtime API for C and C++: types and functions. cuda_runtime.h adds C++ templates and
+ * what kernels use.
  */
 #ifndef GMUX_CUDA_RUNTIME_API_H
 #define GMUX_CUDA_RUNTIME_API_H

@@ -1,4 +1,4 @@
-/* make_cudaExtent and its like. */
+/* make_cudaExtent() and similar functions. */
 #ifndef GMUX_CUDA_DRIVER_FUNCTIONS_H
 #define GMUX_CUDA_DRIVER_FUNCTIONS_H
 

@@ -1,7 +1,6 @@
 /*
- * Types of the CUDA runtime API, as NVIDIA's documentation of it gives them. Errors are
- * cuda_errors.h, attributes cuda_attributes.h. CUDART_VERSION decides between the layouts of
- * versions 12 and 13.
+ * Types of the CUDA runtime API, as NVIDIA documents them. Errors are in cuda_errors.h, attributes
+ * in cuda_attributes.h. CUDART_VERSION chooses between the layouts of versions 12 and 13.
  */
 #ifndef GMUX_CUDA_DRIVER_TYPES_H
 #define GMUX_CUDA_DRIVER_TYPES_H
@@ -17,7 +16,7 @@
 #include "vector_types.h"
 
 #ifndef CUDART_VERSION
-#ifdef GMUX_CUDART_VERSION /* from gmux-cc */
+#ifdef GMUX_CUDART_VERSION /* defined by gmux-cc */
 #define CUDART_VERSION GMUX_CUDART_VERSION
 #else
 #define CUDART_VERSION 12080
@@ -552,7 +551,7 @@ enum cudaMemAllocationType {
     cudaMemAllocationTypeManaged = 2
 };
 
-/* Of copies in batches, which take the driver's numbers. */
+/* For batches of copies; the numbers are the driver's. */
 enum cudaMemcpySrcAccessOrder {
     cudaMemcpySrcAccessOrderInvalid = 0,
     cudaMemcpySrcAccessOrderStream = 1,

@@ -1,7 +1,7 @@
 /*
- * Part of gmux_device.h: the compiler's own atomic functions (__nv_atomic_*), with an order and a
- * scope. All are done at the widest scope and, where an order is asked for, between fences:
- * stronger than asked for is right, too.
+ * Part of gmux_device.h: the compiler's own atomic functions (__nv_atomic_*), which take an order
+ * and a scope. All of them use the widest scope and, if an order is given, fences on both sides.
+ * That is stronger than asked for, which is allowed.
  */
 #ifndef GMUX_ATOMICS_H
 #define GMUX_ATOMICS_H

@@ -1,18 +1,20 @@
 /*
  * Part of cuda_runtime.h: what kernels may use. Built-in variables, mathematics and most intrinsics
- * are headers that clang has; here is what they expect to find, and what they leave to a toolkit.
+ * are in clang's own headers; this file has what they expect to find and what they leave to a
+ * toolkit.
  */
 #ifndef GMUX_DEVICE_H
 #define GMUX_DEVICE_H
 
-/* clang's headers choose by it, and libraries know by it which toolkit they are compiled with;
- * cuda.h is then of that version, too. */
+/* clang's headers depend on it, and libraries conclude from it which toolkit compiles them; cuda.h
+ * is of that version, too. */
 #ifndef CUDA_VERSION
 #define CUDA_VERSION CUDART_VERSION
 #endif
 #ifndef __CUDA_ARCH__
 #define GMUX_OWN_CUDA_ARCH
-#define __CUDA_ARCH__ 9999 /* their declarations, for the host's pass, too */
+/* so that clang's headers declare everything in the host's pass, too */
+#define __CUDA_ARCH__ 9999
 #endif
 
 #include <__clang_cuda_builtin_vars.h>
@@ -22,7 +24,7 @@
 #include <__clang_cuda_device_functions.h>
 #include <__clang_cuda_math.h>
 
-/* What stands in all CUDA programs without a header of its own. */
+/* What every CUDA program can use without including a header. */
 extern "C" {
 __device__ int vprintf(const char *, const char *);
 __device__ void free(void *) __attribute((nothrow));
@@ -85,7 +87,7 @@ __device__ inline __cuda_builtin_gridDim_t::operator uint3() const
     return uint3 { x, y, z };
 }
 
-/* Which memory an address is of, which the intrinsics below use. */
+/* Which memory an address points to; the intrinsics below use these. */
 #define GMUX_DEV __device__ static __inline__ __attribute__((always_inline, unused))
 #ifdef __CUDA__
 typedef unsigned int cuuint32_t;
@@ -217,7 +219,7 @@ GMUX_DEV unsigned int atomicSub_system(unsigned int *p, unsigned int v)
     return atomicAdd_system(p, 0u - v);
 }
 
-/* A compare and swap of the size, at any scope: what is stronger than asked for is right, too. */
+/* A compare and swap of that size, for any scope: always the widest one, which is allowed. */
 #define GMUX_CAS(suffix, bits, type, letter, scope)                                                \
     GMUX_DEV type atomicCAS##suffix(type *p, type compare, type value)                             \
     {                                                                                              \
@@ -292,7 +294,7 @@ GMUX_DEV void __nanosleep(unsigned int ns)
 {
     asm volatile("nanosleep.u32 %0;" ::"r"(ns));
 }
-/* Hints on caches, as loads and stores. */
+/* Loads and stores with cache hints; the hints are ignored. */
 #define GMUX_LOAD(name)                                                                            \
     template <class T> GMUX_DEV T name(const T *p)                                                 \
     {                                                                                              \
@@ -321,7 +323,7 @@ GMUX_STORE(__stwt)
 #undef GMUX_LOAD
 #undef GMUX_STORE
 
-/* A grid that may begin while the one before it still runs waits for it here. */
+/* A grid that may begin while the one before it still runs waits here for it to end. */
 GMUX_DEV void cudaGridDependencySynchronize(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ != 9999

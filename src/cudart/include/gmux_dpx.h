@@ -1,7 +1,7 @@
 /*
- * Part of gmux_device.h: the greatest and smallest of two, of three and of a sum and a number, in
- * words and in halves of words. The CUDA Math API calls them DPX: __vi<what>_<type>, with _relu for
- * a result of at least 0.
+ * Part of gmux_device.h: minima and maxima of two or three numbers, or of a sum and a number, in
+ * words and in halves of words. The CUDA Math API calls them DPX: __vi<what>_<type>; with _relu the
+ * result is at least 0.
  */
 #ifndef GMUX_DPX_H
 #define GMUX_DPX_H
@@ -21,7 +21,7 @@ template <class T> GMUX_HD T gmux_sum(T a, T b)
     return (T)((unsigned int)a + (unsigned int)b);
 }
 
-/* In a word, with a bound from below; in halves. */
+/* One function on words, with a lower bound; and the same on halves. */
 #define GMUX_WORD(name, T, first, second, bound)                                                   \
     GMUX_HD T name(T a, T b, T c)                                                                  \
     {                                                                                              \
@@ -47,7 +47,7 @@ GMUX_DPX(__vimin3, gmux_smaller, gmux_smaller)
 GMUX_DPX(__viaddmax, gmux_sum, gmux_larger)
 GMUX_DPX(__viaddmin, gmux_sum, gmux_smaller)
 
-/* Of two, with a word on which it was: true if the first is the result. */
+/* Of two numbers; the last parameter becomes true if the first one is the result. */
 #define GMUX_DPX_TWO(name, choose, op)                                                             \
     GMUX_HD int __vi##name##_s32_relu(int a, int b)                                                \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /*
- * Part of cuda_runtime.h: mathematics that CUDA has on the host, too, and C does not.
+ * Part of cuda_runtime.h: mathematics that CUDA has on the host and C has not.
  */
 #ifndef GMUX_HOST_MATH_H
 #define GMUX_HOST_MATH_H
@@ -52,7 +52,7 @@ GMUX_HOST float normcdff(float x)
     return (float)normcdf((double)x);
 }
 
-/* min and max: clang has int's for kernels. */
+/* min and max. clang has those of int for kernels. */
 #define GMUX_BOTH __host__ __device__ static __inline__ __attribute__((unused))
 GMUX_HOST int min(int a, int b)
 {
@@ -93,7 +93,7 @@ GMUX_MINMAX(unsigned long)
 GMUX_MINMAX(long long)
 GMUX_MINMAX(unsigned long long)
 #undef GMUX_MINMAX
-/* Of mixed types, as C++ would convert them. */
+/* For arguments of mixed types, converted as C++ would. */
 #define GMUX_MIXED(result, a_type, b_type)                                                         \
     GMUX_BOTH result min(a_type a, b_type b)                                                       \
     {                                                                                              \

@@ -1,6 +1,6 @@
 /*
- * Part of cuda_runtime.h: C++'s overloads of mathematics for float in kernels, which clang 19
- * declares and leaves without a body: round(1.5f), std::fmax(a, b).
+ * Part of cuda_runtime.h: C++ overloads of mathematics for float in kernels, such as round(1.5f)
+ * and std::fmax(a, b), which clang 19 declares but does not define.
  */
 #ifndef GMUX_MATH_H
 #define GMUX_MATH_H
@@ -58,7 +58,7 @@ GMUX_FLOAT float remquo(float x, float y, int *quotient)
 {
     return ::remquof(x, y, quotient);
 }
-/* The text can say which NaN it is to be; here it is always the same. */
+/* The text may choose a NaN; here the result is always the same NaN. */
 GMUX_FLOAT float nanf(const char *)
 {
     return __builtin_nanf("");

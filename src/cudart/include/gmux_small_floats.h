@@ -1,7 +1,7 @@
 /*
- * Part of cuda_fp16.h and cuda_bf16.h: what both types of numbers of 16 bits have. Arithmetic is
- * float's, rounded to nearest, ties to even: of two such numbers sum, difference, product and
- * quotient are then rounded as the type's own would be.
+ * Part of cuda_fp16.h and cuda_bf16.h: what both 16-bit types share. Arithmetic is computed in
+ * float and rounded to nearest, ties to even. For sum, difference, product and quotient of two such
+ * numbers that gives the same result as rounding once.
  */
 #ifndef GMUX_SMALL_FLOATS_H
 #define GMUX_SMALL_FLOATS_H
@@ -32,9 +32,11 @@ GMUX_HD unsigned short gmux_float_to_half(float f)
     unsigned b = __builtin_bit_cast(unsigned, f), sign = b >> 16 & 0x8000u, m = b & 0x7fffffffu;
     if (m > 0x7f800000u)
         return 0x7fff;
-    if (m >= 0x477ff000u) /* rounds to 2^16 or more */
+    /* Rounds to 2^16 or more. */
+    if (m >= 0x477ff000u)
         return (unsigned short)(sign | 0x7c00u);
-    if (m < 0x38800000u) /* below the normal ones: as a multiple of 2^-24 */
+    /* Subnormal: a multiple of 2^-24. */
+    if (m < 0x38800000u)
         return (unsigned short)(sign |
                                 (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * 0x1p24f));
     return (unsigned short)(sign | ((m - 0x38000000u + 0xfffu + (m >> 13 & 1)) >> 13));
@@ -53,8 +55,8 @@ GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
         return 0x7fff;
     return (unsigned short)((b + 0x7fffu + (b >> 16 & 1)) >> 16);
 }
-/* The last bit is set if anything was lost ("round to odd"): a further rounding is then as if it
- * were the only one. */
+/* Rounds to odd: the last bit is set if anything was lost. Rounding the result again is then as if
+ * it were the only rounding. */
 GMUX_HD float gmux_double_to_odd_float(double d)
 {
     float f = (float)d;
@@ -64,8 +66,8 @@ GMUX_HD float gmux_double_to_odd_float(double d)
     return __builtin_bit_cast(float, (b - (__builtin_fabs((double)f) > __builtin_fabs(d))) | 1);
 }
 
-/* A number without a fraction as an integer, at its type's limits where it has no such value; of
- * what is none, 0, and the top bit of a long one. */
+/* Turns an integral number into an integer. A number out of range gives the nearest limit; NaN
+ * gives 0, or only the top bit for a 64-bit integer. */
 template <class I> GMUX_HD I gmux_to_integer(float f)
 {
     const int bits = 8 * (int)sizeof(I);
@@ -80,7 +82,7 @@ template <class I> GMUX_HD I gmux_to_integer(float f)
     return (I)f;
 }
 
-/* An integer, rounded once: by way of float in the same manner. */
+/* Converts an integer with one rounding, through a float that is rounded to odd. */
 template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 {
     bool negative = i < (I)0;
@@ -97,7 +99,7 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 }
 #undef GMUX_HD
 
-/* The member's name is one that libraries know. */
+/* libraries rely on the member's name */
 #define GMUX_M __host__ __device__ __inline__
 #define GMUX_SMALL_FLOAT(T, RAW, TO, FROM)                                                         \
     struct T {                                                                                     \
@@ -263,7 +265,7 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
         return gmux_to_integer<I>(__builtin_floorf((float)h));                                     \
     }
 
-/* N is what the type is called within the names of functions. */
+/* N is the type's name within names of functions. */
 #define GMUX_SMALL_CONVERSIONS(T, V, RAW, N)                                                       \
     GMUX_HD float __##N##2float(T h)                                                               \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /*
- * Part of cuda_runtime.h: what C++ programs may write with their own types in place of void *.
+ * Part of cuda_runtime.h: templates that let C++ programs use their own types in place of void *.
  */
 #ifndef GMUX_TEMPLATES_H
 #define GMUX_TEMPLATES_H
@@ -192,8 +192,8 @@ static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor
                                                                     block_size, shared, flags);
 }
 
-/* The block size with which most threads are on a multiprocessor, from the largest down in steps of
- * a warp. */
+/* The block size with which the most threads fit on a multiprocessor; tried from the largest down,
+ * in steps of a warp. */
 template <class SharedOf, class T>
 static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(
     int *grid, int *block, T func, SharedOf shared_of, int limit = 0)
@@ -247,7 +247,7 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(
     return cudaOccupancyMaxPotentialBlockSize(grid, block, func, shared, limit);
 }
 
-/* Version 11's form. */
+/* The signature of CUDA 11. */
 static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                                         cudaGraphNode_t *, char *, size_t)
 {

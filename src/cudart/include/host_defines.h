@@ -1,6 +1,6 @@
 /*
- * The words of CUDA C: which side a function is for, where a variable lies. For clang they are
- * attributes; for a host compiler alone they are nothing.
+ * Keywords of CUDA C: which side a function is for, and where a variable lies. For clang they are
+ * attributes; for a plain host compiler they are empty.
  */
 #ifndef GMUX_CUDA_HOST_DEFINES_H
 #define GMUX_CUDA_HOST_DEFINES_H
@@ -13,7 +13,7 @@
 #define __constant__           __attribute__((constant))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __grid_constant__      __attribute__((grid_constant))
-/* Clang has no such variables for CUDA: gmux-cc knows them by the section (cc/managed.c). */
+/* clang has no such variables in CUDA: gmux-cc recognises them by their section (cc/managed.c). */
 #define __managed__ __attribute__((device, section("gmux_managed")))
 #else
 #define __host__

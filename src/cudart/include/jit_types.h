@@ -1,5 +1,5 @@
 /*
- * Options of libraries that a program loads. Part of driver_types.h.
+ * Options for loading libraries. Part of driver_types.h.
  */
 #ifndef GMUX_CUDA_JIT_TYPES_H
 #define GMUX_CUDA_JIT_TYPES_H

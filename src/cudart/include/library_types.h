@@ -1,4 +1,4 @@
-/* Types of data that libraries name, and of their versions. */
+/* Data types that libraries take as parameters, and properties of library versions. */
 #ifndef GMUX_CUDA_LIBRARY_TYPES_H
 #define GMUX_CUDA_LIBRARY_TYPES_H
 

@@ -1,6 +1,6 @@
 /*
  * Products of small matrices by the threads of a warp: half by half, with sums in half or float;
- * bytes, with sums in int. Where a fragment's elements lie is the device's to choose.
+ * and bytes, with sums in int. Programs must not depend on where a fragment's elements lie.
  */
 #ifndef GMUX_CUDA_MMA_H
 #define GMUX_CUDA_MMA_H
@@ -31,7 +31,7 @@ template <> struct gmux_layout<col_major> {
     static constexpr int value = 1;
 };
 
-/* `Count` elements of a thread, in `Words` registers. */
+/* `Count` elements of one thread, in `Words` registers. */
 template <class T, int Count> struct gmux_fragment {
     enum { num_elements = Count, num_storage_elements = Count };
     T x[Count];
@@ -64,7 +64,7 @@ __device__ __inline__ void fill_fragment(fragment<Use, M, N, K, T, Layout> &f, c
     {                                                                                              \
         builtin((word *)f.x, (const word *)p, stride, gmux_layout<Layout>::value);                 \
     }
-/* Sums lie in memory as the call says. */
+/* For sums the layout in memory is a parameter of the call. */
 #define GMUX_MMA_SUMS(m, n, k, type, word, load, store)                                            \
     __device__ __inline__ void load_matrix_sync(fragment<accumulator, m, n, k, type> &f,           \
                                                 const type *p, unsigned stride, layout_t layout)   \

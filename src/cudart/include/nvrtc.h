@@ -1,6 +1,6 @@
 /*
- * Compilation of kernels at run time, as NVRTC's documentation has it. The library is gmux's: it
- * runs gmux-cc, which runs clang.
+ * Compilation of kernels at run time, as NVIDIA documents NVRTC. This library is gmux's: it runs
+ * gmux-cc, which runs clang.
  */
 #ifndef GMUX_NVRTC_H
 #define GMUX_NVRTC_H
@@ -40,8 +40,8 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram *prog);
 nvrtcResult nvrtcCompileProgram(nvrtcProgram prog, int numOptions, const char *const *options);
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram prog, size_t *ptxSizeRet);
 nvrtcResult nvrtcGetPTX(nvrtcProgram prog, char *ptx);
-/* Where -arch named a real architecture this is the PTX, too: there is no machine code, and
- * cuModuleLoadData takes either. */
+/* If -arch named a real architecture, this is the PTX as well: there is no machine code, and
+ * cuModuleLoadData accepts either. */
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram prog, size_t *cubinSizeRet);
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram prog, char *cubin);
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram prog, size_t *logSizeRet);

@@ -1,4 +1,4 @@
-/* A name of old: all of it is in cuda_runtime.h. */
+/* An old name that programs still include: everything is in cuda_runtime.h. */
 #ifndef GMUX_CUDA_SURFACE_FUNCTIONS_H
 #define GMUX_CUDA_SURFACE_FUNCTIONS_H
 #include "cuda_runtime.h"

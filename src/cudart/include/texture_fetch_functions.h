@@ -1,5 +1,5 @@
 /*
- * Part of cuda_runtime.h: textures and surfaces in kernels, by their objects. Each is one
+ * Part of cuda_runtime.h: textures and surfaces in kernels, by their handles. Each function is one
  * instruction.
  */
 #ifndef GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
@@ -35,7 +35,7 @@ GMUX_TEX(tex3DLod, "__itex3DLod", float x GMUX_AND float y GMUX_AND float z GMUX
 #undef GMUX_AND
 #undef GMUX_TEX
 
-/* Surfaces: x counts bytes. What is out of bounds traps, or with another mode is clamped or left
+/* Surfaces: x counts bytes. An access out of bounds traps; with other modes it is clamped or left
  * out. */
 template <unsigned Size> struct gmux_surface;
 #define GMUX_SURFACE(size, U, bits, c)                                                             \

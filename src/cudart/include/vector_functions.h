@@ -1,4 +1,4 @@
-/* make_int4(x, y, z, w) and its like, for each vector type. */
+/* make_int4(x, y, z, w) and so on, for each vector type. */
 #ifndef GMUX_CUDA_VECTOR_FUNCTIONS_H
 #define GMUX_CUDA_VECTOR_FUNCTIONS_H
 #define __VECTOR_FUNCTIONS_H__ /* programs look for the toolkit's */

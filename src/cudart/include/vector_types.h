@@ -43,7 +43,7 @@ GMUX_VECTOR_TYPES(float, float, 8, 16)
 GMUX_VECTOR_TYPES(double, double, 16, 16)
 #undef GMUX_VECTOR_TYPES
 
-/* Of version 13: four of the largest, aligned as named. */
+/* Types of version 13: four of the largest elements, with the alignment in their name. */
 #define GMUX_VECTOR_4(name, type, align)                                                           \
     typedef struct __attribute__((aligned(align))) name {                                          \
         type x, y, z, w;                                                                           \

@@ -1,6 +1,7 @@
 /*
- * One compilation: the files into a temporary folder, gmux-cc, and what it made out of it again. It
- * runs as a process, in the caller's name; nothing of clang is ever in the caller's.
+ * One compilation: writes the files into a temporary folder, runs gmux-cc there, and reads its
+ * output. gmux-cc runs as a process of the caller's user; no code of clang runs in the caller's
+ * process.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ static char *in(const char *folder, const char *name)
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-/* The folders on the way to `path`, from the character `from` on. */
+/* Makes the folders on the way to `path`; the part before the character `from` exists. */
 static int make_folders(char *path, size_t from)
 {
     for (char *p = path + from; (p = strchr(p, '/')); p++) {
@@ -74,7 +75,7 @@ static int write_source(const struct _nvrtcProgram *p, const char *path, bool de
         char symbol[32];
         const char *e = p->names[i].expression;
         rtc_name_symbol(symbol, i);
-        /* NVRTC takes a name and its address alike. */
+        /* NVRTC accepts both a name and its address. */
         (void)fprintf(f,
                       "\n#line 1 \"name expression\"\nextern \"C\" __device__ const void *const "
                       "%s[] = { (const void *)%s%s };\n",
@@ -84,7 +85,7 @@ static int write_source(const struct _nvrtcProgram *p, const char *path, bool de
     return fclose(f) != 0 && !r ? -errno : r;
 }
 
-/* The whole file as text, for the caller to free; NULL, with errno. */
+/* Reads the whole file as text, which the caller frees. NULL, with errno set. */
 static char *read_text(const char *path)
 {
     char *text = NULL;
@@ -103,7 +104,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* gmux-cc's path: in a build tree above this library's folder, or where it is installed. */
+/* Finds gmux-cc: in a build tree above this library's folder, or where it is installed. */
 static char *find_compiler(void)
 {
     static const char anchor;
@@ -124,8 +125,8 @@ static char *find_compiler(void)
     return NULL;
 }
 
-/* Runs it to its end, with what it says in the file `log`. Whether it went well its output shows: a
- * program that waits for all of its children may take the status away. */
+/* Runs the compiler to its end; `log` is a file that gets its messages. Its output shows whether it
+ * succeeded: its status may be lost in a program that waits for all of its children. */
 static int run(const char *const *argv, const char *log)
 {
     posix_spawn_file_actions_t files;
@@ -147,7 +148,7 @@ static int run(const char *const *argv, const char *log)
     return 0;
 }
 
-/* Our own temporary folder's name in what the compiler said is nobody's business. */
+/* Removes the name of our temporary folder from the compiler's messages: it would only confuse. */
 static void hide_folder(char *text, const char *folder)
 {
     size_t n = strlen(folder);

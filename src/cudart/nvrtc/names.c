@@ -1,8 +1,8 @@
 /*
- * Mangled names. For each expression the source has, at its end, a variable of ours with the
- * expression's address, which makes clang instantiate what it names; in the PTX that variable's
- * initial value is the name. Then the variable goes, and so do the declarations of kernels that
- * came with it.
+ * Mangled names. For each name expression a variable of ours is added at the end of the source,
+ * which holds the expression's address. So clang instantiates what it names, and in the PTX that
+ * variable's initial value is the mangled name. Afterwards the variable is removed, and so are the
+ * declarations of kernels that came with it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ void rtc_name_symbol(char *text, size_t i)
     (void)snprintf(text, 32, "gmux_name_of_%zu", i);
 }
 
-/* The name in `.. = {generic(NAME)};` or `.. = {NAME};`, for the caller to free; NULL if there is
+/* The name in `... = {generic(NAME)};` or `... = {NAME};`, which the caller frees; NULL: there is
  * none. */
 static char *value_of(const char *line, size_t length)
 {
@@ -29,7 +29,7 @@ static char *value_of(const char *line, size_t length)
     return n && from + n <= line + length ? strndup(from, n) : NULL;
 }
 
-/* Whether the entry that begins at `line` is declared only; `*end` is what follows it then. */
+/* Whether the entry that begins at `line` is only declared; then `*end` is what follows it. */
 static bool is_declaration(const char *line, const char **end)
 {
     const char *p = line + strcspn(line, ";{"), *entry = strstr(line, ".entry ");

@@ -1,5 +1,5 @@
 /*
- * The functions of the library.
+ * The functions of NVRTC's interface.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@ static const char *const texts[] = {
     [NVRTC_ERROR_TIME_FILE_WRITE_FAILED] = "NVRTC_ERROR_TIME_FILE_WRITE_FAILED",
 };
 
-/* Of NVIDIA's GPUs those that clang 19 writes PTX for; newer ones run that of 90. */
+/* The architectures for which clang 19 writes PTX; newer GPUs run that of 90. */
 static const int archs[] = { 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90 };
 #define ARCHS ((int)(sizeof(archs) / sizeof(archs[0])))
 
@@ -65,7 +65,7 @@ API nvrtcResult nvrtcGetSupportedArchs(int *supportedArchs)
     return NVRTC_SUCCESS;
 }
 
-/* A name that stays within the folder of the compilation. */
+/* Whether the name stays inside of the compilation's folder. */
 static bool is_relative(const char *name)
 {
     if (!*name || *name == '/')
@@ -139,7 +139,7 @@ API nvrtcResult nvrtcDestroyProgram(nvrtcProgram *prog)
     return NVRTC_SUCCESS;
 }
 
-/* What the caller reads when a compilation did not begin. */
+/* What the caller can read if a compilation did not begin. */
 static nvrtcResult refuse(struct _nvrtcProgram *p, nvrtcResult result, const char *why,
                           const char *what)
 {

@@ -1,8 +1,8 @@
 /*
- * NVRTC's functions on clang: a program's text, its headers and options go to gmux-cc in a folder
- * of their own, PTX and what the compiler said come back.
+ * NVRTC's interface on top of clang. A program's text, its headers and its options go to gmux-cc in
+ * a folder of their own; PTX and the compiler's messages come back.
  *
- * A program is its caller's: two threads do not use one at the same time, as with NVIDIA's.
+ * As with NVIDIA's library, two threads must not use one program at the same time.
  */
 #ifndef GMUX_CUDART_NVRTC_H
 #define GMUX_CUDART_NVRTC_H
@@ -14,7 +14,7 @@ struct rtc_header {
     char *name, *text;
 };
 
-/* What one asks the mangled name of: `gmux::add<float>`, `&table`. */
+/* A name expression, such as `gmux::add<float>` or `&table`. */
 struct rtc_name {
     char *expression;
     char *lowered; /* NULL before a compilation */
@@ -26,32 +26,32 @@ struct _nvrtcProgram {
     size_t headers_count;
     struct rtc_name *names;
     size_t names_count;
-    char *log; /* of the last compilation, "" before; never NULL */
-    char *ptx; /* NULL before one succeeded */
+    char *log; /* messages of the last compilation; "" before it; never NULL */
+    char *ptx; /* NULL until a compilation succeeds */
     bool compiled;
-    bool real_architecture; /* -arch=sm_90 */
+    bool real_architecture; /* -arch named a real architecture, such as sm_90 */
 };
 
 struct rtc_arguments {
-    const char **at; /* for gmux-cc; what it points to is the caller's of rtc_translate */
+    const char **at; /* arguments for gmux-cc; the strings belong to the caller of rtc_translate */
     size_t count;
-    bool default_device; /* functions without attributes are for kernels */
+    bool default_device; /* functions without attributes are device functions */
     bool real_architecture;
 };
 
-/* NVRTC's options as gmux-cc has them, in `a`, whose `at` is freed by the caller. 0; -ENOMEM; or
- * -EINVAL, with the option that is none in `*wrong`. */
+/* Translates NVRTC's options to gmux-cc's, in `a`; the caller frees a->at. 0; -ENOMEM; or -EINVAL,
+ * with the unknown option in `*wrong`. */
 int rtc_translate(struct rtc_arguments *a, const char *const *options, size_t count,
                   const char **wrong);
 
-/* Compiles: sets log, ptx and the lowered names. 0 if there is PTX, 1 if there is none and the log
+/* Compiles: sets log, ptx and the lowered names. 0: there is PTX; 1: there is none, and the log
  * says why; -errno. */
 int rtc_compile(struct _nvrtcProgram *p, const struct rtc_arguments *a);
 
-/* Takes the definitions that were added for the names' sake out of `ptx` and sets what they were
- * the names of. */
+/* Removes the variables that were added for name expressions from `ptx`, and sets the lowered
+ * names. */
 void rtc_take_names(struct _nvrtcProgram *p, char *ptx);
-/* What the `i`th of these is called. `text` has room for 32. */
+/* The name of the variable for name expression `i`. `text` has room for 32 bytes. */
 void rtc_name_symbol(char *text, size_t i);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * NVRTC's options. Most are nvcc's, so gmux-cc's; some say how a part of NVIDIA's compiler is to
- * work, and are taken without a word; the rest is no option.
+ * NVRTC's options. Most of them are also nvcc's, which gmux-cc has. Some direct parts of NVIDIA's
+ * compiler, and are ignored. Everything else is an error.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,16 +9,16 @@
 #include "cudart/nvrtc/nvrtc.h"
 
 enum how {
-    PASS,     /* to gmux-cc, as it is */
-    PASS_ARG, /* with its argument */
+    PASS,     /* pass to gmux-cc as it is */
+    PASS_ARG, /* pass with its argument */
     ARCH,
     DEFAULT_DEVICE,
-    DROP, /* of no meaning here */
+    DROP, /* ignore: it means nothing here */
     DROP_ARG,
 };
 
 static const struct {
-    const char *name; /* without its dashes */
+    const char *name; /* without the dashes */
     enum how how;
 } options[] = {
     { "gpu-architecture", ARCH },
@@ -73,7 +73,7 @@ static const struct {
     { "time", DROP_ARG },
 };
 
-/* Which it is, or -1; `*argument` is what stands in the same word, or NULL. */
+/* Finds the option; -1: there is none. `*argument` is the rest of the word, or NULL. */
 static int find(const char *word, const char **argument)
 {
     bool one_dash = word[1] != '-';

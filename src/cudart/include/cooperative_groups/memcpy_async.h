@@ -1,6 +1,6 @@
 /*
- * Copies that a group makes together: memcpy_async() and the wait for it. They are done when it
- * returns, which is a right order for a copy that may be asynchronous; sizes are in bytes.
+ * Copies that a group makes together: memcpy_async() and the wait for it. A copy is complete when
+ * memcpy_async() returns, which is allowed for a copy that may be asynchronous. Sizes are in bytes.
  */
 #ifndef GMUX_CUDA_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
 #define GMUX_CUDA_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H

@@ -1,5 +1,5 @@
 /*
- * Scans over the threads of a tile, or of those that came here.
+ * Scans over the threads of a tile, or of a coalesced group.
  */
 #ifndef GMUX_CUDA_COOPERATIVE_GROUPS_SCAN_H
 #define GMUX_CUDA_COOPERATIVE_GROUPS_SCAN_H
@@ -25,7 +25,7 @@ template <class Group, class T> __device__ __inline__ T inclusive_scan(const Gro
     return inclusive_scan(g, v, plus<T>());
 }
 
-/* The first thread, for which nothing is to be added up, gets T(). */
+/* The first thread, which has nothing to add up, gets T(). */
 template <class Group, class T, class Op>
 __device__ __inline__ T exclusive_scan(const Group &g, T v, Op op)
 {

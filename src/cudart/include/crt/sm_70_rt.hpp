@@ -1,1 +1,1 @@
-/* clang's own intrinsics ask for a file of this name: gmux_device.h has what goes in it. */
+/* clang's intrinsics include a file of this name; gmux_device.h has what belongs in it. */
