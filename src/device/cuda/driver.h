@@ -9,8 +9,8 @@
 
 #include "base/attr.h"
 
-/* When a call waits for what runs in its context (admit.h; docs/adr/0013-calls-that-wait.md has the
- * measurements). */
+/* When a call waits for what runs in its context (admit.h; docs/measurements.md has the table,
+ * docs/adr/0013-calls-that-wait.md the decision). */
 enum cuda_call_class {
     CUDA_FREE,  /* never: it returns at once, whatever runs there */
     CUDA_IDLE,  /* always, and everybody waits with it */

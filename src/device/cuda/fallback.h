@@ -20,7 +20,7 @@
  * is while it has something that cannot be made again: its own green contexts (which belong to the
  * primary context), arrays and textures, variables in the driver's memory, attributes of kernels.
  * Its share of the multiprocessors, which is a green context as well, has no effect while it is
- * away. docs/adr/0013-calls-that-wait.md has what was measured.
+ * away. docs/measurements.md has what was measured.
  *
  * All on the client's thread, unless a comment says otherwise.
  */
