@@ -1,5 +1,6 @@
 /*
- * Charges go up the chain of accounts, and are taken back where one of them refuses.
+ * Charges go up the chain of accounts. If one account refuses, the accounts below it take the
+ * charge back.
  */
 #include "server/account.h"
 
@@ -85,8 +86,8 @@ int srv_charge_resize(struct srv_charge *c, uint64_t amount)
     if (amount > c->amount && amount - c->amount > srv_account_left(c->account, c->quantity))
         return -EDQUOT;
     for (struct srv_account *a = c->account; a; a = a->parent)
-        a->used[c->quantity] +=
-            amount - c->amount; /* may wrap on the way down, and comes out right */
+        /* The difference may wrap when it is negative; the sum is still right. */
+        a->used[c->quantity] += amount - c->amount;
     c->amount = amount;
     return 0;
 }

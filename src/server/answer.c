@@ -1,13 +1,13 @@
 /*
- * How a client's requests are answered, and when it has so many under way that it is not heard any
- * more. Answers that say more than a status are packed by send.c, which the generator writes.
+ * Answers a client's requests, and stops reading from a client that has too many of them under way.
+ * Answers that contain more than a status are packed by send.c, which the generator writes.
  */
 #include "server/server.h"
 
 void srv_session_pace(struct srv_session *c)
 {
-    /* A client that asks faster than the executor answers waits; so does one whose session_ready is
-     * being answered, and one of which the daemon has yet to hear. */
+    /* A client waits if it asks faster than the executor answers, while its session_ready is being
+     * answered, and while the daemon has not read what it has to know of the client. */
     srv_peer_pause(&c->peer,
                    c->pending >= SRV_PENDING_MAX || c->phase == SRV_ATTACHING || c->unheard);
 }

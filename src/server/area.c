@@ -39,7 +39,8 @@ void srv_area_finish(struct srv_area *area)
     if (area->fd < 0)
         return;
     srv_ranges_finish(&area->pages);
-    area->fd = tp_close_foreign(area->fd); /* in which a client may have filled many pages */
+    /* A client may have filled many of its pages. */
+    area->fd = tp_close_foreign(area->fd);
 }
 
 bool srv_area_is_overdrawn(const struct srv_area *area)

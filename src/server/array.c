@@ -1,8 +1,8 @@
 /*
- * Memory of a client's arrays. The device's driver makes arrays in memory of its own, so that all
- * there is to keep here is the charge: the client asks for an amount, and the executor holds it to
- * what was granted. More is charged before the executor hears of it, less is given back when the
- * executor has agreed.
+ * Memory of a client's arrays. The device's driver makes arrays in memory of its own, so the server
+ * only keeps the charge: the client asks for an amount, and the executor holds it to what was
+ * granted. A higher amount is charged before the executor is told, a lower one is given back when
+ * the executor has agreed.
  */
 #include <stdlib.h>
 
@@ -15,18 +15,18 @@ struct array_op {
     struct srv_session *session;
     uint32_t device;
     uint64_t serial;
-    uint64_t bytes;     /* what holds once the executor agrees */
-    uint64_t otherwise; /* what holds if it does not */
+    uint64_t bytes;     /* the amount if the executor agrees */
+    uint64_t otherwise; /* the amount if it does not */
 };
 
-/* What is charged meanwhile is the larger of the two. */
+/* Meanwhile the larger of the two is charged. */
 static void on_told(void *arg, int result, struct tp_packet *answer)
 {
     struct array_op *op = arg;
     struct srv_session *c = op->session;
     (void)answer;
     int r = srv_charge_resize(&c->arrays[op->device], result == 0 ? op->bytes : op->otherwise);
-    (void)r; /* less is always granted */
+    (void)r; /* a lower amount is always granted */
     c->arrays_asked = false;
     srv_session_status(c, op->serial, result);
     free(op);

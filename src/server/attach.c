@@ -1,7 +1,7 @@
 /*
- * Ranges of a window that a client has reserved, and the objects that are mapped there. What
- * others' programs shared is mapped into a range made for it. The client is told addresses only;
- * its executor maps the bytes.
+ * Ranges of a window that a client has reserved, and the objects that are mapped there. An object
+ * that another program shared is mapped into a range that is made for it. The client is only told
+ * addresses; its executor maps the bytes.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -29,14 +29,14 @@ struct srv_attachment {
     struct srv_session *session;
     struct srv_object *object;
     struct srv_range *range;
-    bool own_range; /* made for this */
+    bool own_range; /* its range was made for it */
     struct srv_charge mapping;
     struct srv_charge imported;
-    uint32_t access, asked; /* what the executor has granted, and what it is being asked for */
-    bool live;              /* the executor has it */
-    bool busy;              /* the executor is being told */
+    uint32_t access, asked; /* what the executor has granted, and what it is asked for */
+    bool live;              /* the executor has mapped it */
+    bool busy;              /* the executor has been asked, and has not answered yet */
     uint64_t serial;
-    bool answered; /* nobody waits until it is gone */
+    bool answered; /* the client does not wait until it is unmapped */
 };
 
 /* --- ranges ----------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static void range_destroy(struct srv_range *r)
     range_free(r);
 }
 
-/* The reserved range that holds all of [address, address + size). */
+/* The reserved range that contains all of [address, address + size); NULL: there is none. */
 static struct srv_range *find_range(struct srv_session *c, uint64_t address, uint64_t size)
 {
     struct srv_span *at = srv_spans_find(&c->reserved, address, 1);
@@ -116,8 +116,8 @@ const char *srv_on_range_release(struct srv_session *c, const struct wire_range_
 
 /* --- mappings --------------------------------------------------------------------------------- */
 
-/* What of the mapping's client would have been stored there, and is not any more: for a page that
- * is mapped that takes some 0.1 ms. */
+/* Ends the signals that the mapping's client would have stored there. For a mapped page that takes
+ * some 0.1 ms. */
 static void end_signals(struct srv_attachment *a)
 {
     struct srv_session *c = a->session;
@@ -131,7 +131,8 @@ static void end_signals(struct srv_attachment *a)
         srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
         return;
     }
-    if (c->removing) /* once for all that it has mapped of it */
+    /* Once for all mappings of the object. */
+    if (c->removing)
         a->object->signals_ended = c->id;
     tp_signals_end(page, tp_signal_recorder(c->window_base, (uint32_t)getpid()));
     munmap(page, TP_SIGNAL_PAGE);
@@ -171,8 +172,8 @@ static void attachment_destroy(struct srv_attachment *a)
     free(a);
 }
 
-/* Takes over the range if it is to be the mapping's own. A CUresult; on failure nothing has
- * changed. */
+/* Creates a mapping. On success it owns the range that was made for it. A CUresult; on failure
+ * nothing has changed. */
 static int attachment_create(struct srv_session *c, struct srv_object *o, struct srv_range *range,
                              bool own_range, uint64_t address, struct srv_attachment **out)
 {
@@ -278,7 +279,8 @@ static void attach(struct srv_attachment *a, uint32_t access, uint64_t serial, s
     tell(a, access, done);
 }
 
-/* A CUresult, and the mapping to tell the executor about. */
+/* Checks a request, and finds or makes the mapping of which the executor has to be told. A
+ * CUresult. */
 static int prepare_map(struct srv_session *c, const struct wire_object_map *m,
                        struct srv_attachment **out)
 {
@@ -290,7 +292,7 @@ static int prepare_map(struct srv_session *c, const struct wire_object_map *m,
         return GM_CUDA_INVALID_VALUE;
     struct srv_attachment *a = find_attachment(c, m->address);
     if (a && a->object == o && !a->own_range && !a->busy) {
-        *out = a; /* other access */
+        *out = a; /* it exists already, and gets another access */
         return GM_CUDA_SUCCESS;
     }
     if (srv_spans_find(&c->attachments, m->address, m->size))
@@ -328,7 +330,7 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     struct srv_session *c = a->session;
     uint64_t serial = a->serial;
     bool answered = a->answered;
-    (void)result; /* no executor, no mapping */
+    (void)result; /* without an executor there is no mapping */
     (void)answer;
     attachment_destroy(a);
     if (!answered)
@@ -346,7 +348,8 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
     a->live = false;
     a->busy = true;
     a->serial = serial;
-    if (a->object->host && srv_session_holds_host(c)) { /* it goes with the session */
+    /* It is unmapped at the session's end. */
+    if (a->object->host && srv_session_holds_host(c)) {
         srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
         return NULL;
     }
@@ -354,8 +357,8 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
         on_unmapped(a, 0, NULL);
         return NULL;
     }
-    /* Host memory may have to be unpinned, for which nobody waits. Where the program chose the
-     * address it may want it again. */
+    /* Host memory may have to be unpinned, and the client does not wait for that. But if the
+     * program chose the address, it may want to use it again. */
     a->answered = a->object->host && a->own_range;
     if (a->answered)
         srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
@@ -363,8 +366,6 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
                      on_unmapped, a);
     return NULL;
 }
-
-/* --- opening what others share ---------------------------------------------------------------- */
 
 static void answer_opened(struct srv_session *c, uint64_t serial, int result,
                           const struct srv_attachment *a)
@@ -410,6 +411,6 @@ const char *srv_on_memory_open(struct srv_session *c, const struct wire_memory_o
     if (r)
         answer_opened(c, serial, r, NULL);
     else
-        attach(a, 0, serial, on_opened); /* as the client's own memory */
+        attach(a, 0, serial, on_opened); /* mapped like the client's own memory */
     return NULL;
 }

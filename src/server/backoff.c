@@ -1,5 +1,5 @@
 /*
- * A small table of users. An entry that nobody needs any more is used again.
+ * A small table of users. An entry that is not needed any more is reused.
  */
 #include "server/backoff.h"
 
@@ -9,7 +9,7 @@
 #define OUTAGE_LEAST (10 * GM_NS_PER_MS)
 #define WAIT_MOST    (600 * GM_NS_PER_S)
 #define DOUBLED_MOST 20u
-/* Nothing is remembered of a user who has kept quiet for this long. */
+/* a user who has sent no such image for this long is forgotten */
 #define FORGET_NS (600 * GM_NS_PER_S)
 
 static struct srv_offender *find(struct srv_backoff *b, uint32_t uid)
@@ -25,7 +25,7 @@ static bool is_forgotten(const struct srv_offender *o, uint64_t now_ns)
     return !o->doubts || (!o->owes && now_ns > o->until_ns + FORGET_NS);
 }
 
-/* A free one, or the one who waits for the shortest time. */
+/* A free entry, or that of the user who has to wait for the shortest time. */
 static struct srv_offender *take(struct srv_backoff *b, uint64_t now_ns)
 {
     struct srv_offender *o = &b->offenders[0];
@@ -46,7 +46,8 @@ void srv_backoff_blame(struct srv_backoff *b, uint32_t uid, bool sure, uint64_t 
         o = take(b, now_ns);
     if (o->uid != uid || is_forgotten(o, now_ns))
         *o = (struct srv_offender) { .uid = uid, .until_ns = now_ns };
-    if (o->owes) /* he has sent several */
+    /* This user has sent several. */
+    if (o->owes)
         return;
     o->doubts++;
     o->owes = sure || o->doubts > 1;

@@ -1,6 +1,6 @@
 /*
- * Images are compared by size, user and a hash of their bytes, or of parts of many. Where none of
- * that size is known, nothing is read.
+ * Finds images by size, user and a hash of their bytes; of large images parts are hashed. If no
+ * image of that size is known, nothing is read.
  */
 #include "server/blame.h"
 
@@ -15,8 +15,8 @@
 #include "base/result.h"
 #include "server/server.h"
 
-/* What is read of an image: it is compared while everybody waits, and there may be many of its
- * size. Parts of large ones, from the beginning to the end. */
+/* How much of an image is read, since everybody waits meanwhile and many images may have the same
+ * size: parts of this size, from the beginning to the end. */
 #define PART_BYTES (64u << 10)
 #define PARTS      8u
 
@@ -47,7 +47,8 @@ static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
     return good;
 }
 
-/* NULL: none. Mostly there is none of that size, and nothing is read. */
+/* Finds the image; NULL: it is not known. If none of that size is known, which is the usual case,
+ * nothing is read. */
 static struct srv_blamed *find(struct srv_blame *b, uint32_t uid, int fd)
 {
     struct srv_blamed i;
@@ -76,7 +77,8 @@ void srv_blame(struct srv_blame *b, uint32_t uid, int fd, uint64_t death, unsign
         i = &b->images[b->next++ % SRV_BLAMED_MAX];
         *i = new;
     }
-    if (!i || (i->deaths && i->last == death)) /* several may have loaded it */
+    /* Several sessions may have been loading the same image. */
+    if (!i || (i->deaths && i->last == death))
         return;
     i->deaths += weight;
     i->last = death;

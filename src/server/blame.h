@@ -1,7 +1,7 @@
 /*
- * Images over which executors died: they were being loaded. One that ended an executor for memory,
- * or two executors without having been loaded in between, is not given to another one, whichever
- * program of the same user sends it. The last few are remembered, for as long as the server lives.
+ * Images that were being loaded when executors died. An image that ended one executor for lack of
+ * memory, or two executors without having been loaded in between, is not given to another executor,
+ * whichever program of the same user sends it. The last few are remembered while the server lives.
  * Event loop only.
  */
 #ifndef GMUX_SERVER_BLAME_H
@@ -15,7 +15,7 @@
 
 struct srv_blamed {
     unsigned deaths; /* 0: none */
-    uint64_t last;   /* of them */
+    uint64_t last;   /* number of the last death */
     uint32_t uid;
     uint64_t size;
     uint64_t digest[2];
@@ -26,16 +26,16 @@ struct srv_blame {
     unsigned next;
 };
 
-/* Zeroed: knows none. `fd`: a sealed memfd. `death`: a number for each; `weight`: for how many it
- * counts. */
+/* Counts a death against an image. Zeroed, `b` knows none. `fd`: a sealed memfd. `death`: its
+ * number; `weight`: how many deaths it counts as. */
 void srv_blame(struct srv_blame *b, uint32_t uid, int fd, uint64_t death, unsigned weight);
-/* It has been loaded. */
+/* The image has been loaded: its deaths are forgotten. */
 void srv_acquit(struct srv_blame *b, uint32_t uid, int fd);
-/* It is not to be loaded. */
+/* Whether the image must not be loaded. */
 bool srv_is_blamed(struct srv_blame *b, uint32_t uid, int fd);
 
-/* How often the system has killed some process because memory was short; GMUX_VMSTAT: of another
- * file, for tests. */
+/* How often the system has killed a process because memory was short. For tests GMUX_VMSTAT names
+ * another file than /proc/vmstat. */
 uint64_t srv_oom_kills(void);
 
 #endif

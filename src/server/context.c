@@ -1,8 +1,8 @@
 /*
- * A client's contexts. All of them share the session's streams and memory; here they are names,
- * counted and logged as MPS does: context 0 is the process, 1, 2 .. its contexts. With the first
- * context on a device the executor gets to know that the client uses it; and so it does of peers,
- * devices that may touch each other's memory.
+ * A client's contexts. They share the session's streams and memory; here they are names, counted
+ * and logged as MPS does: context 0 is the process, 1, 2 and so on are its contexts. With a
+ * client's first context on a device the executor is told that the client uses that device. It is
+ * also told of peers, the devices that may touch each other's memory.
  */
 #include <stdlib.h>
 
@@ -40,8 +40,8 @@ void srv_contexts_end(struct srv_session *c)
 {
     gm_list_for_each_safe (x, &c->contexts, struct srv_context, link) {
         if (x->opening)
-            continue; /* until the executor has answered */
-        /* The spelling is what people's scripts look for. */
+            continue; /* wait until the executor has answered */
+        /* Scripts look for this spelling. */
         srv_say(c->server,
                 "Server failed to recevie command with status 806, assuming client {PID: %u, "
                 "Context ID: %u} exit",
@@ -117,7 +117,8 @@ const char *srv_on_context_open(struct srv_session *c, const struct wire_context
 {
     struct srv_context *x = NULL;
     int r = open_context(c, m, &x);
-    if (r == 0 && !(c->devices_used >> x->device & 1)) { /* the first one there */
+    /* The client's first context on that device. */
+    if (r == 0 && !(c->devices_used >> x->device & 1)) {
         x->opening = true;
         x->serial = serial;
         use_device(c, x->device, on_device, x);

@@ -1,5 +1,6 @@
 /*
- * The socket and its visitors, and the other side: an object that another server has given.
+ * The door's socket and its visitors; and the other side, adopting an object that another server
+ * has given.
  */
 #include "server/door.h"
 
@@ -23,7 +24,7 @@ struct srv_visitor {
     struct gm_list link;
     struct srv_server *server;
     struct srv_peer peer;
-    struct srv_object *object; /* NULL: it has not asked yet */
+    struct srv_object *object; /* NULL: the visitor has not asked yet */
 };
 
 /* --- visitors --------------------------------------------------------------------------------- */
@@ -108,8 +109,8 @@ static void on_poll(uv_poll_t *poll, int status, int events GM_UNUSED)
     int fd = status == 0 ? accept4(s->door.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
     if (fd >= 0)
         let_in(s, fd);
-    else if (status < 0 || errno == EMFILE ||
-             errno == ENFILE) /* it would be told so again and again */
+    /* Else the loop would be told of the connection again and again. */
+    else if (status < 0 || errno == EMFILE || errno == ENFILE)
         uv_poll_stop(poll);
 }
 
@@ -154,7 +155,7 @@ void srv_door_close(struct srv_server *s)
 
 /* --- the other side --------------------------------------------------------------------------- */
 
-/* What another server has answered. NULL: it is not to be believed, or there is nothing. */
+/* Reads what another server has answered. NULL: there is nothing, or it is not to be believed. */
 static struct srv_object *read_fetched(struct srv_session *c, const struct wire_object_adopt *m,
                                        struct tp_packet *p, int *result)
 {

@@ -1,7 +1,7 @@
 /*
- * Order is everything here: requests are answered first in, first out, unless the executor says
- * that one has to wait, and after a death what was is repeated before what was asked for. See
- * executor.h for the rules.
+ * Asks the executor, watches it and replaces it. The order of requests matters: they are answered
+ * first in, first out, unless the executor says that one has to wait; and after a death earlier
+ * requests are repeated before new ones are sent. executor.h has the rules.
  */
 #include "server/executor.h"
 
@@ -22,19 +22,19 @@
 
 /* An executor that does not start within this time hangs. */
 #define START_BOUND_MS 30000u
-/* An executor that had everything restored and lived so long has not died of what killed the one
- * before. */
+/* an executor that had everything restored and lived so long did not die of the same cause as the
+ * one before */
 #define PEACE_NS GM_NS_PER_S
-/* Deaths in a row are not counted beyond this while each executor at least had everything restored:
- * the client that killed it has lost its session over it. */
+/* The most deaths in a row that are counted while each executor had everything restored: the client
+ * that killed it has lost its session then. */
 #define DEATHS_WITH_PROGRESS 3u
 #define PAUSE_MS             50u
 #define PAUSE_MAX_MS         5000u
 #define START_TRIES          3u
-/* So often those who wait because of their images are looked at. */
+/* how often sessions are looked at that wait because of their images */
 #define LOOK_MS 100u
-/* From here on nobody new waits for the next start: not even one whose hang-up would not be noticed
- * meanwhile, since his own end of the connection is in what he has sent. */
+/* After this many deaths no new client waits for the next start. A client's hang-up might not be
+ * noticed, because it may have sent us its own end of the connection. */
 #define DEATHS_MAX 6u
 
 static const struct srv_peer_ops executor_ops;
@@ -78,8 +78,8 @@ static void put_request(struct srv_executor *x, struct srv_request *r)
     srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
 }
 
-/* A queued packet has descriptors of its own, and a replay may have more than there are: so one is
- * queued, and the others wait here. */
+/* A queued packet keeps copies of its descriptors, and a replay may need more descriptors than
+ * there are. So only one packet is queued in the socket, and the others wait here. */
 static void send_request(struct srv_executor *x, struct srv_request *r)
 {
     bool first = !srv_requests_current(&x->sent);
@@ -94,7 +94,7 @@ static void send_request(struct srv_executor *x, struct srv_request *r)
         watch_requests(x);
 }
 
-/* An executor that forgets a client does nothing for it but what leads there. */
+/* When the executor forgets a client, these are the requests that lead to that. */
 static bool leads_there(const struct srv_request *r)
 {
     return r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE ||
@@ -106,8 +106,8 @@ static void on_patience(uv_timer_t *timer)
     srv_executor_go_on(GM_CONTAINER_OF(timer, struct srv_executor, patience));
 }
 
-/* Whether the client has to wait with its next image, as executors died over its user's, and there
- * are others. Looked at again now and then: the others may have gone. */
+/* Whether the client has to wait with its next image, because executors died over its user's images
+ * and there are other users. This is checked again now and then, since the others may leave. */
 static bool makes_wait(struct srv_executor *x, const struct srv_session *c)
 {
     const uint64_t now = gm_now_ns();
@@ -118,7 +118,8 @@ static bool makes_wait(struct srv_executor *x, const struct srv_session *c)
     return true;
 }
 
-/* Of a client that is being forgotten the descriptors may be gone by now. */
+/* Whether the request is pointless: if its client is being forgotten, its descriptors may already
+ * be closed. */
 static bool is_void(const struct srv_request *r)
 {
     return r->session->removing && !leads_there(r);
@@ -141,14 +142,14 @@ void srv_executor_go_on(struct srv_executor *x)
     while (x->state == SRV_EXECUTOR_READY &&
            (r = srv_turns_next(&x->turns, is_held_back, x)) != NULL) {
         if (is_void(r))
-            complete(r, GM_CUDA_INVALID_HANDLE, NULL); /* and its answer may ask for more */
+            complete(r, GM_CUDA_INVALID_HANDLE, NULL); /* this may add further requests */
         else
             send_request(x, r);
     }
 }
 
-/* Tells the executor about the clients that there are; about the next one if it has to be careful.
- * Then their work goes on. */
+/* Tells the executor about the clients that exist; about the next one only, if it has to be
+ * careful. After that their work goes on. */
 static void replay(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
@@ -169,7 +170,7 @@ static void set_restored(struct srv_executor *x)
     srv_executor_settle(x);
 }
 
-/* After an answer. */
+/* Called after an answer. */
 static void go_on(struct srv_executor *x)
 {
     if (x->restored) {
@@ -186,7 +187,7 @@ static void go_on(struct srv_executor *x)
     srv_executor_go_on(x);
 }
 
-/* A CUresult if it need not be asked. */
+/* The answer, a CUresult, if the executor need not be asked. */
 static int answer_to(const struct srv_executor *x, const struct srv_request *r)
 {
     if (!r)
@@ -231,8 +232,8 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
     srv_executor_go_on(x);
 }
 
-/* The request is done with, in whatever way. What fails because its client has failed does so with
- * the client's error. */
+/* Finishes a request, in whatever way. If it fails because its client has failed, it gets the
+ * client's error. */
 static void complete(struct srv_request *r, int result, struct tp_packet *answer)
 {
     struct srv_session *c = r->session;
@@ -247,7 +248,7 @@ static void complete(struct srv_request *r, int result, struct tp_packet *answer
         if (result != 0 && !c->failed)
             srv_hooks.session_fail(c, GM_CUDA_LAUNCH_FAILED, 0,
                                    "it could not be restored on a new executor");
-        else if (r->type == WIRE_ENGINE_CLIENT_SET) /* it has all its modules back */
+        else if (r->type == WIRE_ENGINE_CLIENT_SET) /* the client has all its modules back */
             c->suspected = 0;
     }
     free(r);
@@ -262,7 +263,7 @@ static struct srv_request *first_unsent(struct srv_executor *x)
     return NULL;
 }
 
-/* The executor has taken what was queued. */
+/* The executor has read what was queued. */
 static void on_drained(struct srv_peer *p)
 {
     struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
@@ -366,8 +367,8 @@ static void on_peer_closed(struct srv_peer *p)
     when_dead(x);
 }
 
-/* The devices' descriptions, kept for the server's lifetime: the back end is the same in every
- * executor. */
+/* Keeps the devices' descriptions for the server's lifetime: every executor has the same back
+ * end. */
 static const char *learn_devices(struct srv_executor *x, const struct wire_engine_ready *m)
 {
     struct srv_server *s = x->server;
@@ -480,7 +481,8 @@ static const struct srv_peer_ops executor_ops = {
     .drained = on_drained,
 };
 
-/* Process and socket; 0 or -errno. What is left of a failure is taken down by the loop. */
+/* Makes the socket and starts the process. 0 or -errno; after a failure the loop takes down what
+ * was made. */
 static int start_process(struct srv_executor *x, const char *program)
 {
     int fds[2];
@@ -488,7 +490,7 @@ static int start_process(struct srv_executor *x, const char *program)
     if (r < 0)
         return r;
     r = srv_executor_spawn(x, program, fds[1], on_exit_status);
-    x->process_alive = true; /* its handle is in use even where that failed */
+    x->process_alive = true; /* the handle is in use even after a failure */
     gm_close(fds[1]);
     if (r < 0) {
         gm_close(fds[0]);
@@ -526,7 +528,7 @@ static void on_pause_over(uv_timer_t *timer)
 
 /* --- after a death ---------------------------------------------------------------------------- */
 
-/* Requests without an answer: back to the waiting ones, in front and in order, or given up. */
+/* Puts requests without an answer back in front of the waiting ones, in order, or gives them up. */
 static void judge_requests(struct srv_executor *x)
 {
     struct gm_list given_up;
@@ -553,8 +555,8 @@ static void judge_requests(struct srv_executor *x)
         else
             srv_turns_put_back(&x->turns, r);
     }
-    /* The others are in place before anybody is told: answers may ask for more, which comes after.
-     */
+    /* All others are in place before anybody is told, since a callback may ask for more, which
+     * comes after them. */
     while (!gm_list_empty(&given_up)) {
         struct srv_request *r = gm_list_entry(given_up.next, struct srv_request, link);
         complete(r, r->done ? GM_CUDA_LAUNCH_FAILED : 0, NULL);
@@ -611,5 +613,6 @@ void srv_executor_close(struct srv_executor *x)
     srv_peer_close(&x->peer);
     if (x->process_alive && !uv_is_closing((uv_handle_t *)&x->process))
         uv_process_kill(&x->process, SIGKILL);
-    when_dead(x); /* if there is none, as before the next one is started, nobody else says so */
+    /* Without an executor nobody else calls this. */
+    when_dead(x);
 }

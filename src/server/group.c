@@ -1,5 +1,5 @@
 /*
- * A session that changes its group takes its charges along.
+ * Groups of a user's programs. A session that changes its group takes its charges along.
  */
 #include "server/group.h"
 
@@ -48,8 +48,9 @@ void srv_group_place(struct srv_session *c, const struct wire_link_client_group 
 {
     struct srv_group *g = *m->group ? find(c, m->group) : NULL;
     c->guarantee_pct = percentage(m->guarantee_pct);
+    /* It must not end when it is left and joined again. */
     if (g)
-        g->members++; /* so that it does not end while it is left and joined again */
+        g->members++;
     srv_group_leave(c);
     if (!g)
         return;

@@ -1,6 +1,6 @@
 /*
- * An image is read and not mapped: a page that its sender left out would be made when it is
- * touched, and kill the server if there is no memory for it.
+ * Images. They are read and not mapped: touching a mapped page that the sender left out would
+ * allocate it, and end the server if there is no memory for it.
  */
 #include "server/image.h"
 
@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "transport/foreign.h"
 
-/* What is read before the loop looks for events again: some 50 us. */
+/* how much is read before the loop looks for events again: some 50 us */
 #define SLICE (256u << 10)
 
 static uint8_t slices[2][SLICE];
@@ -70,7 +70,7 @@ static const struct srv_image *find_like(const struct srv_image *i)
     return NULL;
 }
 
-/* The next one, or nothing more for now. */
+/* Begins to read the next image, if there is one. */
 static void begin(struct srv_reader *r)
 {
     if (gm_list_empty(&r->turns)) {
@@ -85,17 +85,18 @@ static void begin(struct srv_reader *r)
     gm_list_remove(&r->image->link);
     gm_list_remove(&all->turn);
     if (!gm_list_empty(&all->unread))
-        gm_list_append(&r->turns, &all->turn); /* behind the other users' */
+        gm_list_append(&r->turns, &all->turn); /* behind the other users */
 }
 
-/* It has been read, and is what others may be like. */
+/* The image has been read; later ones are compared with it. */
 static void end(struct srv_reader *r)
 {
     gm_list_append(bucket_of(r->image), &r->image->link);
     r->image = NULL;
 }
 
-/* Both are one file from now on. The number stays, which requests to the executor may name. */
+/* Lets both descriptors refer to one file. The descriptor's number stays, since requests to the
+ * executor may name it. */
 static void share(struct srv_image *i, const struct srv_image *like)
 {
     int old = fcntl(i->fd, F_DUPFD_CLOEXEC, 0);
@@ -186,8 +187,9 @@ void srv_image_remove(struct srv_image *i)
     if (!i->among)
         return;
     struct srv_reader *r = i->among->reader;
+    /* Another one that was read may be equal to it. */
     if (r->image && r->like == i)
-        add_unread(gm_take_ptr(r->image)); /* there may be another one like it */
+        add_unread(gm_take_ptr(r->image));
     if (r->image == i)
         r->image = NULL;
     gm_list_remove(&i->link);

@@ -1,10 +1,10 @@
 /*
  * Images that clients sent. Programs of one user load the same libraries, so images with the same
  * bytes are kept once. Nobody waits for that: when the server has nothing else to do it reads an
- * image, a slice at a time, looks for one that was read before, and has both descriptors refer to
- * one file. Images are found by a hash and then compared byte by byte, because clients of one user
- * do not trust each other either. Users do not share images: how much memory is left would tell one
- * what another runs. Event loop only.
+ * image, a slice at a time, looks for an equal one that was read before, and lets both descriptors
+ * refer to one file. Images are found by a hash and then compared byte by byte, because clients of
+ * one user do not trust each other. Users do not share images: from the amount of memory left, one
+ * user could tell what another one runs. Event loop only.
  */
 #ifndef GMUX_SERVER_IMAGE_H
 #define GMUX_SERVER_IMAGE_H
@@ -14,19 +14,19 @@
 #include "base/attr.h"
 #include "base/list.h"
 
-/* Who reads the images, of all users in turn. */
+/* Reads the images of all users in turn. */
 struct srv_reader {
     uv_idle_t idle;
-    struct gm_list turns;         /* srv_images with unread ones */
-    struct srv_image *image;      /* being read; NULL: none */
+    struct gm_list turns;         /* srv_images that have unread images */
+    struct srv_image *image;      /* the image that is being read; NULL: none */
     const struct srv_image *like; /* what it is compared with; NULL: it is being hashed */
-    uint64_t at;                  /* so much of that is done */
+    uint64_t at;                  /* how many bytes are done */
     struct XXH3_state_s *state;
 };
 
 #define SRV_IMAGE_BUCKETS 256u
 
-/* Of one user. */
+/* The images of one user. */
 struct srv_images {
     struct srv_reader *reader;
     struct gm_list turn; /* reader->turns */
@@ -39,8 +39,9 @@ struct srv_image {
     struct srv_images *among;
     uint64_t digest[2];
     uint64_t size;
-    int fd; /* sealed memfd; the number stays when it comes to refer to another file with the same
-               bytes */
+    /* A sealed memfd. The number stays the same when it comes to refer to another file with the
+     * same bytes. */
+    int fd;
 };
 
 /* 0 or -ENOMEM. */
@@ -48,12 +49,12 @@ GM_MUST_CHECK int srv_reader_init(struct srv_reader *r, uv_loop_t *loop);
 void srv_reader_close(struct srv_reader *r);
 
 void srv_images_init(struct srv_images *all, struct srv_reader *r);
-/* Once all its images were removed. */
+/* Called when all its images have been removed. */
 void srv_images_finish(struct srv_images *all);
 
-/* Takes the sealed memfd `fd` of `size` bytes, at least one. */
+/* Adds the sealed memfd `fd` of `size` bytes (at least one), and takes it over. */
 void srv_image_add(struct srv_images *all, struct srv_image *i, int fd, uint64_t size);
-/* Harmless on one that was never added, if it is zeroed. */
+/* Removes an image. Does nothing for a zeroed one that was never added. */
 void srv_image_remove(struct srv_image *i);
 
 #endif

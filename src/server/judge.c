@@ -1,5 +1,5 @@
 /*
- * After an executor's death: which images are to blame, and which clients it takes along.
+ * Decides, after an executor's death, which images are to blame and which clients are lost with it.
  */
 #include "base/clock.h"
 #include "base/result.h"
@@ -38,7 +38,7 @@ void srv_executor_settle(struct srv_executor *x)
     srv_backoff_settle(&x->backoff, x->died_ns ? now - x->died_ns : 0, now);
 }
 
-/* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
+/* How likely it is that a module of the session, which was being loaded again, was the cause. */
 static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
 {
     unsigned most = 0;
@@ -48,7 +48,7 @@ static unsigned suspicion(const struct srv_executor *x, const struct srv_session
     return most;
 }
 
-/* Work in flight on some stream: the executor's death takes it along. */
+/* Whether work was in flight on some stream, which is lost with the executor. */
 static bool is_busy(const struct srv_session *c)
 {
     for (uint32_t i = 0; c->shared.control && i < c->shared.streams_count; i++) {
@@ -60,8 +60,8 @@ static bool is_busy(const struct srv_session *c)
     return false;
 }
 
-/* Which clients the dead executor takes along: those with work in flight, and the client whose
- * module it was just loading anew, or for the second time at the same time as others'. */
+/* Decides which clients are lost with the executor: those with work in flight, and the client whose
+ * module was being loaded again alone, or for the second time at the same time as others'. */
 void srv_executor_judge(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
@@ -70,7 +70,8 @@ void srv_executor_judge(struct srv_executor *x)
         c->suspected += suspicion(x, c);
         if (c->failed || c->phase == SRV_DRAINING) {
             c->in_executor = false;
-            if (c->failed) /* the executor was about to do it */
+            /* The executor was about to do this. */
+            if (c->failed)
                 tp_session_release_waiters(&c->shared);
         } else if (c->suspected >= SRV_CULPRIT) {
             srv_backoff_blame(&x->backoff, c->uid, true, gm_now_ns());

@@ -1,7 +1,7 @@
 /*
- * Memory of the area's own file: all that there is to do is to free its pages when they are not
- * used any more (sweep.h). A GPU pins the pages of host memory that it has mapped and would go on
- * with the old ones, so nothing is freed before it is unmapped.
+ * Memory of the area's own file. The only work is to free its pages when they are not used any more
+ * (sweep.h). A GPU pins pages of host memory that it has mapped, and would keep using the old ones,
+ * so nothing is freed before it is unmapped.
  */
 #include "server/keeper.h"
 

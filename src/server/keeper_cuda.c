@@ -1,8 +1,8 @@
 /*
- * Memory of a GPU: a handle of the genuine driver for each mapping, and the descriptor that the
- * executor maps it with. The driver is initialised, and no context is ever made: this process costs
- * no memory on the device and cannot fault there. What is freed goes back to the kernel's driver,
- * which clears it before anybody gets it again.
+ * Memory of a GPU: for each mapping a handle of the genuine driver, and the descriptor by which the
+ * executor maps it. The driver is initialised here, but no context is ever made, so this process
+ * costs no memory on the device and cannot fault there. Freed memory goes back to the driver in the
+ * kernel, which clears it before anybody gets it again.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -27,7 +27,7 @@
     X(cuMemRelease)                                                                                \
     X(cuMemExportToShareableHandle)
 
-/* One per process, as the driver is. */
+/* There is one driver in a process, so there is one of these. */
 static struct {
 #define X(name) __typeof__(name) *name;
     KEEPER_FUNCTIONS(X)
@@ -56,7 +56,7 @@ static int load(char *why, size_t why_size)
 static CUresult count_devices(int *count)
 {
     *count = 0;
-    /* It must not find our daemon, or its own. */
+    /* The driver must find neither our daemon nor NVIDIA's. */
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
     CUresult r = driver.cuInit(0);
     return r == CUDA_SUCCESS ? driver.cuDeviceGetCount(count) : r;
@@ -118,7 +118,8 @@ static bool is_compressible(CUmemGenericAllocationHandle handle)
            is.allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
 }
 
-/* Compression is a wish: a driver that does not have it for such memory may say so by failing. */
+/* Compression is only a wish: a driver that cannot compress such memory may report that by
+ * failing. */
 int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle,
                            int *fd)
 {

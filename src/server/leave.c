@@ -1,16 +1,16 @@
 /*
- * A session's end. The executor lets go of a client in two steps. First it is stopped: its work is
- * off the device, and its device memory is not used any more; that takes no longer than its own
- * kernels do. Then it is removed, with its pinned host memory, and that may have to wait for as
- * long as somebody else's kernel runs (docs/adr/0013). In between a client that is gone gives back
- * all that others may want: device memory, modules, its place among the clients. What the executor
- * still touches stays and stays charged: session memory, host memory, the addresses of the window;
- * and so do arrays, which are the executor's.
+ * The end of a session. The executor lets go of a client in two steps. First it stops the client:
+ * its work is off the device, and its device memory is not used any more. That takes no longer than
+ * the client's own kernels. Then it removes the client, with its pinned host memory, which may have
+ * to wait for as long as another client's kernel runs (docs/adr/0013-calls-that-wait.md). Between
+ * the steps a client that is gone gives back everything that others may want: device memory,
+ * modules, its place among the clients. What the executor still touches stays and stays charged:
+ * session memory, host memory, the addresses of the window, and arrays, which belong to the
+ * executor.
  *
- * A session may have tens of thousands of things to give back, so that happens a piece at a time,
- * and between two pieces the loop serves whoever wants something. Each piece looks anew at what
- * may be given back: meanwhile the executor may have died, or another client may have closed what
- * it had open of this one's.
+ * A session may have tens of thousands of things to give back. So that happens a piece at a time,
+ * and between two pieces the loop serves others. Each piece checks again what may be given back:
+ * meanwhile the executor may have died, or another client may have closed something of this one's.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@
 #include "server/send.h"
 #include "server/server.h"
 
-/* What is ended before the loop looks for events again takes so long. */
+/* how much time is spent on ending things before the loop looks for events again */
 #define PIECE_NS (2 * GM_NS_PER_MS)
 
 /* --- a piece at a time ------------------------------------------------------------------------ */
@@ -43,7 +43,7 @@ static void on_idle(uv_idle_t *idle)
     } while (gm_now_ns() < until_ns);
 }
 
-/* Behind the others. */
+/* Goes on with it later, behind the others. */
 static void end_later(struct srv_session *c)
 {
     struct srv_server *s = c->server;
@@ -63,19 +63,20 @@ static void on_removed(void *arg, int result, struct tp_packet *answer)
     c->in_executor = false;
 }
 
-/* Or the executor has died. */
+/* The executor has stopped the client, or has died. */
 static void on_stopped(void *arg, int result, struct tp_packet *answer)
 {
     struct srv_session *c = arg;
     (void)result;
     (void)answer;
-    /* The executor has done so if it ever knew the client; the one that did may have died. */
+    /* The executor that reported the failure may have died since. */
     if (c->failed)
         tp_session_release_waiters(&c->shared);
-    end_later(c); /* its signals now: who records in between sees that it is late */
+    /* End its signals now: a client that records something in between sees that it is too late. */
+    end_later(c);
 }
 
-/* Nobody waits for its signals any more, either. */
+/* Nobody waits for the client's signals any more, either. */
 static void set_stopped(struct srv_session *c)
 {
     if (!c->removing || c->stopped)
@@ -105,15 +106,15 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
     c->phase = SRV_FAILED;
     if (c->shared.control)
         tp_session_fail(&c->shared, (uint32_t)result, address);
-    /* The executor lets the waiters go once nothing of the client runs; where it does not know the
-     * client, we do. */
+    /* The executor releases the waiters once nothing of the client runs. If it does not know the
+     * client, we release them. */
     if (c->in_executor) {
         remove_from_executor(c);
         return;
     }
     if (c->shared.control)
         tp_session_release_waiters(&c->shared);
-    end_later(c); /* its signals */
+    end_later(c); /* for its signals */
 }
 
 void srv_session_refuse(struct srv_session *c, int result, const char *reason)
@@ -130,7 +131,8 @@ void srv_session_drop(struct srv_session *c)
     if (c->phase == SRV_DRAINING)
         return;
     c->phase = SRV_DRAINING;
-    /* Its process may still be there: first it must know that nothing is done for it any more. */
+    /* Its process may still be there, and first has to learn that nothing is done for it any
+     * more. */
     if (c->shared.control)
         tp_session_fail(&c->shared, GM_CUDA_MPS_RPC_FAILURE, 0);
     srv_peer_close(&c->peer);
@@ -142,19 +144,21 @@ void srv_session_drop(struct srv_session *c)
 
 /* --- what is left ----------------------------------------------------------------------------- */
 
-/* The executor has let go of it. */
+/* Whether the executor has let go of the client. */
 static bool is_out(const struct srv_session *c)
 {
-    return !c->in_executor && c->asks == 0 && c->repeats == 0; /* it answers as it likes */
+    /* A removed client's answers come in any order. */
+    return !c->in_executor && c->asks == 0 && c->repeats == 0;
 }
 
-/* It keeps host memory alone; the one question is for the removal. */
+/* Whether the executor keeps only the client's host memory; its one unanswered request is the
+ * removal. */
 static bool is_stopped(const struct srv_session *c)
 {
     return c->in_executor && c->stopped && c->asks == 1;
 }
 
-/* Devices are what others wait for; host memory may have to stay. */
+/* Others wait for device memory; host memory may have to stay. */
 static bool pages_rest(struct srv_session *c, bool host)
 {
     bool rest = !host || srv_heap_rests(&c->host);
@@ -163,8 +167,8 @@ static bool pages_rest(struct srv_session *c, bool host)
     return rest;
 }
 
-/* Nothing of the client runs, and it asks for nothing any more. Where somebody else closes what it
- * had freed, pages have to come to rest first. */
+/* Whether nothing of the client runs and it asks for nothing any more. If another client closes
+ * what this one had freed, its pages first have to be swept. */
 static bool may_give_back(struct srv_session *c)
 {
     return c->phase == SRV_DRAINING && c->peer_closed &&
@@ -193,7 +197,7 @@ static bool give_host_back(struct srv_session *c, uint64_t until_ns)
            srv_heap_finish(&c->host, until_ns);
 }
 
-/* Another client may come instead, unless too many are on their way out. */
+/* Makes room for another client, unless too many are on their way out. */
 static void give_place(struct srv_session *c)
 {
     if (c->leaving.amount == 0 && srv_charge(&c->leaving, &c->account, SRV_LEAVING, 1) == 0)
@@ -261,14 +265,14 @@ void srv_session_check_end(struct srv_session *c)
 void srv_server_check_end(struct srv_server *s)
 {
     if (s->link_lost && gm_list_empty(&s->sessions))
-        s->stopping = true; /* nobody can come */
+        s->stopping = true; /* no client can come any more */
     if (!s->stopping || s->ended)
         return;
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
         if (c->phase != SRV_DRAINING || !c->stopped)
             return;
-    s->ended =
-        true; /* and the executor, with what it has left to do for those whose clients are gone */
+    /* The executor, too, with what it still has to do for clients that are gone. */
+    s->ended = true;
     srv_say(s, "Exiting");
     s->has_link = false;
     srv_peer_close(&s->link);

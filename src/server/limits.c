@@ -1,5 +1,5 @@
 /*
- * Limits as texts and numbers: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT and shares.
+ * Reads limits from texts: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, and shares.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool names_device(const char *key, unsigned ordinal, const uint8_t uuid[1
 
 uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uuid[16])
 {
-    uint64_t limit = UINT64_MAX; /* the last entry for a device holds */
+    uint64_t limit = UINT64_MAX; /* the last entry for a device counts */
     while (text && *text) {
         char entry[128];
         size_t n = strcspn(text, ",");

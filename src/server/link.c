@@ -1,7 +1,7 @@
 /*
- * What the control daemon says: it hands over clients and limits, and asks what clients use. It is
- * trusted, but a message that makes no sense still ends the connection, and with it the server,
- * rather than being guessed at. What it is told is report.c's.
+ * Messages of the control daemon: it hands over clients and limits, and asks what clients use. It
+ * is trusted; but a message that makes no sense ends the connection, and with it the server, rather
+ * than being guessed at. report.c has what the daemon is told.
  */
 #include <stdio.h>
 
@@ -226,7 +226,7 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
     }
 }
 
-/* Of a client that comes when no descriptor is left. The link is everybody's, and stays. */
+/* A client came whose descriptor could not be received. Everybody needs the link, so it stays. */
 static const char *on_bare_packet(struct srv_peer *peer, struct tp_packet *p)
 {
     struct wire_link_client m;
@@ -260,8 +260,9 @@ static void on_gone(struct srv_peer *peer, bool broke, const char *why)
     s->has_link = false;
     srv_peer_close(peer);
     go_on_telling(s);
+    /* No new clients can come; those that are here may finish. */
     if (broke || !s->announced)
-        srv_server_stop(s, false); /* no new clients can come; those it has may finish */
+        srv_server_stop(s, false);
     else
         srv_relink_begin(s);
 }

@@ -1,6 +1,6 @@
 /*
- * gmux-server: started by gmux-control with a socket to it, or by a client library that found no
- * daemon, with the client's own socket; not meant to be started by hand.
+ * gmux-server's main(). gmux-control starts it with a socket to itself; a client library that found
+ * no daemon starts it with the client's own socket. It is not meant to be started by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static int usage(FILE *out, int status)
     return status;
 }
 
-/* The parent ends at once, the child lives for the client. 0 in the child, or -errno. */
+/* The parent ends at once; the child lives as long as the client. 0 in the child, or -errno. */
 static int become_daemon(void)
 {
     pid_t pid = fork();
@@ -80,7 +80,8 @@ static int become_daemon(void)
         return -errno;
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    if (!secure_getenv("GMUX_LOG")) /* nobody wants to hear of us */
+    /* Nobody reads what a private server says. */
+    if (!secure_getenv("GMUX_LOG"))
         dup2(null, STDERR_FILENO);
     return 0;
 }
@@ -93,8 +94,8 @@ static int serve(int control, int single, const char *device)
         gm_error(&topic, "descriptor %d: %s", fd, strerror(errno));
         return 1;
     }
-    /* Its user's programs are not to take its link to the daemon, or speak for it. One that is
-     * private is theirs. */
+    /* Programs of its user must not be able to take its link to the daemon, or speak for it. A
+     * private server belongs to its program anyway. */
     if (control >= 0)
         (void)prctl(PR_SET_DUMPABLE, 0);
     int r = control >= 0 ? 0 : become_daemon();

@@ -1,8 +1,7 @@
 /*
- * What happens to a range: charged, taken from the heap's ranges, mapped by the executor, handed
- * out; and back: unmapped, given back to the process that keeps the bytes, given back to the
- * ranges, charge released. Allocations from a slab that is already mapped need no word with the
- * executor.
+ * The life of a range: it is charged, taken from the heap's ranges, mapped by the executor and
+ * handed out. In the end it is unmapped, given back to its keeper and to the ranges, and its charge
+ * is released. Allocations from a slab that is already mapped do not involve the executor.
  */
 #include "server/hooks.h"
 #include "server/memory.h"
@@ -28,8 +27,8 @@ struct alloc_op {
     uint64_t size;
     uint64_t align;
     bool small;
-    bool refused; /* the device had no memory, the last time */
-    bool trimmed; /* and this although it had given back what it keeps */
+    bool refused; /* the device had no memory at the last attempt */
+    bool trimmed; /* even after it had given back what it keeps */
     srv_allocated_fn *done;
     void *arg;
     uint64_t serial;
@@ -39,19 +38,19 @@ struct free_op {
     struct srv_sweep sweep;
     struct srv_heap *heap;
     struct srv_mapping *mapping;
-    struct srv_allocation *allocation; /* NULL: a slab goes by itself */
-    bool paid;                         /* it is charged until then */
+    struct srv_allocation *allocation; /* NULL: a slab that is freed by itself */
+    bool paid;                         /* it is charged until it is unmapped */
     srv_freed_fn *done;
     void *arg;
     uint64_t serial;
 };
 
-/* Somebody wants to know what is left, and then wants to have it: first the device gets what is on
- * its way back. */
+/* A question how much memory is left. Whoever asks then wants to allocate it, so first the device
+ * gets back what is on its way. */
 struct info_op {
     struct gm_list link; /* heap->questions */
     uint64_t serial;
-    unsigned unmapping; /* so many ranges still, whichever: they come back in the order they went */
+    unsigned unmapping; /* how many ranges, in order, still have to come back */
 };
 
 static void on_rest(void *session)
@@ -91,7 +90,7 @@ static void allocation_destroy(struct srv_allocation *a)
     free(a);
 }
 
-/* Takes the mapping's range back; the executor knows nothing of it any more. */
+/* Takes the mapping's range back; the executor does not know it any more. */
 static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
 {
     gm_list_remove(&m->link);
@@ -119,12 +118,12 @@ bool srv_heap_finish(struct srv_heap *h, uint64_t until_ns)
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
         if (gm_now_ns() >= until_ns)
             return false;
-        /* The pages go with the file, unless others have that open. Till then a process that lives
-         * on finds what it had. */
+        /* The pages go when the file does, unless others have that open. Until then a process that
+         * lives on finds the old contents. */
         if (h->area->kept && !m->kept && h->keeper->swept) {
             bool goes = srv_user_sweep(h->session->user, h->area->fd,
                                        m->block->address - h->area->base, m->block->size);
-            (void)goes; /* or it stays till those have closed it */
+            (void)goes; /* else it stays until those have closed it */
         }
         mapping_destroy(h, m);
     }
@@ -151,8 +150,8 @@ void srv_heap_replay(struct srv_heap *h)
             map(h, m, NULL, NULL);
 }
 
-/* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is
- * no room, or the keeper has `refused`. */
+/* A range of pages with its charge and its memory, not known to the executor yet. NULL: there is no
+ * room, or the keeper `refused`. */
 static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align,
                                           bool *refused)
 {
@@ -195,7 +194,7 @@ static void finish_alloc(struct alloc_op *op, int result)
     free(op);
 }
 
-/* True if the slab that `b` lies in holds nothing else. */
+/* Whether the slab that contains `b` contains nothing else. */
 static bool alone_in_slab(const struct srv_block *b)
 {
     return (!b->below || (b->below->free && !b->below->below)) &&
@@ -219,7 +218,7 @@ static bool is_host(const struct srv_heap *h)
     return h == &h->session->host;
 }
 
-/* With all that it costs, or nothing. */
+/* Charges everything that the allocation costs, or nothing. */
 static bool charge_alloc(struct alloc_op *op)
 {
     struct srv_allocation *a = op->allocation;
@@ -271,7 +270,7 @@ static void on_trimmed(void *arg, int result, struct tp_packet *answer)
         finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
 }
 
-/* Takes a range from a slab, or has one mapped: a slab, or just for this. */
+/* Takes a range from a slab, or has one mapped: a new slab, or one for this allocation. */
 static void start_alloc(struct alloc_op *op)
 {
     struct srv_heap *h = op->allocation->heap;
@@ -285,8 +284,8 @@ static void start_alloc(struct alloc_op *op)
                                 : mapping_create(h, op->size, op->align, &op->refused);
     if (op->mapping) {
         map(h, op->mapping, on_mapped, op);
-    } else if (h->unmapping != 0 &&
-               (charged || h->unmapping_paid != 0)) { /* room may be on its way, or the charge */
+        /* Room, or the charge, may be on its way back. */
+    } else if (h->unmapping != 0 && (charged || h->unmapping_paid != 0)) {
         gm_list_append(&h->deferred, &op->link);
     } else if (op->refused && !op->trimmed) {
         op->trimmed = true;
@@ -305,7 +304,7 @@ static void start_deferred(struct srv_heap *h)
 {
     struct gm_list again;
     gm_list_init(&again);
-    /* Those that do not fit yet come back to that list. */
+    /* Allocations that do not fit yet return to that list. */
     for (struct gm_list *first; (first = h->deferred.next) != &h->deferred;) {
         gm_list_remove(first);
         gm_list_append(&again, first);
@@ -317,7 +316,7 @@ static void start_deferred(struct srv_heap *h)
     }
 }
 
-/* Makes the operation with its allocation, which is not charged yet; a CUresult. */
+/* Makes the operation with its allocation, which is not charged yet. A CUresult. */
 static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, struct alloc_op **out)
 {
     bool small = size <= SRV_SMALL_MAX && align <= SRV_PAGE;
@@ -363,7 +362,7 @@ void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool in
 
 /* --- what is left ----------------------------------------------------------------------------- */
 
-/* As MPS: a limit shows in what is free, the total stays the device's. */
+/* As in MPS, a limit shows in what is free; the total is the device's. */
 static void answer_info(struct srv_heap *h, uint64_t serial)
 {
     struct srv_session *c = h->session;
@@ -406,7 +405,7 @@ const char *srv_on_memory_info(struct srv_session *c, const struct wire_memory_i
 
 /* --- freeing ---------------------------------------------------------------------------------- */
 
-/* What it has is not taken back any more. */
+/* Whether the heap's memory is not taken back range by range any more, because the session ends. */
 static bool goes_with_session(const struct srv_heap *h)
 {
     return is_host(h) && srv_session_holds_host(h->session);
@@ -443,7 +442,7 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     struct free_op *op = arg;
     struct srv_heap *h = op->heap;
     const struct srv_mapping *m = op->mapping;
-    (void)result; /* no executor, no mapping */
+    (void)result; /* without an executor there is no mapping */
     (void)answer;
     if (goes_with_session(h) || m->kept || !h->keeper->swept)
         finish_free(op);
@@ -452,8 +451,7 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
                   m->block->address - h->area->base, m->block->size, on_swept);
 }
 
-/* Takes a range from the executor and gives it back. With no memory for that it stays until the
- * session ends. */
+/* Has the executor unmap a range, then gives it back; without memory for that it stays. */
 static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocation *a,
                   srv_freed_fn *done, void *arg, uint64_t serial)
 {
@@ -500,7 +498,8 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
             done(arg, serial);
         return;
     }
-    /* Nobody waits until it is unpinned; till then it is charged, and its range taken. */
+    /* The client does not wait until it is unpinned; until then it is charged and its range
+     * taken. */
     if (goes_with_session(h) || (a->mapping && is_host(h))) {
         if (!goes_with_session(h))
             unmap(h, a->mapping, a, NULL, NULL, 0);
@@ -509,9 +508,9 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
         return;
     }
     if (a->mapping) {
-        /* At once, so that the next allocation may have it. That one's mapping is answered after
-         * this range is gone, since the executor answers in order. A large one is charged until its
-         * pages are gone. */
+        /* At once, so that the next allocation can have it: its mapping is answered after this one
+         * is unmapped, since the executor answers in order. A large range stays charged until its
+         * pages are freed. */
         if (!h->keeper->swept || a->block->size <= PAID_MIN) {
             srv_charge_release(&a->bytes);
             srv_charge_release(&a->count);

@@ -1,7 +1,7 @@
 /*
- * Modules: the server keeps the image, sealed, and the memory of the globals; the executor
- * compiles. A load goes through the executor twice: it says how much memory the globals need, gets
- * told where that is, and fills it.
+ * Modules. The server keeps the image, sealed, and the memory of the module's variables; the
+ * executor compiles. A load goes through the executor twice: the executor says how much memory the
+ * variables need, is told where it is, and fills it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +35,12 @@ struct srv_module {
     struct srv_charge bytes;
     uint32_t id;
     enum module_state state;
-    bool ready; /* the client knows it */
+    bool ready; /* the client has been told */
     uint32_t kind;
     uint32_t device;
     struct srv_image image;
     struct srv_allocation *globals; /* NULL if it has none */
-    /* While loading. */
+    /* while it is being loaded */
     uint64_t serial;
     int info;
     char *log;
@@ -63,7 +63,7 @@ bool srv_modules_free(struct srv_session *c, uint64_t until_ns)
     gm_list_for_each_safe (m, &c->modules, struct srv_module, link) {
         if (gm_now_ns() >= until_ns)
             return false;
-        module_destroy(m); /* its globals go with the heap */
+        module_destroy(m); /* the variables go with the heap */
     }
     gm_index_finish(&c->module_ids);
     return true;
@@ -97,7 +97,8 @@ void srv_modules_replay(struct srv_session *c)
         if (!is_replayed(m))
             continue;
         load(m, NULL);
-        if (m->state == MODULE_PLACED) /* memory holds what the program made of it */
+        /* The memory has what the program made of it. */
+        if (m->state == MODULE_PLACED)
             place(m, false, NULL);
     }
 }
@@ -117,7 +118,7 @@ static void on_forgotten(void *arg, int result, struct tp_packet *answer)
     module_destroy(arg);
 }
 
-/* Tells the executor to forget the module, then `done`. */
+/* Tells the executor to forget the module, then calls `done`. */
 static void forget(struct srv_module *m, srv_answer_fn *done)
 {
     struct srv_session *c = m->session;
@@ -143,7 +144,7 @@ static void answer_load(struct srv_session *c, uint64_t serial, int result,
     srv_answer_module_loaded(c, serial, &w, result == 0 ? m->info : -1);
 }
 
-/* The load is over. On failure nothing of the module stays. */
+/* Ends a load. After a failure nothing of the module stays. */
 static void finish_load(struct srv_module *m, int result)
 {
     answer_load(m->session, m->serial, result, m);
@@ -182,8 +183,8 @@ static void on_globals(void *arg, uint64_t serial, int result, struct srv_alloca
     place(m, true, on_placed);
 }
 
-/* The description goes to the client as it came; that it cannot change under its reader is all we
- * can say of it. */
+/* The description goes to the client as the executor made it. All that we check is that it cannot
+ * change under its reader. */
 static bool info_is_safe(int fd)
 {
     struct stat st;
@@ -215,7 +216,7 @@ static void on_loaded(void *arg, int result, struct tp_packet *answer)
         finish_load(m, result);
 }
 
-/* A new module with its charges; NULL and a CUresult. */
+/* A new module with its charges. NULL, with a CUresult. */
 static struct srv_module *module_create(struct srv_session *c, const struct wire_module_load *w,
                                         int *result)
 {

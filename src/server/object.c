@@ -1,8 +1,8 @@
 /*
- * Objects and their names. What a client gets of an object is a number (its own name for it), a
- * token, or a descriptor that is nothing but a proof: an empty memfd, known by its inode. The
- * bytes' descriptor goes to executors alone, except that of host memory, which the client has to
- * map.
+ * Objects and their names. A client knows an object by a number (its own name for it), a token, or
+ * a descriptor that only proves access: an empty memfd that is recognised by its inode. The
+ * descriptor of the bytes is given to executors alone; except for host memory, which the client has
+ * to map.
  */
 #include "server/hooks.h"
 #include "server/object.h"
@@ -42,7 +42,7 @@ struct srv_object *srv_object_ref(struct srv_object *o)
     return o;
 }
 
-/* Charged to `owner`, with one reference; NULL when it may not have it. */
+/* Makes an object that is charged to `owner`, with one reference. NULL: it may not have it. */
 static struct srv_object *object_new(struct srv_session *owner, enum srv_quantity quantity,
                                      uint64_t bytes)
 {
@@ -64,8 +64,8 @@ static struct srv_object *object_new(struct srv_session *owner, enum srv_quantit
     return o;
 }
 
-/* Tokens are looked for by their last bytes, which are random in all of them; what is left to
- * compare is as secret as before. */
+/* Tokens are looked up by their last bytes, which are random in all tokens. The rest, which is
+ * compared then, is as secret as before. */
 static uint64_t number_of(const uint8_t *token)
 {
     uint64_t number;
@@ -73,7 +73,7 @@ static uint64_t number_of(const uint8_t *token)
     return number;
 }
 
-/* After gm_index_room(). */
+/* Called after gm_index_room(). */
 static void set_shared(struct srv_object *o)
 {
     gm_index_add(&o->server->tokens, &o->by_token, number_of(o->token));
@@ -95,7 +95,8 @@ void srv_object_unref(struct srv_object *o)
     srv_charge_release(&o->count);
     if (o->handle)
         srv_keeper_cuda_release(o->handle);
-    tp_close_foreign(o->fd); /* in which there may be many pages */
+    /* The file may have many pages. */
+    tp_close_foreign(o->fd);
     gm_close(o->token_fd);
     if (o->door >= 0)
         tp_hang_up(o->door);
@@ -116,7 +117,7 @@ void srv_object_close(struct srv_object *o)
     srv_object_unref(o);
 }
 
-/* Memory of its own. A CUresult. */
+/* Makes an object with memory of its own. A CUresult. */
 static int object_create(struct srv_session *c, const struct wire_object_create *m,
                          struct srv_object **out)
 {
@@ -150,7 +151,7 @@ static int object_create(struct srv_session *c, const struct wire_object_create 
 
 /* --- allocations that are shared -------------------------------------------------------------- */
 
-/* An allocation's own, or the slab that it lies in. */
+/* The allocation's own mapping, or the slab that it lies in. */
 static struct srv_mapping *mapping_of(const struct srv_allocation *a)
 {
     return a->mapping ? a->mapping
@@ -159,13 +160,13 @@ static struct srv_mapping *mapping_of(const struct srv_allocation *a)
                             ->user;
 }
 
-/* The object that stands for an allocation of device memory: the whole of what is mapped for it,
- * which may be a slab with other allocations of the same client in it. */
+/* The object that stands for an allocation of device memory. It is everything that is mapped for
+ * it, which may be a slab that also has other allocations of the same client. */
 static int object_of(struct srv_session *c, struct srv_allocation *a, struct srv_object **out)
 {
     struct srv_mapping *m = mapping_of(a);
-    struct srv_object *o =
-        object_new(c, SRV_DEVICE_BYTES, 0); /* the allocation is charged already */
+    /* The allocation is charged already. */
+    struct srv_object *o = object_new(c, SRV_DEVICE_BYTES, 0);
     if (!o)
         return GM_CUDA_OUT_OF_MEMORY;
     o->device = a->heap->device;
@@ -223,7 +224,7 @@ static void name_destroy(struct srv_name *n)
     free(n);
 }
 
-/* Takes over a reference, also on failure. A CUresult. */
+/* Makes a name for an object, and takes over a reference to it, also on failure. A CUresult. */
 static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *number)
 {
     struct srv_name *n = calloc(1, sizeof(*n));
@@ -246,7 +247,7 @@ static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *nu
     return GM_CUDA_SUCCESS;
 }
 
-/* Its owner goes. */
+/* The object's owner goes. */
 static void disown(struct srv_object *o)
 {
     struct srv_allocation *a = o->source;
@@ -256,7 +257,8 @@ static void disown(struct srv_object *o)
     srv_charge_release(&o->count);
     if (!a)
         return;
-    if (o->mappings) /* its pages stay as they are */
+    /* Its pages stay as they are. */
+    if (o->mappings)
         mapping_of(a)->kept = a->heap->area->kept = true;
     a->object = NULL;
     o->source = NULL;
@@ -302,7 +304,7 @@ static int make_token(struct srv_server *s, struct srv_object *o)
     return r;
 }
 
-/* Takes as long for every token. */
+/* Takes the same time for every pair of tokens. */
 static bool same_token(const uint8_t *a, const uint8_t *b)
 {
     unsigned different = 0;
@@ -322,7 +324,8 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
             continue;
         if (o->owner != c)
             return o;
-        *result = GM_CUDA_INVALID_CONTEXT; /* one's own is not opened again */
+        /* A client does not open its own memory again. */
+        *result = GM_CUDA_INVALID_CONTEXT;
         return NULL;
     }
     return NULL;
@@ -338,7 +341,8 @@ struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *t
     return NULL;
 }
 
-/* A whole sealed memfd may be mapped; what the other server says lies in it has to. */
+/* A sealed memfd can be mapped as a whole; the part that the other server names has to lie inside
+ * it. */
 static bool lies_within(struct srv_session *c, const struct wire_object_fetched *f, int fd)
 {
     struct stat st;
@@ -362,7 +366,8 @@ struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_obj
         return NULL;
     }
     gm_list_remove(&o->link);
-    o->owner = NULL; /* who has it open pays, as for any other's */
+    /* each client that has it open pays for it, as for any other program's object */
+    o->owner = NULL;
     o->host = f->host;
     o->device = f->device;
     o->fd = fd;
@@ -404,7 +409,7 @@ static int create_named(struct srv_session *c, const struct wire_object_create *
     return r ? r : name_create(c, *out, number);
 }
 
-/* The device gives back what it keeps, once. */
+/* Asks the device once to give back what it keeps. */
 struct create_op {
     struct srv_session *session;
     struct wire_object_create what;
@@ -454,7 +459,8 @@ const char *srv_on_object_release(struct srv_session *c, const struct wire_objec
     return NULL;
 }
 
-/* Where there may be other servers the token is in it, for their clients. A CUresult. */
+/* Makes the proof. If there may be other servers it contains the token, for their clients. A
+ * CUresult. */
 static int make_token_fd(struct srv_server *s, struct srv_object *o)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /*
- * What a session has: its limits, its memory, its place with the executor. A client is offered the
- * session, maps it and says so; then the executor makes room for it. Later its limits change, and
- * an executor that takes over is told all that the one before knew.
+ * What a session has: limits, memory, and a place with the executor. A client is offered the
+ * session, maps it and says so; then the executor makes room for it. Later its limits may change,
+ * and an executor that takes over is told everything that the one before knew.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 #include "server/serve.h"
 #include "server/server.h"
 
-/* Shares and limits that follow from what server and client say. */
+/* Computes shares and limits from what server and client ask for. */
 static void set_limits(struct srv_session *c)
 {
     const struct srv_server *s = c->server;
     c->granted_pct = GM_MIN(s->limits.share_pct, c->share_pct);
     if (c->group && c->group->share_pct > 0)
         c->granted_pct = GM_MIN(c->granted_pct, c->group->share_pct);
-    const double partition_pct = srv_partition_share(c); /* in place of percentages */
+    const double partition_pct = srv_partition_share(c); /* it replaces percentages */
     if (partition_pct > 0)
         c->granted_pct = partition_pct;
     c->granted_priority =
@@ -67,7 +67,7 @@ void srv_session_take_wish(struct srv_session *c, double share_pct, int priority
     c->priority = priority == 0 || priority == 1 ? priority : -1;
 }
 
-/* Session memory, window, areas. 0 or -errno. */
+/* Makes session memory, window and areas. 0 or -errno. */
 static int make_memory(struct srv_session *c)
 {
     set_limits(c);
@@ -149,7 +149,8 @@ const char *srv_on_session_window_busy(struct srv_session *c,
     c->pending--;
     if (m->window_base != c->window_base)
         return "a complaint about a window that it was not offered";
-    int r = srv_session_take_window(c); /* keeps the others, so as not to be offered them again */
+    /* Keeps the rejected windows, so that they are not offered again. */
+    int r = srv_session_take_window(c);
     if (r == 0)
         r = srv_area_move(&c->areas[0], c->window_base);
     if (r == 0)
@@ -213,7 +214,7 @@ static void add_client(struct srv_session *c, bool resumed, srv_answer_fn *done,
 
 static void on_limited(void *arg, int result, struct tp_packet *answer)
 {
-    (void)arg; /* a client that the executor lost meanwhile gets the share with its replay */
+    (void)arg; /* a client that the executor has lost meanwhile gets the share with its replay */
     (void)result;
     (void)answer;
 }
@@ -226,7 +227,7 @@ const char *srv_on_session_ready(struct srv_session *c, uint64_t serial)
     *op = (struct ready_op) { c, serial };
     c->phase = SRV_ATTACHING;
     c->in_executor = true;
-    srv_session_free_windows(c, 1); /* those it could not use */
+    srv_session_free_windows(c, 1); /* the windows that the client could not use */
     add_client(c, false, on_client_added, op);
     if (srv_group_matters(c))
         srv_group_tell(c, on_limited);
@@ -267,7 +268,7 @@ static void replace_text(char **old, const char *text)
 {
     char *copy = *text ? strdup(text) : NULL;
     if (*text && !copy)
-        return; /* without memory it stays */
+        return; /* without memory the old text stays */
     free(*old);
     *old = copy;
 }
@@ -292,9 +293,9 @@ void srv_session_place(struct srv_session *c, const struct wire_link_client_grou
 void srv_session_replay(struct srv_session *c)
 {
     if (!c->in_executor || c->phase != SRV_ATTACHED)
-        return; /* one being attached asks by itself */
+        return; /* a client that is being attached asks by itself */
     if (srv_modules_are_blamed(c)) {
-        c->in_executor = false; /* which does not know it yet */
+        c->in_executor = false; /* the executor does not know it yet */
         srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
         return;
     }
@@ -315,6 +316,6 @@ void srv_session_replay(struct srv_session *c)
 void srv_session_resume(struct srv_session *c)
 {
     if (c->to_resume && c->in_executor && c->phase == SRV_ATTACHED)
-        set_client(c, NULL); /* from here on its ring is read */
+        set_client(c, NULL); /* from now on the executor reads its ring */
     c->to_resume = false;
 }

@@ -1,6 +1,6 @@
 /*
- * The daemon says which groups a client's partition has just before it hands that client over; from
- * then on it is the session's, also for an executor that takes over.
+ * Static partitions. The daemon says which groups a client's partition has just before it hands
+ * that client over. From then on the session has them, also for an executor that takes over.
  */
 #include "server/partition.h"
 
@@ -11,8 +11,8 @@
 #include "server/serve.h"
 #include "server/server.h"
 
-#define GROUPS_MAX 64u         /* bits of a mask */
-#define GROUP_BASE 0x80000000u /* above the numbers of clients' groups */
+#define GROUPS_MAX 64u         /* bits in a mask */
+#define GROUP_BASE 0x80000000u /* above all numbers of clients' groups */
 
 static uint32_t groups_of(const struct wire_device *d)
 {
@@ -86,7 +86,8 @@ void srv_partition_write(struct srv_session *c)
         return;
     struct tp_part *part = &c->shared.parts[TP_PART_STATIC];
     atomic_store_explicit(&part->groups[0], c->partition.groups, memory_order_relaxed);
-    atomic_store_explicit(&part->minimum, 1, memory_order_release); /* the smallest groups */
+    /* the smallest groups that the device has */
+    atomic_store_explicit(&part->minimum, 1, memory_order_release);
 }
 
 int srv_partition_admits(const struct srv_session *c, uint32_t device)
@@ -112,7 +113,7 @@ double srv_partition_share(const struct srv_session *c)
                : 0;
 }
 
-/* Partitions of a device have no group in common. */
+/* The partition's lowest group is unique, since partitions of a device have no group in common. */
 uint32_t srv_partition_group(const struct srv_session *c)
 {
     return has_one(c) ? GROUP_BASE + c->partition.device * GROUPS_MAX +

@@ -1,6 +1,6 @@
 /*
- * One packet buffer serves all peers: the loop has one thread, and a packet is done with before the
- * next is received.
+ * One packet buffer serves all peers: the loop has one thread, and each packet is finished before
+ * the next one is received.
  */
 #include "server/peer.h"
 
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "transport/foreign.h"
 
-/* So many packets of one peer, or those that took so long, before others get their turn. */
+/* how many packets of one peer are handled, and for how long, before others get their turn */
 #define TURN    16u
 #define TURN_NS 500000u
 
@@ -106,8 +106,8 @@ static int flush(struct srv_peer *p)
     return 0;
 }
 
-/* One packet to the owner, as it was sent or without its descriptors. False when the peer is no
- * longer to be read. */
+/* Gives one packet to the owner, with or (`bare`) without its descriptors. False: the peer is not
+ * to be read any more. */
 static bool deliver(struct srv_peer *p, struct tp_packet *packet, bool bare)
 {
     const struct wire_message_info *info = wire_message_info(packet->header.type);
@@ -180,8 +180,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         drop(p, false, "the connection was closed");
 }
 
-/* The owner may be in the middle of something: the loop tells it, woken by the hang-up that this
- * makes. */
+/* The owner may be in the middle of something. So this hangs up, and the loop then tells the
+ * owner. */
 static void give_up(struct srv_peer *p, bool slow)
 {
     p->gone = true;
@@ -233,7 +233,8 @@ void srv_peer_send(struct srv_peer *p, const struct wire_enc *e, const int *fds,
         if (r == 0)
             return;
         if (r != -EAGAIN) {
-            give_up(p, false); /* a program may end without waiting for its last answers */
+            /* A program may end without waiting for its last answers. */
+            give_up(p, false);
             return;
         }
     }

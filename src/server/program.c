@@ -1,5 +1,5 @@
 /*
- * The executor's program: where it is, and how it is started.
+ * The executor's program: its path, and how it is started.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 #include "server/executor.h"
 #include "server/server.h"
 
-/* Beside this program as installed or as built, or where the build said. */
+/* Looks beside this program, as installed or as built, and where the build said. */
 bool srv_executor_find(char *out, size_t size)
 {
     static const char *const beside[] = { "", "/../libexec/gmux", "/../executor",
@@ -56,7 +56,7 @@ int srv_executor_spawn(struct srv_executor *x, const char *program, int child_fd
     uv_stdio_container_t stdio[] = {
         { .flags = UV_IGNORE },
         { .flags = UV_INHERIT_FD,
-          .data.fd = STDERR_FILENO }, /* its back end's complaints, if GMUX_LOG is set */
+          .data.fd = STDERR_FILENO }, /* its back end writes errors there if GMUX_LOG is set */
         { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
         { .flags = UV_INHERIT_FD, .data.fd = child_fd },
     };
@@ -66,7 +66,7 @@ int srv_executor_spawn(struct srv_executor *x, const char *program, int child_fd
         .args = args,
         .stdio = stdio,
         .stdio_count = GM_ARRAY_LEN(stdio),
-        .flags = UV_PROCESS_DETACHED, /* a terminal's ^C is not for it */
+        .flags = UV_PROCESS_DETACHED, /* it does not get a terminal's ^C */
     };
     return uv_spawn(&x->server->loop, &x->process, &options);
 }

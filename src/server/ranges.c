@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many blocks of one bin are tried. A client that fragments its window may so be refused a
- * range that exists; it may not hold up the loop. */
+/* How many blocks of one bin are tried. So a client that fragments its window may be refused a
+ * range that exists, but it cannot hold up the loop. */
 #define TRIES 256u
 
 static unsigned bin_of(const struct srv_ranges *r, uint64_t size)
@@ -51,7 +51,7 @@ static void set_free(struct srv_ranges *r, struct srv_block *b)
     gm_list_insert(&r->bins[bin_of(r, b->size)], &b->bin);
 }
 
-/* A free block leaves its bin, to be handed out, merged or given up. */
+/* Takes a free block out of its bin, to hand it out, merge it or give it up. */
 static void take_out(struct srv_ranges *r, struct srv_block *b)
 {
     gm_list_remove(&b->bin);
@@ -123,7 +123,7 @@ static struct srv_block *alloc(struct srv_ranges *r, uint64_t size, uint64_t ali
     struct srv_block *b = find_free(r, size, GM_MAX(align, r->granule), at_end, &at);
     if (!b || !gm_index_room(&r->used))
         return NULL;
-    /* Everything that can fail comes before anything changes. */
+    /* Everything that can fail comes before the first change. */
     struct srv_block *low = NULL;
     struct srv_block *high = NULL;
     bool has_low = at != b->address;
@@ -138,7 +138,8 @@ static struct srv_block *alloc(struct srv_ranges *r, uint64_t size, uint64_t ali
         return NULL;
     }
     take_out(r, b);
-    if (low) { /* `low` is the new descriptor; what is handed out is the upper part */
+    /* `low` becomes the new descriptor; the upper part is handed out. */
+    if (low) {
         split(b, at, low);
         set_free(r, b);
         b = low;

@@ -1,10 +1,11 @@
 /*
  * Range allocator: hands out ranges of numbers (addresses of a window, windows of the address
- * space) and keeps its books beside them, since the memory itself is a client's. Good fit by
- * power-of-two bins; neighbours merge when freed; constant time but for alignment holes.
+ * space). Its books are not in the memory that it hands out, since that belongs to a client. Good
+ * fit by power-of-two bins; neighbours merge when freed; constant time except for holes made by
+ * alignment.
  *
- * What is handed out comes from regions added before; ranges never cross a region's edge, so that a
- * region which is free again as a whole can be taken out.
+ * Regions are added first, and ranges are handed out of them. A range never crosses a region's
+ * edge, so that a region that is free as a whole can be taken out again.
  *
  * Event loop only.
  */
@@ -25,7 +26,7 @@ struct srv_ranges {
 struct srv_block {
     uint64_t address;
     uint64_t size;
-    void *user; /* the caller's */
+    void *user; /* for the caller */
     /* private */
     struct gm_list bin; /* while it is free */
     struct gm_index_link used;
@@ -34,7 +35,7 @@ struct srv_block {
     bool free;
 };
 
-/* Finish is harmless on a zeroed one. */
+/* srv_ranges_finish() accepts a zeroed one. */
 void srv_ranges_init(struct srv_ranges *r, uint64_t granule);
 /* Frees every block, in use or not. */
 void srv_ranges_finish(struct srv_ranges *r);
@@ -51,7 +52,7 @@ struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address);
 /* Gives `b` back. If its region is now free as a whole, returns the block that spans it, for
  * srv_ranges_remove(); otherwise NULL. */
 struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b);
-/* What is free, in however many pieces. */
+/* How much is free, in any number of pieces. */
 uint64_t srv_ranges_left(const struct srv_ranges *r);
 /* Takes out a region that is free as a whole. */
 void srv_ranges_remove(struct srv_ranges *r, struct srv_block *whole);

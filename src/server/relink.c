@@ -1,10 +1,10 @@
 /*
- * A daemon that is gone. Its clients need it no more: they go on here. The next daemon in the same
- * place, which may be a newer version's, takes us over with them, so that it lists and limits them,
- * and new clients of the user come to the same server: the daemon can be killed and replaced under
- * running programs.
+ * What a server does when its daemon is gone. Its clients do not need the daemon; they go on here.
+ * The next daemon in the same place, perhaps of a newer version, takes over this server with its
+ * clients, so that it lists and limits them, and new clients of the user come to the same server.
+ * So the daemon can be killed and replaced under running programs.
  *
- * The daemon that comes is believed if it is root's or our own user's, as clients do.
+ * A daemon is trusted if it runs as root or as our own user; clients use the same rule.
  */
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ static void send_client(struct srv_server *s, const struct srv_session *c)
     srv_peer_send(&s->link, &e, NULL, 0);
 }
 
-/* What a daemon knows of servers that it started itself. */
+/* Tells the daemon what daemons know of servers that they started themselves. */
 static void introduce(struct srv_server *s)
 {
     const struct wire_link_return m = {

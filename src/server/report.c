@@ -1,6 +1,6 @@
 /*
- * What the control daemon is told, from wherever in the server: the lines of server.log, that the
- * devices are there, what becomes of clients, faults. What the daemon says is link.c's.
+ * What the server tells the control daemon: the lines of server.log, that the devices are ready,
+ * what becomes of clients, faults. link.c has what the daemon says.
  */
 #include <cuda.h>
 #include <stdarg.h>
@@ -28,11 +28,12 @@ void srv_say(struct srv_server *s, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    gm_text_clean(line); /* what others say is quoted in it */
+    gm_text_clean(line); /* the line may quote what others said */
     gm_info(&topic, "%s", line);
     if (!s->has_link)
         return;
-    /* A buffer of its own: lines are written while other packets are being encoded. */
+    /* Encoded in a buffer of its own, since lines are written while other packets are being
+     * encoded. */
     const struct wire_link_log m = { line };
     struct wire_enc e;
     wire_enc_init(&e, packet, sizeof(packet));
@@ -40,7 +41,7 @@ void srv_say(struct srv_server *s, const char *fmt, ...)
     srv_peer_send(&s->link, &e, NULL, 0);
 }
 
-/* The compute mode may change while we run; contexts that are there stay. */
+/* The compute mode may change while we run; contexts that exist stay. */
 static bool is_exclusive(const struct wire_device *d)
 {
     int32_t mode = CU_COMPUTEMODE_DEFAULT;

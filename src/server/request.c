@@ -1,6 +1,6 @@
 /*
- * What is computed from a list of requests: which is next, how long to wait, whom to suspect.
- * executor.c sends and completes them.
+ * Decisions about a list of requests: which is next, how long to wait, which ones to suspect.
+ * executor.c sends and completes requests.
  */
 #include "server/request.h"
 
@@ -9,14 +9,15 @@
 
 #include "wire/messages.h"
 
-/* What others wait for and takes longer than this: the executor hangs, and is replaced. */
+/* a request that others wait for and that takes longer than this: the executor hangs, and is
+ * replaced */
 #define BOUND_MS 30000u
-/* Pinning the pages of host memory may take longer: so many bytes in a millisecond. */
+/* Pinning pages of host memory may take longer: bytes that a millisecond is enough for. */
 #define PINNED_IN_MS (256u << 10)
-/* A driver that compiles for somebody else may take longer, too. */
+/* a driver that compiles for another client may take longer, too */
 #define LOAD_BOUND_MS 120000u
-/* Nothing of a client that is gone runs for longer: a kernel that does not end is a burden to the
- * others. */
+/* after its client is gone nothing of it may run for longer: an endless kernel is a burden to the
+ * others */
 #define STOP_BOUND_MS 600000u
 
 struct srv_request *srv_request_create(struct srv_session *c, uint64_t serial,
@@ -85,14 +86,14 @@ static uint64_t bytes_of(const struct srv_request *r)
     return a.size;
 }
 
-/* What it may take an executor where nothing else goes on. */
+/* How long the executor may take for it while it does nothing else. */
 static uint64_t bound_alone(const struct srv_request *r)
 {
     return r->type == WIRE_ENGINE_MODULE_LOAD ? LOAD_BOUND_MS
                                               : BOUND_MS + bytes_of(r) / PINNED_IN_MS;
 }
 
-/* A driver may have others wait for what it does beside them. */
+/* A driver may make requests wait for what it does beside them. */
 static uint64_t bound(const struct gm_list *sent, const struct srv_request *current)
 {
     uint64_t most = bound_alone(current);
@@ -102,8 +103,9 @@ static uint64_t bound(const struct gm_list *sent, const struct srv_request *curr
     return most;
 }
 
-/* Nobody but its own client waits for what waits or is done beside: it may take as long as the
- * program has patience. For what a program that was stopped leaves behind nobody does. */
+/* Until when the executor may take for it. Only its own client waits for a request that waits or is
+ * carried out beside others, so that may take as long as the program has patience. Nobody waits for
+ * what a stopped program leaves behind. */
 static uint64_t until(const struct gm_list *sent, const struct srv_request *r, bool is_current,
                       uint64_t now_ms)
 {

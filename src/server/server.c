@@ -1,5 +1,6 @@
 /*
- * The server as a whole: the loop, the beginning, and who is told what happens below (hooks.h).
+ * The server as a whole: its loop, its beginning, and the hooks by which those above learn what
+ * happens below (hooks.h).
  */
 #include "server/server.h"
 
@@ -23,12 +24,12 @@
 /* How long a client that started us may take to say hello. */
 #define HELLO_BOUND_S 10
 
-/* Its socket, session memory and two areas; answers on their way. */
+/* socket, session memory, two areas, and answers on their way */
 #define SESSION_DESCRIPTORS 8u
-/* Session memory and host area: its client is gone. */
+/* session memory and host area: what a session keeps when its client is gone */
 #define LEAVING_DESCRIPTORS 2u
 
-/* An executor has so many mappings of all clients at once: Linux allows a process 65,530. */
+/* the most mappings of all clients in an executor: Linux allows a process 65,530 */
 #define MAPPINGS_ALL 49152u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
@@ -39,7 +40,7 @@ static void on_terminate(uv_signal_t *handle, int number)
     srv_server_stop(GM_CONTAINER_OF(handle, struct srv_server, terminate), true);
 }
 
-/* Memory of a device that there is not. */
+/* Whether the quantity is memory of a device that does not exist. */
 static bool is_elsewhere(const struct srv_server *s, enum srv_quantity q)
 {
     unsigned device =
@@ -47,7 +48,7 @@ static bool is_elsewhere(const struct srv_server *s, enum srv_quantity q)
     return srv_is_device_memory(q) && device >= GM_MAX(s->devices_count, 1u);
 }
 
-/* What is charged, for people and tests. */
+/* Logs what is charged, for people and for tests. */
 static void on_dump(uv_signal_t *handle, int number)
 {
     struct srv_server *s = GM_CONTAINER_OF(handle, struct srv_server, dump);
@@ -62,9 +63,9 @@ static void on_dump(uv_signal_t *handle, int number)
     }
 }
 
-/* Where windows lie, the first choice last: above what programs use by themselves (with the address
- * sanitizer up to the lowest), around where position-independent ones are loaded, below where the
- * kernel puts mappings of its own choice. */
+/* Where windows may lie, the first choice last: above what programs use by themselves (with the
+ * address sanitizer, up to the lowest one); around the place where position-independent programs
+ * are loaded; and below where the kernel puts mappings of its own choice. */
 static const struct {
     uint64_t begin, end;
 } windows[] = {
@@ -72,13 +73,14 @@ static const struct {
     { 0x110000000000, 0x400000000000 },
     { 0x580000000000, 0x780000000000 },
     { 0x400000000000, 0x540000000000 },
-#else /* which leaves a program few addresses */
+#else /* the thread sanitizer leaves a program few addresses */
     { 0x1000000000, 0x8000000000 },
 #endif
 };
 
-/* Sessions and images hold descriptors, of which there is an end; messages that bring some must
- * always find room: a part of them is for those, and for what has yet to be closed. */
+/* Sessions and images hold descriptors, and there is a limit of these. Messages that bring some
+ * must always find room, so a part of the descriptors is kept for them, and for those that have yet
+ * to be closed. */
 static void limit_descriptors(struct srv_server *s)
 {
     struct rlimit l;
@@ -120,7 +122,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     int r = 0;
     srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
     for (unsigned i = 0; i < GM_ARRAY_LEN(windows) && r == 0;
-         i++) /* the one added last is used first */
+         i++) /* the one that was added last is used first */
         r = srv_ranges_add(&s->windows, windows[i].begin, windows[i].end - windows[i].begin);
     if (r == 0)
         r = uv_loop_init(&s->loop);
@@ -198,7 +200,7 @@ const struct srv_hooks srv_hooks = {
 static int run(struct srv_server *s)
 {
     uv_run(&s->loop, UV_RUN_DEFAULT);
-    uv_close((uv_handle_t *)&s->ending_idle, NULL); /* which may have been the last to run */
+    uv_close((uv_handle_t *)&s->ending_idle, NULL); /* it may have been the last handle that ran */
     uv_run(&s->loop, UV_RUN_DEFAULT);
     if (!srv_sweeper_is_stuck(&s->sweeper) && !srv_account_check_clear(&s->account))
         s->exit_status = 1;
@@ -222,7 +224,7 @@ int srv_server_run_control(struct srv_server *s, int fd)
     return run(s);
 }
 
-/* The hello of the one client we are for. 0 or -errno. */
+/* Reads the hello of our only client. 0 or -errno. */
 static int read_hello(int fd, struct tp_packet *p, struct wire_hello *hello)
 {
     const struct timeval bound = { .tv_sec = HELLO_BOUND_S };
@@ -248,7 +250,7 @@ static void refuse_hello(struct srv_server *s, int fd, const char *reason)
     const struct wire_session_failed m = { GM_CUDA_MPS_CONNECTION_FAILED, reason };
     wire_pack_session_failed(&e, 0, &m);
     int r = tp_send(fd, &e, NULL, 0);
-    (void)r; /* it may be gone */
+    (void)r; /* the client may be gone */
 }
 
 int srv_server_run_private(struct srv_server *s, int fd)
@@ -258,7 +260,7 @@ int srv_server_run_private(struct srv_server *s, int fd)
     struct tp_peer peer = { 0 };
 
     s->private_mode = true;
-    srv_executor_start(&s->executor); /* gets going while we listen */
+    srv_executor_start(&s->executor); /* it starts while we listen */
     int r = tp_peer(fd, &peer);
     if (r == 0)
         r = read_hello(fd, &packet, &hello);
@@ -282,7 +284,7 @@ int srv_server_run_private(struct srv_server *s, int fd)
         };
         srv_session_create(s, fd, &client);
     }
-    s->stopping = true; /* with the only client */
+    s->stopping = true; /* ends with the only client */
     srv_server_check_end(s);
     return run(s);
 }

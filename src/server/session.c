@@ -1,6 +1,7 @@
 /*
- * A session's beginning, and its client's connection. The client is believed nothing: whatever it
- * sends that it may not (serve.c has the table) ends the connection, with one line in the log.
+ * A session's beginning, and its client's connection. Nothing that a client says is believed: a
+ * message that it may not send (serve.c has the table) ends the connection, with one line in the
+ * log.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +15,8 @@
 #include "transport/foreign.h"
 
 #define AUDIT_MS 2000u
-/* With so much that the daemon has not read, clients of which it is to be told more have to wait.
- */
+/* If the daemon has not read this much, clients wait whose messages would have to be reported to
+ * it. */
 #define UNTOLD_MAX (1u << 20)
 
 static const struct srv_peer_ops session_ops;
@@ -52,8 +53,8 @@ static void say_full(struct srv_session *c)
                 (unsigned long long)most);
 }
 
-/* A client can write to all of its areas, allocated or not. The pages that this makes are its own
- * user's, but the limit is to mean something. */
+/* A client can write to all of its areas, allocated or not. The pages that this makes are charged
+ * to its own user by the system, but gmux's limits should hold, too. */
 static void on_audit(uv_timer_t *timer)
 {
     struct srv_server *s = GM_CONTAINER_OF(timer, struct srv_server, audit);
@@ -92,7 +93,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->shared_fd = -1;
     c->areas[0].fd = -1;
     c->areas[1].fd = -1;
-    c->devices_used = 1; /* which is everybody's */
+    /* Every client uses device 0. */
+    c->devices_used = 1;
     c->phase = SRV_OPENING;
     gm_list_init(&c->objects);
     gm_list_init(&c->names);
@@ -126,7 +128,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     s->sessions_count++;
     watch(s);
     srv_say(s, "Received new client request for {PID: %u, Context ID: 0}", c->pid);
-    if (s->executor.closing) { /* there will be no other */
+    /* There will be no other executor. */
+    if (s->executor.closing) {
         srv_session_refuse(c, GM_CUDA_MPS_SERVER_NOT_READY, "the server is about to end");
         return;
     }
@@ -148,7 +151,7 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
     struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
     const size_t untold = c->server->link.queue_bytes;
     const char *why = srv_serve(c, packet);
-    /* Whoever is the cause waits: a link that overflows would be lost to all. */
+    /* The client that causes it waits: a link that overflows would be lost to all. */
     c->unheard |= c->server->link.queue_bytes > GM_MAX(untold, (size_t)UNTOLD_MAX);
     srv_session_pace(c);
     return why;
@@ -172,7 +175,7 @@ static void on_peer_closed(struct srv_peer *p)
 
 static const struct srv_peer_ops session_ops = {
     .sender = WIRE_CLIENT,
-    .queue_bytes_max = 256u << 10, /* who asks one thing after the other has less */
+    .queue_bytes_max = 256u << 10, /* a client that asks one thing after the other has less */
     .packet = on_packet,
     .gone = on_gone,
     .closed = on_peer_closed,

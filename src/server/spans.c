@@ -1,5 +1,5 @@
 /*
- * An array in order: it is searched much more often than it changes.
+ * An ordered array: it is searched much more often than it changes.
  */
 #include "server/spans.h"
 
@@ -13,7 +13,7 @@ void srv_spans_finish(struct srv_spans *s)
     *s = (struct srv_spans) { 0 };
 }
 
-/* The place of the first that does not end before `address`. */
+/* The index of the first span that does not end before `address`. */
 static uint32_t place_of(const struct srv_spans *s, uint64_t address)
 {
     uint32_t low = 0, high = s->count;

@@ -1,12 +1,12 @@
 /*
- * Ranges of addresses that do not overlap, in their order: which one an address lies in.
+ * Ranges of addresses that do not overlap, in order: finds the one that contains an address.
  */
 #ifndef GMUX_SERVER_SPANS_H
 #define GMUX_SERVER_SPANS_H
 
 #include "base/attr.h"
 
-/* Embedded in what lies there. */
+/* Embedded in the object that lies there. */
 struct srv_span {
     uint64_t address, size;
 };
@@ -17,10 +17,10 @@ struct srv_spans {
 };
 
 void srv_spans_finish(struct srv_spans *s);
-/* Of a span that overlaps none. False: no memory. */
+/* Adds a span, which overlaps none of the others. False: no memory. */
 GM_MUST_CHECK bool srv_spans_add(struct srv_spans *s, struct srv_span *x);
 void srv_spans_remove(struct srv_spans *s, struct srv_span *x);
-/* The first that has an address in [address, address + size); NULL: there is none. */
+/* The first span that has an address in [address, address + size); NULL: there is none. */
 struct srv_span *srv_spans_find(const struct srv_spans *s, uint64_t address, uint64_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Frees pages a slice at a time, while the loop has nothing else to do.
+ * Frees the pages of memory files, by threads.
  */
 #include "server/sweep.h"
 
@@ -11,12 +11,12 @@
 #include "base/cleanup.h"
 #include "server/server.h"
 
-/* What is freed at a time: some 8 ms. */
+/* how much is freed at once: some 8 ms */
 #define SLICE_BYTES (64u << 20)
-/* Threads without work that stay. */
+/* how many threads without work stay */
 #define IDLE_MAX    1u
 #define STACK_BYTES (64u << 10)
-/* What a thread is at when the server ends has so long. */
+/* how long a thread has to finish what it is doing when the server ends */
 #define CLOSE_MS 1000u
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -26,8 +26,8 @@ static void free_pages(const struct srv_sweep *s)
     for (uint64_t done = 0; s->fd >= 0 && done < s->size; done += SLICE_BYTES) {
         if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
             return;
-        /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely
-         * not cleared for the same client, whose memfd it stays. */
+        /* On our own memfd this can only fail for lack of kernel memory. Then the range is not
+         * cleared, but it stays with the same client, whose memfd it is. */
         int r =
             fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(s->offset + done),
                       (off_t)GM_MIN(s->size - done, (uint64_t)SLICE_BYTES));
@@ -35,7 +35,8 @@ static void free_pages(const struct srv_sweep *s)
     }
 }
 
-/* Under the lock, as what follows: the next one is begun. */
+/* The following is called with the lock held. Takes the next range of the owner whose turn it
+ * is. */
 static struct srv_sweep *take_turn(struct srv_sweeper *w)
 {
     struct srv_sweep_owner *o = gm_list_entry(w->owners.next, struct srv_sweep_owner, link);
@@ -72,7 +73,7 @@ static void *sweep_thread(void *arg)
     return NULL;
 }
 
-/* False: there is none, and there will be none. */
+/* Makes sure that there is a thread. False: there is none, and there will be none. */
 static bool have_thread(struct srv_sweeper *w)
 {
     pthread_attr_t attr;
@@ -97,13 +98,15 @@ static void finish(struct srv_sweep *s)
     s->done(s, cancelled);
 }
 
-/* With the lock, which is free meanwhile. `tell`: nobody else tells owners that they rest. */
+/* Sweeps on the calling thread. Called with the lock held, which is released meanwhile. `tell`:
+ * nobody else tells owners that they rest. */
 static void sweep_here(struct srv_sweeper *w, bool tell)
 {
     while (!gm_list_empty(&w->owners)) {
         struct srv_sweep *s = take_turn(w);
         struct srv_sweep_owner *o = s->owner;
-        const bool closing = w->closing; /* the pages go with the process */
+        /* The pages go with the process. */
+        const bool closing = w->closing;
         pthread_mutex_unlock(&w->lock);
         if (!closing)
             free_pages(s);
@@ -128,7 +131,7 @@ static void hand_over(struct srv_sweeper *w, struct srv_sweep_owner *o)
         sweep_here(w, false);
 }
 
-/* An owner stays until it has heard. */
+/* An owner lives until it has been told. */
 static void on_news(uv_async_t *news)
 {
     struct srv_sweeper *w = GM_CONTAINER_OF(news, struct srv_sweeper, news);
@@ -207,8 +210,8 @@ void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, struct srv_sweep_owne
 {
     *s = (struct srv_sweep) { .owner = o, .offset = offset, .size = size, .done = done };
     gm_list_init(&s->link);
-    s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* without one the pages stay until they are used again,
-                                              or the file goes */
+    /* Without a descriptor the pages stay until they are used again, or until the file goes. */
+    s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     pthread_mutex_lock(&w->lock);
     gm_list_append(&o->turns, &s->link);
     if (!o->busy && gm_list_empty(&o->link))
@@ -218,7 +221,7 @@ void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, struct srv_sweep_owne
 
 bool srv_sweep_rests(struct srv_sweeper *w, const struct srv_sweep_owner *o)
 {
-    pthread_mutex_lock(&w->lock); /* a thread takes its turn */
+    pthread_mutex_lock(&w->lock); /* waits until a thread has taken its turn */
     const bool rests = !o->busy && gm_list_empty(&o->turns);
     pthread_mutex_unlock(&w->lock);
     return rests;

@@ -1,13 +1,14 @@
 /*
- * A list of users, of each a list of sessions, of each a list of requests; who had his turn goes to
- * the end of his.
+ * A list of users; for each user a list of sessions, and for each session a list of requests. A
+ * user, or a session, that had its turn goes to the end of its list.
  */
 #include "server/turn.h"
 
 #include "server/server.h"
 
-/* So many requests are on their way to the executor, or with it, of those that it answers one after
- * the other: who asks for something waits for these, and not for all that others have asked for. */
+/* How many requests, of those that the executor answers one after the other, are on their way to
+ * it. A client that asks for something waits for these, and not for everything that others have
+ * asked for. */
 #define AT_ONCE 16u
 
 void srv_turns_init(struct srv_turns *t)
@@ -22,7 +23,7 @@ void srv_waiting_init(struct srv_waiting *w)
     gm_list_init(&w->requests);
 }
 
-/* The session has something, and so has its user. */
+/* Puts the session, and its user, into the lists when it has a request. */
 static void take_place(struct srv_turns *t, struct srv_session *c)
 {
     if (gm_list_empty(&c->waiting.turn))
@@ -65,11 +66,12 @@ void srv_turns_end(struct srv_turns *t, struct srv_request *r)
     r->counted = false;
 }
 
-/* To the end. */
+/* Moves the element to the end of the list. */
 static void put_behind(struct gm_list *head, struct gm_list *e)
 {
+    /* It is in no list any more. */
     if (gm_list_empty(e))
-        return; /* it is in no list any more */
+        return;
     gm_list_remove(e);
     gm_list_append(head, e);
 }

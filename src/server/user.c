@@ -1,5 +1,6 @@
 /*
- * A list with a count for each user, made with his first session and freed with the last.
+ * A list of users with a count for each; a user is made with the first session and freed with the
+ * last.
  */
 #include "server/user.h"
 
@@ -71,7 +72,7 @@ bool srv_user_sweep(struct srv_user *u, int fd, uint64_t offset, uint64_t size)
         return false;
     }
     const bool rested = srv_sweep_rests(&u->server->sweeper, &u->sweeps);
-    u->sessions += rested; /* he stays till they have been swept */
+    u->sessions += rested; /* the user stays until they have been swept */
     srv_sweep(&u->server->sweeper, &a->sweep, &u->sweeps, fd, offset, size, end_apart);
     if (rested && srv_sweep_rests(&u->server->sweeper, &u->sweeps))
         srv_user_put(u);

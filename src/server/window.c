@@ -1,5 +1,5 @@
 /*
- * Which addresses a session has: its window, and those before it that its program could not use.
+ * The addresses of a session: its window, and earlier ones that its program could not use.
  */
 #include <errno.h>
 
@@ -13,9 +13,9 @@ uint64_t srv_session_window_size(const struct srv_session *c)
     for (uint32_t d = 0; d < s->devices_count; d++)
         device += GM_MIN(c->account.limit[srv_device_bytes(d)], s->devices[d].memory_total);
     uint64_t size = SRV_WINDOW_MIN;
-    /* Each area several times what may be allocated on all devices, so that holes do not matter and
-     * programs can reserve ranges as large as the devices; but never more than a part of the
-     * addresses left to its user, so that there are always some for the next client. */
+    /* Each area has several times what may be allocated on all devices, so that holes do not matter
+     * and programs can reserve ranges as large as the devices. But it never has more than a part of
+     * the addresses left to its user, so that the next client always finds some. */
     while (size / 16 < device && size * 2 <= left / SRV_WINDOWS_SHARE)
         size *= 2;
     return size;
