@@ -157,7 +157,10 @@ static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_
     case IR_OP_BRX:
         return emit_brx(b, i, block);
     case IR_OP_BAR:
-        return emit_barrier(b, i, successor(f, block, 0));
+        if (!b->checked || !(i->flags & IR_F_SECOND))
+            return emit_barrier(b, i, successor(f, block, 0));
+        emit_fall(b, successor(f, block, 0), after); /* the program's own barriers are checked */
+        return true;
     default: /* RET, EXIT */
         n = interp_insn_add(b, guarded ? interp_exit_if : interp_exit);
         if (guarded) {

@@ -372,7 +372,11 @@ bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struc
         raw->instrs[0].src[0].bits = local;
         f.fn->uses_stack = true;
     }
-    if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_registers(&f) || !cut_blocks(&f))
+    if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_registers(&f))
+        return false;
+    if (!ir_separate_hazards(raw))
+        return no_memory(&f);
+    if (!cut_blocks(&f))
         return false;
     f.fn->local_bytes = local;
     f.fn->instrs = raw->instrs;

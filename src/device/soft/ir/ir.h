@@ -280,6 +280,7 @@ enum {
     IR_F_SYNC = 2048,      /* .sync form: the last source is the member mask */
     IR_F_OWN = 8192,       /* an access that the device added to the text; the checker ignores it */
     IR_F_XORSIGN = 4096,   /* min.xorsign.abs, max.xorsign.abs */
+    IR_F_SECOND = 16384,   /* a barrier that hazard.c has added; the checker ignores it */
 };
 
 enum ir_src_kind {

@@ -161,6 +161,10 @@ bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most,
 /* Turns .param variables into registers, or into local memory if they are used as memory. */
 bool ir_promote_temps(struct ir_raw_fn *raw, struct ir_problem *why);
 
+/* Adds barriers where a warp might overwrite what another one has not read yet (hazard.c). False:
+ * no memory. */
+bool ir_separate_hazards(struct ir_raw_fn *raw);
+
 /* Makes the entry's final form: lays out shared memory, replaces symbols whose place is known,
  * drops unused registers, cuts blocks. Takes the arrays it keeps out of `raw`. */
 bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struct ir_problem *why);
