@@ -38,8 +38,8 @@ bool ptx_lacks_type(const struct ptx_token *t)
 bool ptx_lacks_directive(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "blocksareclusters", "explicitcluster", "local",
-        "reqnctapercluster", "abi_preserve",    "abi_preserve_control",
+        "blocksareclusters", "explicitcluster",      "local", "reg", "reqnctapercluster",
+        "abi_preserve",      "abi_preserve_control",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }
