@@ -374,10 +374,11 @@ def wmma(m, n, k, d, a, b, c, la, lb, lc, ld, space, target, version, operation=
         body.append(".shared .align 32 .b8 buf[16384];")
         for q, (name, way, t, values) in enumerate(buffers[:3]):
             body.append("mov.u32 %%r%d, buf;\nadd.u32 %%r%d, %%r%d, %d;" % (40 + q, 40 + q, 40 + q, 4096 * q))
-            for i in range(0, len(values) * size // 4, 32):
-                body.append("add.u32 %%r50, %%lane, %d;\nsetp.lt.u32 %%p0, %%r50, %d;\nmad.wide.u32 %%x, %%r50, 4, %%%s;\n"
-                            "mad.lo.u32 %%r51, %%r50, 4, %%r%d;\n@%%p0 ld.global.u32 %%r52, [%%x];\n@%%p0 st.shared.u32 [%%r51], %%r52;" %
-                            (i, len(values) * size // 4, name, 40 + q))
+            # A loop, since the unrolled copy would be most of what is compiled.
+            body.append("mov.u32 %%r50, %%lane;\ncopy_%s:\nsetp.lt.u32 %%p0, %%r50, %d;\nmad.wide.u32 %%x, %%r50, 4, %%%s;\n"
+                        "mad.lo.u32 %%r51, %%r50, 4, %%r%d;\n@%%p0 ld.global.u32 %%r52, [%%x];\n@%%p0 st.shared.u32 [%%r51], %%r52;\n"
+                        "add.u32 %%r50, %%r50, 32;\nsub.u32 %%r53, %%r50, %%lane;\nsetp.lt.u32 %%p1, %%r53, %d;\n@%%p1 bra copy_%s;" %
+                        (name, len(values) * size // 4, name, 40 + q, len(values) * size // 4, name))
             where[name] = "%%r%d" % (40 + q)
         body.append("bar.warp.sync -1;")
     suffix = {"": "", "global": ".global", "shared": ".shared"}[space]
