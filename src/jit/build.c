@@ -187,7 +187,7 @@ LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value)
     return spread(like, LLVMConstReal(element_of(like), value));
 }
 
-static unsigned bits_of(LLVMTypeRef t)
+unsigned jit_bit_width(LLVMTypeRef t)
 {
     switch (LLVMGetTypeKind(t)) {
     case LLVMIntegerTypeKind:
@@ -211,8 +211,8 @@ LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v)
     LLVMTypeRef from = element_of(v);
     if (is_int(from))
         return v;
-    return LLVMBuildBitCast(g->b, v, jit_like(v, LLVMIntTypeInContext(g->context, bits_of(from))),
-                            "");
+    return LLVMBuildBitCast(g->b, v,
+                            jit_like(v, LLVMIntTypeInContext(g->context, jit_bit_width(from))), "");
 }
 
 LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign)
@@ -221,7 +221,7 @@ LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, 
     if (from == element)
         return v;
     v = jit_as_int(g, v);
-    unsigned have = bits_of(from), want = bits_of(element);
+    unsigned have = jit_bit_width(from), want = jit_bit_width(element);
     LLVMTypeRef as_int =
         jit_like(v, is_int(element) ? element : LLVMIntTypeInContext(g->context, want));
     if (have > want)
@@ -236,7 +236,8 @@ LLVMValueRef jit_immediate(struct jit_gen *g, uint64_t bits, enum ir_type type)
     LLVMTypeRef t = jit_type(g, type);
     if (is_int(t))
         return LLVMConstInt(t, bits, 0);
-    return LLVMConstBitCast(LLVMConstInt(LLVMIntTypeInContext(g->context, bits_of(t)), bits, 0), t);
+    return LLVMConstBitCast(
+        LLVMConstInt(LLVMIntTypeInContext(g->context, jit_bit_width(t)), bits, 0), t);
 }
 
 /* --- instructions ----------------------------------------------------------------------------- */
@@ -310,17 +311,17 @@ LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane)
 }
 
 /* Calls an intrinsic that works on `chunk` elements for all lanes; further arguments are the same
- * for each call. */
+ * for each call. Where there are fewer lanes, what the others get and give does not matter. */
 LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
                         unsigned type_count, unsigned chunk, LLVMValueRef *args, unsigned arg_count,
                         LLVMValueRef *more, unsigned more_count)
 {
     LLVMValueRef parts[JIT_LANES_MAX], call[8];
     int order[JIT_LANES_MAX];
-    unsigned n = g->lanes / chunk;
+    unsigned n = GM_MAX(g->lanes / chunk, 1u);
     for (unsigned c = 0; c < n; c++) {
         for (unsigned k = 0; k < chunk; k++)
-            order[k] = (int)(c * chunk + k);
+            order[k] = c * chunk + k < g->lanes ? (int)(c * chunk + k) : -1;
         for (unsigned a = 0; a < arg_count; a++)
             call[a] = jit_shuffle(g, args[a], LLVMGetPoison(LLVMTypeOf(args[a])), order, chunk);
         for (unsigned a = 0; a < more_count; a++)
@@ -333,7 +334,11 @@ LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types,
         for (unsigned c = 0; c < n / 2; c++)
             parts[c] = jit_shuffle(g, parts[2 * c], parts[2 * c + 1], order, 2 * chunk);
     }
-    return parts[0];
+    if (chunk <= g->lanes)
+        return parts[0];
+    for (unsigned k = 0; k < g->lanes; k++)
+        order[k] = (int)k;
+    return jit_shuffle(g, parts[0], LLVMGetPoison(LLVMTypeOf(parts[0])), order, g->lanes);
 }
 
 LLVMValueRef jit_all_lanes(const struct jit_gen *g)

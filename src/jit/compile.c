@@ -41,8 +41,15 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *arg)
     LLVMDisposeMessage(text);
 }
 
-static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *object,
-                    struct jit_times *times, char *why, size_t why_size)
+static void discard(struct jit_gen *g)
+{
+    LLVMDisposeModule(g->module);
+    LLVMContextDispose(g->context);
+}
+
+/* Makes the module and optimises it; unless it fails, discard() is for the caller. */
+static int generate(struct jit_gen *g, const char *dump, struct jit_times *times, char *why,
+                    size_t why_size)
 {
     char *text = NULL;
     uint64_t begin = gm_now_ns();
@@ -51,7 +58,7 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
     LLVMContextSetDiagnosticHandler(g->context, on_diagnostic, g);
     jit_target_prepare(g->target, g->module);
     int r = jit_generate(g);
-    times->emit = gm_now_ns() - begin;
+    times->emit += gm_now_ns() - begin;
     if (r < 0) {
         snprintf(why, why_size, "%s", r == -ENOTSUP ? g->reason : strerror(-r));
     } else {
@@ -60,18 +67,29 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
             LLVMDisposeMessage(text);
         }
         begin = gm_now_ns();
-        r = jit_target_compile(g->target, g->module, g->large, object, why, why_size) < 0 ? -EINVAL
-                                                                                          : 0;
-        times->optimise = gm_now_ns() - begin;
-        if (r == 0 && g->frame_over) {
-            snprintf(why, why_size, "%s", g->reason);
-            LLVMDisposeMemoryBuffer(*object);
-            r = -ENOTSUP;
-        }
+        if (jit_target_optimise(g->target, g->module, g->large, why, why_size) < 0)
+            r = -EINVAL;
+        times->optimise += gm_now_ns() - begin;
     }
-    LLVMDisposeModule(g->module);
-    LLVMContextDispose(g->context);
+    if (r < 0)
+        discard(g);
     return r;
+}
+
+static int finish(struct jit_gen *g, LLVMMemoryBufferRef *object, struct jit_times *times,
+                  char *why, size_t why_size)
+{
+    uint64_t begin = gm_now_ns();
+    int r = jit_target_compile(g->target, g->module, g->large, object, why, why_size);
+    times->compile = gm_now_ns() - begin;
+    if (r < 0)
+        return -EINVAL;
+    if (g->frame_over) {
+        snprintf(why, why_size, "%s", g->reason);
+        LLVMDisposeMemoryBuffer(*object);
+        return -ENOTSUP;
+    }
+    return 0;
 }
 
 /* If threads of the kernel may wait for each other, analyses it again, with turns. */
@@ -93,45 +111,77 @@ static int let_wait(const struct ir_module *m, struct ir_analyse_options *option
     return r == -E2BIG ? -ENOTSUP : r;
 }
 
+static int analyse(const struct ir_module *m, uint32_t fn, const struct jit_gen *g,
+                   struct ir_analysis **a, struct jit_times *times, char *why, size_t why_size)
+{
+    struct ir_analyse_options options = { .small_grid = true, .lanes = g->lanes };
+    uint64_t begin = gm_now_ns();
+    memcpy(options.ntid, g->ntid, sizeof(options.ntid));
+    int r = ir_analyse(m, fn, &options, a);
+    if (r < 0) {
+        snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
+        return r == -E2BIG ? -ENOTSUP : r;
+    }
+    r = let_wait(m, &options, a, why, why_size);
+    if (r < 0)
+        ir_analysis_destroy(*a);
+    times->analyse += gm_now_ns() - begin;
+    return r;
+}
+
+/* Compiles the kernel with g->lanes to a warp. Their better number, if that is positive; 0: done.
+ */
+static int compile_lanes(const struct ir_module *m, uint32_t fn, struct jit_gen *g,
+                         const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
+                         char *why, size_t why_size)
+{
+    struct ir_analysis *analysis;
+    unsigned lanes = g->lanes;
+    int r = analyse(m, fn, g, &analysis, times, why, why_size);
+    if (r < 0)
+        return r;
+    g->a = analysis;
+    r = generate(g, dump, times, why, why_size);
+    if (r == 0) {
+        lanes = jit_fewer_lanes(g);
+        if (lanes == g->lanes)
+            r = finish(g, object, times, why, why_size);
+        discard(g);
+    }
+    if (g->frame_over)
+        lanes = jit_fewer_lanes(g);
+    ir_analysis_destroy(analysis);
+    return lanes < g->lanes ? (int)lanes : r;
+}
+
 static int compile_entry(const struct ir_module *m, uint32_t fn,
                          const struct soft_job_options *options, const char *dump,
                          LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
                          size_t why_size)
 {
-    struct jit_gen g = { .m = m, .fn = &m->fns[fn], .options = options };
-    struct ir_analyse_options a = { .small_grid = true };
-    struct ir_analysis *analysis;
-    uint64_t begin = gm_now_ns();
+    struct jit_gen first = { .m = m, .fn = &m->fns[fn], .options = options };
 
-    if (g.fn->lacks) {
-        snprintf(why, why_size, "%s", ir_name(m, g.fn->lacks));
+    if (first.fn->lacks) {
+        snprintf(why, why_size, "%s", ir_name(m, first.fn->lacks));
         return -ENOTSUP;
     }
-
-    g.target = jit_target_get((enum soft_isa)options->isa);
-    if (!g.target) {
+    first.target = jit_target_get((enum soft_isa)options->isa);
+    if (!first.target) {
         snprintf(why, why_size, "no such instruction set on this machine");
         return -EINVAL;
     }
-    g.frame_max = options->frame_bytes && options->frame_bytes < SOFT_FRAME_MAX
-                      ? options->frame_bytes
-                      : SOFT_FRAME_MAX;
-    choose_block_size(g.fn, options, g.ntid);
-    memcpy(a.ntid, g.ntid, sizeof(a.ntid));
-    a.lanes = g.lanes = jit_choose_lanes(g.fn, g.ntid);
-    int r = ir_analyse(m, fn, &a, &analysis);
-    times->analyse = gm_now_ns() - begin;
-    if (r < 0) {
-        snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
-        return r == -E2BIG ? -ENOTSUP : r;
+    first.frame_max = options->frame_bytes && options->frame_bytes < SOFT_FRAME_MAX
+                          ? options->frame_bytes
+                          : SOFT_FRAME_MAX;
+    choose_block_size(first.fn, options, first.ntid);
+    first.lanes = jit_choose_lanes(&first);
+    for (;;) {
+        struct jit_gen g = first;
+        int r = compile_lanes(m, fn, &g, dump, object, times, why, why_size);
+        if (r <= 0)
+            return r;
+        first.lanes = (unsigned)r;
     }
-    r = let_wait(m, &a, &analysis, why, why_size);
-    times->analyse = gm_now_ns() - begin;
-    g.a = analysis;
-    if (r == 0)
-        r = generate(&g, dump, object, times, why, why_size);
-    ir_analysis_destroy(analysis);
-    return r;
 }
 
 int jit_compile(const char *text, size_t size, const char *entry,

@@ -10,7 +10,7 @@
 
 /* Where the time went, in nanoseconds. */
 struct jit_times {
-    uint64_t parse, analyse, emit, optimise;
+    uint64_t parse, analyse, emit, optimise, compile;
 };
 
 /* 0 with *object the caller's (LLVMDisposeMemoryBuffer); -ENOTSUP: correct, but not possible here;

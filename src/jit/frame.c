@@ -108,6 +108,7 @@ void jit_finish_frame(struct jit_gen *g)
     uint32_t bytes = (g->frame.bytes + 63) & ~63u;
     LLVMSetOperand(g->frame.base, 0, LLVMConstInt(g->i64, bytes, 0));
     LLVMSetOperand(g->frame.clear, 1, LLVMConstInt(g->i64, bytes, 0));
+    g->frame_over |= bytes > g->frame_max;
     if (bytes > g->frame_max)
         jit_unsupported(g, "stack frame size (%u) exceeds limit (%u)", bytes, g->frame_max);
 }

@@ -68,7 +68,7 @@ static void lay_out_save_area(struct jit_gen *g)
                 else if (jit_may_wrap(g, reg))
                     at += jit_wrapped_bytes(g, reg);
                 else
-                    at += size * g->lanes;
+                    at += (size * g->lanes + 15) & ~15u;
             }
         }
     }

@@ -96,8 +96,8 @@ struct jit_gen {
     uint32_t ntid[3]; /* block size the code is for; 0: any */
     uint32_t threads; /* how many threads such a block has; 0: not known */
     bool full_warps;  /* all lanes of each warp have a thread */
-    unsigned lanes;   /* how many lanes the code gives a warp: 32, or 16 if no instruction can tell
-                         (jit_choose_lanes) */
+    unsigned lanes;   /* how many lanes the code gives a warp: 32, or 16 or 8 if no instruction can
+                         tell: width.c */
     struct jit_row {
         uint32_t blocks; /* how many blocks one call runs side by side at most; 0: one */
         unsigned lines; /* how many lines of threads a block has, in which blocks take turns; 1: one
@@ -202,8 +202,12 @@ enum jit_cached {
 void jit_choose_row(struct jit_gen *g);
 
 /* --- width.c ---------------------------------------------------------------------------------- */
-/* How many lanes a warp of the code has. */
-unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
+#define JIT_LANES_MIN 8u
+/* How many lanes a warp of the code has at first. */
+unsigned jit_choose_lanes(const struct jit_gen *g);
+/* How many it had better have, now that the module is optimised or a frame is too large: as many,
+ * or fewer. */
+unsigned jit_fewer_lanes(const struct jit_gen *g);
 
 /* Head of a warp's save area: see block.c. */
 #define JIT_SAVE_ALIVE      4u  /* i32: lanes that have not returned */
@@ -271,6 +275,7 @@ void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef 
 LLVMTypeRef jit_type(const struct jit_gen *g,
                      enum ir_type type); /* element type of values of that PTX type */
 LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes);
+unsigned jit_bit_width(LLVMTypeRef t); /* of a scalar; pointers are 64 wide */
 LLVMTypeRef jit_vec(const struct jit_gen *g, LLVMTypeRef element);
 bool jit_is_vec(LLVMValueRef v);
 LLVMTypeRef jit_like(LLVMValueRef shape,

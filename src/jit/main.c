@@ -204,9 +204,10 @@ static int compile_file(const struct arguments *a, const char *path, const char 
         return 1;
     int r = jit_compile(text, size, entry, &a->options, a->dump, &object, &t, why, sizeof(why));
     if (a->times)
-        printf("parse %.2f ms, analyse %.2f ms, emit %.2f ms, optimise and generate %.2f ms\n",
+        printf("parse %.2f ms, analyse %.2f ms, emit %.2f ms, optimise %.2f ms, generate code %.2f "
+               "ms\n",
                (double)t.parse / 1e6, (double)t.analyse / 1e6, (double)t.emit / 1e6,
-               (double)t.optimise / 1e6);
+               (double)t.optimise / 1e6, (double)t.compile / 1e6);
     if (r < 0) {
         fprintf(stderr, "gmux-jit: %s: %s%s\n", entry, r == -ENOTSUP ? "unsupported: " : "", why);
         return r == -ENOTSUP ? 2 : 1;

@@ -6,7 +6,8 @@
  */
 #include "jit/gen.h"
 
-#define RUN 4 /* elements of 32 bits */
+#define RUN  4   /* elements of 32 bits */
+#define ROWS 16u /* lanes that are transposed at once */
 
 static bool is_wide(const struct ir_instr *i)
 {
@@ -22,8 +23,8 @@ static bool is_anywhere(uint8_t shape)
 static bool is_part(const struct jit_gen *g, uint32_t at)
 {
     const struct ir_instr *i = &g->fn->instrs[at];
-    return i->op == IR_OP_LD && i->order == IR_ORDER_WEAK && i->guard == IR_NONE &&
-           i->address.base != IR_NONE && i->address.symbol == IR_NONE &&
+    return g->lanes >= ROWS && i->op == IR_OP_LD && i->order == IR_ORDER_WEAK &&
+           i->guard == IR_NONE && i->address.base != IR_NONE && i->address.symbol == IR_NONE &&
            (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST) &&
            ir_types[i->type].size == 4 && is_anywhere(g->a->instrs[at].address) &&
            (i->dst_count == 1 || is_wide(i));

@@ -116,10 +116,9 @@ static void one_line(char *why, size_t why_size, const char *what, const char *t
     why[strcspn(why, "\n")] = 0;
 }
 
-int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,
-                       LLVMMemoryBufferRef *object, char *why, size_t why_size)
+int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large, char *why,
+                        size_t why_size)
 {
-    LLVMTargetMachineRef machine = large ? t->quick : t->machine;
     char *text = NULL;
 
     if (LLVMVerifyModule(m, LLVMReturnStatusAction, &text)) {
@@ -129,7 +128,7 @@ int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,
     }
     LLVMDisposeMessage(text);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(m, large ? few_passes : passes, machine, options);
+    LLVMErrorRef error = LLVMRunPasses(m, large ? few_passes : passes, t->machine, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         text = LLVMGetErrorMessage(error);
@@ -137,8 +136,15 @@ int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,
         LLVMDisposeErrorMessage(text);
         return -1;
     }
-    text = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(machine, m, LLVMObjectFile, &text, object)) {
+    return 0;
+}
+
+int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,
+                       LLVMMemoryBufferRef *object, char *why, size_t why_size)
+{
+    char *text = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(large ? t->quick : t->machine, m, LLVMObjectFile, &text,
+                                            object)) {
         one_line(why, why_size, "code generator", text);
         LLVMDisposeMessage(text);
         return -1;

@@ -32,7 +32,9 @@ struct soft_job_options {
     uint32_t ntid[3]; /* code for this block size only; all 0: for any */
     uint32_t isa;     /* enum soft_isa */
     /* for tests: 1 compiles it like a kernel that is too large to be optimised; else 0 */
-    uint32_t large;
+    uint16_t large;
+    /* for tests: 16 or 8 lanes to a warp, as long kernels have; else 0 */
+    uint16_t lanes;
     /* No function may need more of the stack than this; 0, or more than it: SOFT_FRAME_MAX. */
     uint32_t frame_bytes;
 };
