@@ -1,14 +1,14 @@
 /*
  * The configuration file of protocol 3 (-a, --apply), in TOML: servers with their limits and static
- * partitions. It becomes commands, which the daemon executes when it starts. What this daemon does
- * not have is a mistake, as is whatever the file's format does not know.
+ * partitions. It is turned into commands, which the daemon executes when it starts. Anything that
+ * the format does not have, or this daemon does not, is an error.
  */
 #ifndef GMUX_CONTROL_APPLY_H
 #define GMUX_CONTROL_APPLY_H
 
 #include "control/config.h"
 
-/* Reads it as a whole first. 0, or -1 with one line in `why`, and nothing has been added. */
+/* Reads the whole file first. 0; or -1 with one line in `why`, and then nothing has been added. */
 GM_MUST_CHECK int ctl_apply_read(struct ctl_config *c, const char *path, char *why,
                                  unsigned why_size);
 

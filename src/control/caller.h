@@ -1,7 +1,7 @@
 /*
- * The users of those connections that the daemon has: how many each has, and how fast his clients
- * are served. Starting and handing over is work that all users wait for, so each has a ration of
- * it, and clients beyond that wait without costing anything.
+ * The users who have connections to the daemon: how many connections each has, and how fast its
+ * clients are served. Starting servers and handing over clients is work that all users wait for. So
+ * each user has a ration of it, and clients beyond the ration wait without costing anything.
  */
 #ifndef GMUX_CONTROL_CALLER_H
 #define GMUX_CONTROL_CALLER_H
@@ -22,16 +22,16 @@ struct ctl_caller {
     struct gm_list late; /* struct ctl_conn, by `waiting`: clients that came too fast */
 };
 
-/* The user, for one more connection; NULL without memory. */
+/* The user, for one more connection. NULL: no memory. */
 struct ctl_caller *ctl_caller_get(struct ctl_daemon *d, uid_t uid);
-/* One less. */
+/* The user has one connection less. */
 void ctl_caller_put(struct ctl_daemon *d, struct ctl_caller *u);
-/* How many connections he has; he need not have any. */
+/* How many connections a user has; 0 for a user who is not known. */
 unsigned ctl_caller_conns(const struct ctl_daemon *d, uid_t uid);
 
-/* A client has said hello: it is admitted at once, or when it is its turn. */
+/* A client has said hello: admits it, at once or when its turn comes. */
 void ctl_caller_admit(struct ctl_conn *c);
-/* A timer's: admits whose turn has come. */
+/* For a timer: admits the clients whose turn has come. */
 void ctl_callers_advance(void *daemon);
 /* Forgets users without connections whose ration is whole again. */
 void ctl_callers_sweep(struct ctl_daemon *d);

@@ -1,6 +1,6 @@
 /*
- * UI commands: one row per command in a table (cmd_*.c hold the functions), a request per command
- * received.
+ * Commands of UIs: a table with one row per command (cmd_*.c have the functions), and a request for
+ * each command that is received.
  */
 #ifndef GMUX_CONTROL_COMMAND_H
 #define GMUX_CONTROL_COMMAND_H
@@ -11,8 +11,8 @@ enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
     CTL_OWN =
         2, /* for those two, and for each user where his own clients are meant (ctl_request_may) */
-    CTL_FEWER = 8, /* of protocol 3: its last word may be missing */
-    CTL_KEPT = 4,  /* what it sets outlives a daemon that is killed (state.h) */
+    CTL_FEWER = 8, /* for protocol 3: the last word may be missing */
+    CTL_KEPT = 4,  /* its effect outlives a daemon that is killed (state.h) */
 };
 
 struct ctl_command {
@@ -26,22 +26,23 @@ struct ctl_command {
 /* Ends with a row whose name is NULL. */
 extern const struct ctl_command ctl_commands[];
 
-/* NULL if there is none of that name. */
+/* Finds a command; NULL: there is none of that name. */
 const struct ctl_command *ctl_command_find(const char *name);
 
-/* Executes a line for `c`, which gets the reply (NULL: nobody). False if the line is too long, or
- * without memory. */
+/* Executes a line for `c`, which gets the reply; NULL: nobody does. False: the line is too long, or
+ * there is no memory. */
 GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change,
                                    const char *line);
-/* Runs a command that an earlier daemon has kept. False if it failed, or is no such command. */
+/* Runs a command that an earlier daemon has kept. False: it failed, or there is no such command. */
 GM_MUST_CHECK bool ctl_command_again(struct ctl_daemon *d, const char *line);
-/* As above, for a line that came over a UI connection. */
+/* Executes a line that came over a UI connection, and replies to it. */
 void ctl_command_received(struct ctl_conn *c, const char *line);
 
 /* A line of the answer to `clients`. */
 ctl_usage_row ctl_cmd_clients_row;
 
-/* Hooks: those who wait to hear how devices can be divided. */
+/* Called by a hook: continues the requests that wait until it is known how devices can be
+ * divided. */
 void ctl_partition_known(struct ctl_daemon *d);
 void ctl_partition_server_gone(struct ctl_daemon *d);
 

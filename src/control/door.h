@@ -16,21 +16,21 @@
 
 #define CTL_DOOR_NAME (2 * CTL_SERVER_NAME_MAX + 16)
 
-/* The server that a user's programs have who name none, made if it is not there. NULL without
- * memory. */
+/* The server for programs of a user that name none; made if it does not exist. NULL: no memory. */
 struct ctl_named *ctl_door_user(struct ctl_daemon *d, uid_t uid);
-/* Makes what is missing for a server and its namespaces. NULL, or why not: some may be there. */
+/* Makes the directories and sockets that are missing for a server and its namespaces. NULL, or why
+ * not; some may exist then. */
 GM_MUST_CHECK const char *ctl_door_open(struct ctl_daemon *d, struct ctl_named *n);
-/* The directory that programs connect in. */
+/* The directory in which a namespace's programs connect. */
 void ctl_door_directory(const struct ctl_daemon *d, const struct ctl_space *s, bool of_server,
                         char *out, size_t size);
-/* The path of the socket in that directory below the pipe directory, of CTL_DOOR_NAME bytes. */
+/* The path of the socket in that directory, below the pipe directory; CTL_DOOR_NAME bytes. */
 void ctl_door_name(const struct ctl_space *s, bool of_server, char *out);
-/* Takes a namespace's sockets and directory away. */
+/* Removes a namespace's sockets and directory. */
 void ctl_door_close(struct ctl_daemon *d, struct ctl_space *s);
-/* All of a server's. */
+/* Removes those of all namespaces of a server. */
 void ctl_door_close_server(struct ctl_daemon *d, struct ctl_named *n);
-/* Something was removed from the pipe directory: made again, as far as possible. */
+/* Called when something was removed from the pipe directory: makes it again, if possible. */
 void ctl_door_restore(struct ctl_daemon *d);
 
 #endif

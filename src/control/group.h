@@ -1,7 +1,7 @@
 /*
- * Groups of programs of one user, by name: what all in it may have together, and are guaranteed. A
- * group is there while somebody is in it, or something is set for it. What it means is the server's
- * and the device's (server/group.h).
+ * Groups of programs of one user, by name: what the programs in it may have together, and what they
+ * are guaranteed. A group exists while a program is in it, or something is set for it. The server
+ * and the device decide what that means (server/group.h).
  */
 #ifndef GMUX_CONTROL_GROUP_H
 #define GMUX_CONTROL_GROUP_H
@@ -16,17 +16,17 @@ struct ctl_group {
     struct ctl_wish limits; /* share, guarantee and memory */
 };
 
-/* For one more client; NULL without a name or memory. */
+/* The group, for one more client. NULL: no name, or no memory. */
 struct ctl_group *ctl_group_get(struct ctl_daemon *d, uid_t uid, const char *name);
-/* One less. NULL is fine. */
+/* The group has one client less. NULL is accepted. */
 void ctl_group_put(struct ctl_group *g);
-/* What is set for it; NULL: nobody is in it and nothing is set. */
+/* The limits of a group; NULL: it does not exist. */
 const struct ctl_wish *ctl_group_limits(const struct ctl_daemon *d, uid_t uid, const char *name);
-/* Sets it, and tells the servers of its clients. NULL, or why not. */
+/* Sets the limits of a group, and tells the servers of its clients. NULL, or why not. */
 const char *ctl_group_set(struct ctl_daemon *d, uid_t uid, const char *name,
                           const struct ctl_wish *limits);
-/* Changes the group that a client is in, and what it is guaranteed, to what its wish says, and
- * tells its server. */
+/* Puts a client into the group, and gives it the guarantee, that its wish says; tells its
+ * server. */
 void ctl_client_place(struct ctl_server *s, struct ctl_client *c);
 void ctl_groups_free(struct ctl_daemon *d);
 

@@ -1,7 +1,6 @@
 /*
- * Descriptors with names that a daemon begins with: from itself, when it was started anew
- * (restart.h), or from a service manager (service.h). A socket's or file's name is its path below
- * the pipe directory.
+ * Named descriptors that a daemon begins with: from itself after a restart (restart.h), or from a
+ * service manager (service.h). The name of a socket or file is its path below the pipe directory.
  */
 #ifndef GMUX_CONTROL_INHERITED_H
 #define GMUX_CONTROL_INHERITED_H
@@ -16,12 +15,13 @@ struct ctl_inherited {
     size_t count;
 };
 
-/* 0 or -errno: the descriptor stays the caller's. From now on programs do not inherit it. */
+/* Adds a descriptor, which stays the caller's on failure; programs do not inherit it from now on. 0
+ * or -errno. */
 GM_MUST_CHECK int ctl_inherited_add(struct ctl_inherited *in, int fd, const char *name);
 bool ctl_inherited_has(const struct ctl_inherited *in, const char *name);
-/* The descriptor of that name, which is the caller's now; -1: there is none. */
+/* Takes the descriptor of that name, which then belongs to the caller; -1: there is none. */
 int ctl_inherited_take(struct ctl_inherited *in, const char *name);
-/* Closes those that nobody has taken. */
+/* Closes the descriptors that were not taken. */
 void ctl_inherited_finish(struct ctl_inherited *in);
 
 #endif

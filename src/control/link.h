@@ -11,11 +11,12 @@
 /* The owner is a struct ctl_server. */
 extern const struct ctl_channel_ops ctl_link_ops;
 
-/* Commands that a server has to answer first; one that does not within CTL_ANSWER_MS has failed. */
+/* Commands that a server answers. If it does not within CTL_ANSWER_MS, the command has failed.
+ * ctl_server_terminate() ends a client. */
 void ctl_server_terminate(struct ctl_server *s, uint32_t client, struct ctl_request *r);
-/* `row` gets each client of the server, with what it uses. */
+/* Asks what the server's clients use; calls `row` for each of them. */
 void ctl_server_ask_usage(struct ctl_server *s, struct ctl_request *r, ctl_usage_row *row);
-/* The server is gone: answers those that wait for it. */
+/* The server is gone: answers the requests that wait for it. */
 void ctl_link_give_up(struct ctl_server *s);
 
 #endif

@@ -12,7 +12,7 @@ struct ctl_listing {
     struct ctl_request *request;
     unsigned columns;
     bool csv;
-    bool measures; /* the widths of columns, before rows are printed */
+    bool measures; /* rows only measure the columns now; they are printed later */
     size_t width[CTL_COLUMNS_MAX];
 };
 

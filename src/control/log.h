@@ -1,6 +1,6 @@
 /*
- * Lines for control.log. What strangers can cause at will is rationed: above a rate lines are left
- * out, and counted.
+ * Lines of control.log. Lines that strangers can cause at will are limited to a rate; those beyond
+ * it are left out and counted.
  */
 #ifndef GMUX_CONTROL_LOG_H
 #define GMUX_CONTROL_LOG_H
@@ -9,10 +9,10 @@
 
 void ctl_log_init(struct ctl_daemon *d);
 void ctl_log(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
-/* What a stranger causes. */
+/* A line that a stranger causes. */
 void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_log_accept(struct ctl_daemon *d);
-/* What a UI causes: by who it is, either of the first two. */
+/* A line that a UI causes; limited like a stranger's unless the UI is trusted. */
 void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...) GM_PRINTF(2, 3);
 
 #endif

@@ -25,36 +25,37 @@ struct ctl_logfile {
     const char *name; /* in the directory */
     int directory;    /* -1: no file */
     int fd;           /* -1: no file */
-    int echo;         /* a second descriptor that gets every line, or -1; not owned */
+    int echo;         /* a second descriptor that gets every line, or -1; not closed here */
     uint64_t size;
 };
 
 /*
- * A ration of lines for those who could otherwise fill the disk: a burst, then a rate. What does
- * not fit is counted, and the count is told once a second when there is room again. Also of other
- * things that must not be had without end.
+ * A ration of lines for those who could otherwise fill the disk: a burst, then a rate. Lines beyond
+ * it are counted, and the count is written once a second when there is room again. Other things
+ * that must be limited use it, too.
  */
 struct ctl_ration {
     unsigned burst;
     unsigned per_second;
-    unsigned left; /* lines */
+    unsigned left; /* how many lines may be written now */
     unsigned left_out;
     uint64_t refilled_ns;
     uint64_t told_ns;
 };
 
 void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second);
-/* True if a line may be written and more than `reserve` are left. `*left_out`: so many were left
- * out before it, tell it now; 0: nothing to tell. */
+/* Whether a line may be written and more than `reserve` are left. `*left_out`: how many were left
+ * out before it, to be told now; 0: nothing to tell. */
 GM_MUST_CHECK bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve,
                                    unsigned *left_out);
-/* Nothing of the burst is missing. */
+/* Whether the whole burst is available again. */
 bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns);
 
-/* Opens (creates) `name`, which is kept, in a directory, which stays the caller's. 0 or -errno. */
+/* Opens or creates `name` (the pointer is kept) in a directory, which stays the caller's. 0 or
+ * -errno. */
 GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, int directory, const char *name);
-/* Opens the file anew under its name, in that directory (-1: where it was); goes on with the old
- * one where that fails. */
+/* Opens the file again under its name, in that directory (-1: the same as before). If that fails,
+ * the old file stays in use. */
 void ctl_logfile_reopen(struct ctl_logfile *l, int directory);
 void ctl_logfile_finish(struct ctl_logfile *l);
 

@@ -1,8 +1,8 @@
 /*
- * Glue between libuv and what the daemon deals in: packets on a socket, lines on a pipe, one-shot
- * timers. Each object is created, used, and closed by its owner; closing is immediate as far as the
- * owner is concerned (no callback comes after it), the memory goes when libuv is done with the
- * handle. Closing from inside a callback is fine.
+ * Wraps libuv for what the daemon uses: packets on a socket, lines on a pipe, one-shot timers. Each
+ * object is created, used and closed by its owner. For the owner closing is immediate (no callback
+ * comes after it); the memory is freed when libuv is done with the handle. An object may be closed
+ * inside its own callback.
  *
  * Loop thread only.
  */
@@ -20,7 +20,8 @@ struct ctl_timer;
 /* --- packets ---------------------------------------------------------------------------------- */
 
 struct ctl_channel_ops {
-    /* One packet; its strings are gone after the call, descriptors nobody took are closed. */
+    /* One packet. Its strings are gone after the call; descriptors that were not taken are
+     * closed. */
     void (*packet)(void *owner, struct tp_packet *p);
     /* The peer hung up (error = 0) or cannot be talked to any more (-EBADMSG: malformed, other
      * -errno). Called once; the owner closes the channel. */
@@ -32,24 +33,24 @@ struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl
                                        void *owner);
 
 /* Sends a packet and at most one descriptor (-1: none), which it takes in any case. What the socket
- * does not accept at once waits, up to a limit. 0, or -errno: -ENOBUFS when too much waits, because
- * the peer does not read. */
+ * does not accept at once is queued, up to a limit. 0, or -errno; -ENOBUFS: too much is queued,
+ * because the peer does not read. */
 GM_MUST_CHECK int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd);
 
-/* Sends a packet over `c` with the socket of `given` as its descriptor, blocking again as it was
- * accepted, and closes `given`. On failure `given` lives on. 0 or -errno. */
+/* Sends a packet over `c` with the socket of `given` as its descriptor, in blocking mode as it was
+ * accepted, and closes `given`. On failure `given` stays open. 0 or -errno. */
 GM_MUST_CHECK int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e,
                                         struct ctl_channel *given);
-/* Somebody else's from here on: his functions are called. */
+/* Gives the channel to another owner, whose functions are called from now on. */
 void ctl_channel_give(struct ctl_channel *c, const struct ctl_channel_ops *ops, void *owner);
 /* The process at the other end, as tp_peer_process() has it. */
 GM_MUST_CHECK int ctl_channel_process(const struct ctl_channel *c);
-/* What waits for the peer to read, in bytes, and since when it has read nothing. */
+/* How many bytes the peer has not read; and since when it has read nothing. */
 size_t ctl_channel_unread(const struct ctl_channel *c);
 uint64_t ctl_channel_unread_ms(const struct ctl_channel *c);
-/* Reads what has arrived already, as if the loop had said so. */
+/* Handles packets that have arrived already, as if the loop had reported them. */
 void ctl_channel_drain(struct ctl_channel *c);
-/* NULL is fine. */
+/* Closes a channel. NULL is accepted. */
 void ctl_channel_close(struct ctl_channel *c);
 
 /* --- lines ------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /*
  * Commands of MPS' protocol 3: a module, a verb, up to three words, and options (--key=value,
- * key=value or --flag, anywhere behind the verb). The daemon knows them with --protocol 3, beside
- * those of command.h.
+ * key=value or --flag, anywhere behind the verb). With --protocol 3 the daemon knows them in
+ * addition to those of command.h.
  */
 #ifndef GMUX_CONTROL_MODULE_H
 #define GMUX_CONTROL_MODULE_H
@@ -15,7 +15,7 @@ struct ctl_module_command {
     const char *module;
     const char *verb;      /* "": the whole module */
     const char *arguments; /* as help shows them */
-    unsigned words;        /* that stand behind the verb, exactly */
+    unsigned words;        /* how many plain words follow the verb, exactly */
     const char *options;   /* names with a blank behind each; "key=" takes a value, "key" none */
     unsigned flags;        /* enum ctl_command_flags */
     void (*exec)(struct ctl_request *r); /* NULL: not served; `help` says why */
@@ -29,12 +29,12 @@ extern const struct ctl_module_command ctl_module_commands[];
 bool ctl_module_is(const char *word);
 void ctl_module_run(struct ctl_request *r, bool may_change);
 
-/* What commands about servers and namespaces share (cmd_space.c). The process of a server that
- * takes clients, or that is about to end; NULL. */
+/* Shared by commands about servers and namespaces (cmd_space.c). The process of a server that takes
+ * clients, or that is about to end; NULL: there is none. */
 struct ctl_server *ctl_v3_process(const struct ctl_daemon *d, const struct ctl_named *n);
-/* Of such a process, as lists have it. */
+/* The status of such a process, as lists print it. */
 const char *ctl_v3_status(const struct ctl_server *s);
-/* Sets the limits that options say: all of them, or nothing and replies why not. */
+/* Sets the limits that the options give: all of them, or none, and then replies with the reason. */
 void ctl_v3_space_change(struct ctl_request *r, const char *command, struct ctl_space *s);
 
 /* The rows' functions. */

@@ -1,5 +1,5 @@
 /*
- * Options of gmux-control: the table that its parser, --help and manual page share.
+ * Options of gmux-control: the table is shared by the parser, --help and the manual page.
  */
 #ifndef GMUX_CONTROL_OPTIONS_H
 #define GMUX_CONTROL_OPTIONS_H
@@ -36,10 +36,11 @@ enum {
 
 extern const struct gm_option ctl_options_table[];
 
-/* What is wrong with a number of MPS' protocol; NULL: nothing. */
+/* Checks the number of MPS' protocol. NULL, or what is wrong with it. */
 const char *ctl_protocol_check(const char *text);
 
-/* The program was started under the name of NVIDIA's, whose scripts know what it answers. */
+/* Whether the program was started under the name of NVIDIA's, whose scripts know what it
+ * answers. */
 bool ctl_is_classic_name(const char *argv0);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Text that grows, up to a limit: replies to UI commands. And the cleaning of what strangers wrote,
- * before it reaches a log or a terminal.
+ * Text that grows up to a limit, for replies to UI commands; and functions that clean what
+ * strangers wrote before it reaches a log or a terminal.
  */
 #ifndef GMUX_CONTROL_TEXT_H
 #define GMUX_CONTROL_TEXT_H
@@ -20,7 +20,7 @@ struct ctl_text {
 
 void ctl_text_vadd(struct ctl_text *t, const char *fmt, va_list ap) GM_PRINTF(2, 0);
 void ctl_text_add(struct ctl_text *t, const char *fmt, ...) GM_PRINTF(2, 3);
-/* Takes back what came after the first `size` bytes. */
+/* Shortens the text to its first `size` bytes. */
 void ctl_text_cut(struct ctl_text *t, size_t size);
 void ctl_text_finish(struct ctl_text *t);
 
