@@ -292,14 +292,20 @@ cudaError_t crt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const vo
     return r ? r : crt_of(cuOccupancyAvailableDynamicSMemPerBlock(size, f, numBlocks, blockSize));
 }
 
+/* What questions about clusters are asked of, in the driver's terms. */
+static cudaError_t take_clusters(const void *func, const cudaLaunchConfig_t *config, CUfunction *f,
+                                 CUlaunchConfig *c)
+{
+    cudaError_t r = convert(config, c);
+    return r ? r : crt_function(func, f);
+}
+
 cudaError_t crt_cudaOccupancyMaxPotentialClusterSize(int *size, const void *func,
                                                      const cudaLaunchConfig_t *config)
 {
     CUfunction f;
     CUlaunchConfig c;
-    cudaError_t r = convert(config, &c);
-    if (!r)
-        r = crt_function(func, &f);
+    cudaError_t r = take_clusters(func, config, &f, &c);
     return r ? r : crt_of(cuOccupancyMaxPotentialClusterSize(size, f, &c));
 }
 
@@ -308,8 +314,6 @@ cudaError_t crt_cudaOccupancyMaxActiveClusters(int *count, const void *func,
 {
     CUfunction f;
     CUlaunchConfig c;
-    cudaError_t r = convert(config, &c);
-    if (!r)
-        r = crt_function(func, &f);
+    cudaError_t r = take_clusters(func, config, &f, &c);
     return r ? r : crt_of(cuOccupancyMaxActiveClusters(count, f, &c));
 }

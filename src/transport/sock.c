@@ -32,15 +32,23 @@ static int make_address(const char *path, struct sockaddr_un *a)
     return 0;
 }
 
+/* A socket for that path, whose address goes to *a; `flags`: SOCK_NONBLOCK or 0. Descriptor or
+ * -errno. */
+static int make_socket(const char *path, int flags, struct sockaddr_un *a)
+{
+    int r = make_address(path, a);
+    if (r < 0)
+        return r;
+    int fd = gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+    return fd < 0 ? -errno : fd;
+}
+
 int tp_listen(const char *path)
 {
     struct sockaddr_un a;
-    int r = make_address(path, &a);
-    if (r < 0)
-        return r;
-    GM_AUTO_FD int fd = gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    GM_AUTO_FD int fd = make_socket(path, 0, &a);
     if (fd < 0)
-        return -errno;
+        return fd;
     if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 1024) < 0)
         return -errno;
     return gm_take_fd(&fd);
@@ -55,12 +63,9 @@ int tp_connect(const char *path)
 int tp_connect_noted(const char *path, _Atomic int *made)
 {
     struct sockaddr_un a;
-    int r = make_address(path, &a);
-    if (r < 0)
-        return r;
-    GM_AUTO_FD int fd = gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    GM_AUTO_FD int fd = make_socket(path, 0, &a);
     if (fd < 0)
-        return -errno;
+        return fd;
     *made = fd + 1;
     /* The queue of a listener that is stopped fills up, and connect() would wait for ever. */
     struct timeval limit = { .tv_sec = CONNECT_S }, none = { 0 };
@@ -78,12 +83,10 @@ int tp_connect_noted(const char *path, _Atomic int *made)
 int tp_connect_now(const char *path)
 {
     struct sockaddr_un a;
-    int r = make_address(path, &a);
-    if (r < 0)
-        return r;
-    GM_AUTO_FD int fd =
-        gm_not_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+    GM_AUTO_FD int fd = make_socket(path, SOCK_NONBLOCK, &a);
+    if (fd < 0)
+        return fd;
+    if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
         return -errno;
     return gm_take_fd(&fd);
 }

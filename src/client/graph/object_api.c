@@ -49,13 +49,18 @@ CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn des
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuUserObjectRetain(CUuserObject object, unsigned int count)
+/* What every call with a number of references begins with. CUresult. */
+static int enter(unsigned count)
 {
     int r = rt_enter_any();
+    return r ? r : count == 0 || count > INT_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult rt_cuUserObjectRetain(CUuserObject object, unsigned int count)
+{
+    int r = enter(count);
     if (r)
         return r;
-    if (!count || count > INT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_user_object *o = find(object);
     if (o)
@@ -66,11 +71,9 @@ CUresult rt_cuUserObjectRetain(CUuserObject object, unsigned int count)
 
 CUresult rt_cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
-    int r = rt_enter_any();
+    int r = enter(count);
     if (r)
         return r;
-    if (!count || count > INT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_user_object *o = find(object);
     r = o && o->references >= count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -83,10 +86,10 @@ CUresult rt_cuUserObjectRelease(CUuserObject object, unsigned int count)
 CUresult rt_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
                                     unsigned int flags)
 {
-    int r = rt_enter_any();
+    int r = enter(count);
     if (r)
         return r;
-    if (!count || count > INT_MAX || (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE))
+    if (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_graph *g = rt_graph_find(graph);
@@ -99,11 +102,9 @@ CUresult rt_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned
 
 CUresult rt_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
-    int r = rt_enter_any();
+    int r = enter(count);
     if (r)
         return r;
-    if (!count || count > INT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_graph *g = rt_graph_find(graph);
     const struct rt_user_object *o = find(object);
