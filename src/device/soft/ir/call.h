@@ -49,6 +49,7 @@ struct ir_site {
     uint32_t *temps; /* callee's temp -> caller's temp; freed by the function that made it */
 };
 
+/* --- call.c: on failure these fill in `why` and return false ---------------------------------- */
 bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error,
                     const char *what);
 bool ir_call_no_memory(struct ir_inliner *in);
