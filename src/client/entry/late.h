@@ -1,8 +1,8 @@
 /*
  * Functions that a program asks cuGetProcAddress for before cuInit and that only the genuine driver
- * knows: those of a driver newer than this library. Whether that driver will serve the program is
- * not known yet, so that it gets a way to them that leads where cuInit says: to the driver, or to
- * CUDA_ERROR_NOT_SUPPORTED in a session.
+ * knows, because it is newer than this library. It is not known yet whether that driver will serve
+ * the program. So the program gets a stub that leads where cuInit decides: to the driver or, in a
+ * session, to CUDA_ERROR_NOT_SUPPORTED.
  */
 #ifndef GMUX_CLIENT_ENTRY_LATE_H
 #define GMUX_CLIENT_ENTRY_LATE_H
@@ -11,8 +11,8 @@
 
 #include "client/entry/procaddr.h"
 
-/* cuInit has decided: for the genuine driver, or not. What the program has got leads there from now
- * on. Once. */
+/* cuInit has decided for the genuine driver, or against it: from now on the stubs lead there.
+ * Called once. */
 void rt_late_decide(bool genuine);
 
 #endif

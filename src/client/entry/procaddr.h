@@ -22,9 +22,9 @@ extern const struct rt_proc rt_procs[];
 extern const size_t rt_procs_count;
 
 /*
- * The newest variant of `name` that version `version` knows. With `per_thread`, of those with a
- * per-thread default stream if `name` has any. NULL with *status telling why. The table is sorted
- * as above.
+ * The newest variant of `name` that version `version` knows. With `per_thread`, one with a
+ * per-thread default stream, if `name` has any. NULL, and *status says why. `table` is sorted like
+ * rt_procs.
  */
 const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name,
                                    int version, bool per_thread,

@@ -1,18 +1,18 @@
 /*
- * The call printer's pen: the generated table rt_api_trace (client/gen/trace.c) calls the table
- * below it and then writes one line per call to standard error, name, arguments as they are after
- * the call, result and duration:
+ * Prints calls. The generated table rt_api_trace (client/gen/trace.c) calls the table below it, and
+ * then writes one line per call to standard error: name, arguments as they are after the call,
+ * result and duration:
  *
- *   gmux 4242 cuMemAlloc_v2(*dptr=0x400000000000, bytesize=4096) = CUDA_SUCCESS <1.2us>
+ *     gmux 4242 cuMemAlloc_v2(*dptr=0x400000000000, bytesize=4096) = CUDA_SUCCESS <1.2us>
  *
- * `*name` is what an output parameter points to; it is shown where the call succeeded.
+ * `*name` is what an output parameter points to; it is printed if the call succeeded.
  */
 #ifndef GMUX_CLIENT_ENTRY_TRACE_H
 #define GMUX_CLIENT_ENTRY_TRACE_H
 
 #include "client/entry/dispatch.h"
 
-/* What the printed calls go to. */
+/* The table that printed calls go to. */
 extern _Atomic(const struct rt_api *) rt_trace_under;
 
 struct rt_trace_line {
@@ -27,19 +27,19 @@ struct rt_trace_name {
     const char *name;
 };
 
-/* Takes the time: called before the call is made. */
+/* Called before the call is made: notes the time. */
 void rt_trace_begin(struct rt_trace_line *l, const char *function);
 void rt_trace_int(struct rt_trace_line *l, const char *name, int64_t value);
 void rt_trace_uint(struct rt_trace_line *l, const char *name, uint64_t value);
 void rt_trace_hex(struct rt_trace_line *l, const char *name, uint64_t value);
 void rt_trace_float(struct rt_trace_line *l, const char *name, double value);
-/* Quoted and cut where it is long; NULL is allowed. */
+/* Appends a string argument, quoted, and cut if it is long. NULL is accepted. */
 void rt_trace_str(struct rt_trace_line *l, const char *name, const char *value);
-/* As above, for a buffer of `size` bytes, which may lack a NUL. */
+/* Appends a buffer of `size` bytes, which may lack a NUL, like rt_trace_str(). */
 void rt_trace_text(struct rt_trace_line *l, const char *name, const char *value, int64_t size);
 void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value,
                    const struct rt_trace_name *names, size_t count);
-/* An argument that is not shown. */
+/* Appends an argument whose value is not shown. */
 void rt_trace_struct(struct rt_trace_line *l, const char *name);
 /* Prints the line, errno untouched. */
 void rt_trace_end(struct rt_trace_line *l, CUresult result);

@@ -1,6 +1,6 @@
 /*
- * Stream capture: calls on a stream that captures become nodes of a graph. Who captures is
- * stream/capture.h's.
+ * Stream capture: makes nodes of calls on a stream that captures. stream/capture.h knows which
+ * streams capture.
  */
 #ifndef GMUX_CLIENT_GRAPH_CAPTURE_H
 #define GMUX_CLIENT_GRAPH_CAPTURE_H
@@ -9,7 +9,7 @@
 #include "client/memory/fill.h"
 #include "client/stream/capture.h"
 
-/* --- for rt_hooks, which says what they are. CUresult; all take the graph lock ---------------- */
+/* --- for rt_hooks, which says what they do. CUresult; all take the graph lock ----------------- */
 
 int rt_capture_launch(struct rt_stream *st, const void *function, const struct rt_launch *l,
                       const CUlaunchAttribute *attributes, unsigned count);

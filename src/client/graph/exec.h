@@ -1,9 +1,9 @@
 /*
- * Executable graphs: a copy of a graph whose nodes are put into order, and whose work lies ready as
- * one block of ring records. What is no record (host functions, events) stands in the list of steps
- * between runs of records.
+ * Executable graphs. Each is a copy of a graph whose nodes have been put into order, and whose work
+ * has been prepared as one block of ring records. Work that is no record (host functions, events)
+ * is in the list of steps, between runs of records.
  *
- * All under the graph lock.
+ * Everything is under the graph lock.
  */
 #ifndef GMUX_CLIENT_GRAPH_EXEC_H
 #define GMUX_CLIENT_GRAPH_EXEC_H
@@ -12,13 +12,14 @@
 
 #define RT_GRAPH_BRANCHES 8u
 
-/* A node in its place, or where a child graph begins or ends. */
+/* A node at its place in the order; or the beginning or end of a child graph. */
 struct rt_item {
-    struct rt_node *node; /* NULL: nothing to do */
+    struct rt_node *node; /* NULL: there is nothing to do */
     uint32_t branch;
-    uint32_t waits_at, waits_count; /* in body->waits: what it waits for in other branches */
-    bool first;  /* the first of its branch, with nothing before it but the launch itself */
-    bool marked; /* something waits for it */
+    /* range in body->waits: the items in other branches that it waits for */
+    uint32_t waits_at, waits_count;
+    bool first;  /* the first of its branch, with only the launch itself before it */
+    bool marked; /* another item waits for it */
 };
 
 enum rt_step_kind {
@@ -64,34 +65,35 @@ struct rt_by_original {
 };
 
 struct rt_exec_body {
-    struct gm_list link; /* the dead */
+    struct gm_list link; /* in the list of bodies to be freed */
     struct rt_graph *graph;
-    struct rt_node **order; /* of all levels; child graph nodes themselves are not in it */
+    struct rt_node **order; /* nodes of all levels, without child graph nodes themselves */
     struct rt_by_original *index;
     uint32_t order_count, index_count;
     struct rt_item *items;
     uint32_t *waits; /* items */
     uint32_t items_count, waits_count;
-    uint32_t joins_at, joins_count; /* in waits: what the launch's stream waits for at the end */
-    uint32_t branches;              /* that are used; the first is the launch's stream */
+    /* range in `waits`: what the launch's stream waits for at the end */
+    uint32_t joins_at, joins_count;
+    uint32_t branches; /* how many are used; the first is the launch's stream */
     struct {
-        int device;          /* of the kernels in it; -1: there are none */
-        CUcontext context;   /* of one of them */
+        int device;          /* device of the branch's kernels; -1: there are none */
+        CUcontext context;   /* context of one of these kernels */
     } on[RT_GRAPH_BRANCHES]; /* by branch */
-    uint64_t *marks;         /* during a launch: where items ended, in their branches */
-    uint32_t branch;         /* while steps are made */
+    uint64_t *marks;         /* used during a launch: where items ended in their branches */
+    uint32_t branch;         /* the current one while steps are made */
     uint8_t *block;
     size_t block_size, block_capacity;
     struct rt_step *steps;
     uint32_t steps_count, steps_capacity;
-    const void **functions; /* the kernels', sorted, each once */
+    const void **functions; /* the functions of all kernels, sorted and without duplicates */
     uint32_t functions_count;
-    bool calls;  /* some step is one */
+    bool calls;  /* there is a step that calls the program */
     bool memory; /* some node allocates or frees */
-    bool broken; /* there was no memory for the block */
+    bool broken; /* there was no memory for the block, so it cannot be launched */
     struct rt_staged *staged;
     struct rt_conditional_run *conditionals;
-    _Atomic unsigned running; /* threads of them */
+    _Atomic unsigned running; /* how many threads of conditional nodes run */
     uint32_t last_number;     /* where the last launch ended */
     uint64_t last_seq;        /* 0: never launched */
 };
@@ -111,58 +113,59 @@ static inline struct rt_exec *rt_exec_find(CUgraphExec handle)
 
 /* --- order and branches (graph/order.c) ------------------------------------------------------- */
 
-/* Fills in order, index, items, waits, joins and branches from b->graph; order and index have room
- * for all nodes. CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
+/* Fills in order, index, items, waits, joins and branches from b->graph. `order` and `index` have
+ * room for all nodes. CUresult; CUDA_ERROR_INVALID_VALUE: there is a cycle. */
 int rt_order_make(struct rt_exec_body *b);
 void rt_order_finish(struct rt_exec_body *b);
 
 /* --- the block (graph/block.c) ---------------------------------------------------------------- */
 
-/* Makes block and steps of b->items, whose conditional nodes stand in b->conditionals; `idle`: what
- * earlier steps used may go. CUresult. */
+/* Makes block and steps from b->items; the conditional nodes are in b->conditionals. `idle`: memory
+ * that earlier steps used may be freed. CUresult. */
 int rt_block_build(struct rt_exec_body *b, bool idle);
-/* A node's parameters are others: puts its record in the place of the old one; false if it must be
- * built again. */
+/* The parameters of a node have changed: replaces its record. False: the block must be built
+ * again. */
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n);
 void rt_block_finish(struct rt_exec_body *b);
 
 /* --- bodies (graph/body.c) -------------------------------------------------------------------- */
 
-/* CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
+/* Makes a body. CUresult; CUDA_ERROR_INVALID_VALUE: there is a cycle. */
 int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out);
-/* It is idle. NULL is allowed. */
+/* Frees an idle body. NULL is accepted. */
 void rt_exec_body_free(struct rt_exec_body *b);
-/* True if nothing of it runs, nor of its conditional nodes. */
+/* Whether nothing of the body runs, nor of its conditional nodes. */
 bool rt_exec_body_idle(const struct rt_exec_body *b);
-/* Again, as nodes have changed. On failure it cannot be launched until that succeeds. CUresult. */
+/* Builds it again after nodes have changed. After a failure it cannot be launched until this
+ * succeeds. CUresult. */
 int rt_exec_body_build(struct rt_exec_body *b);
-/* `whole`: the launch of an executable graph, at whose beginning conditions have their first
- * values. */
+/* Launches the body. `whole`: it belongs to an executable graph that is launched, so conditions get
+ * their initial values. CUresult. */
 int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, bool whole);
 struct rt_node *rt_exec_body_node(const struct rt_exec_body *b, CUgraphNode original);
 
 /* --- executable graphs (graph/exec.c) --------------------------------------------------------- */
 
-/* CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
+/* Makes an executable graph. CUresult; CUDA_ERROR_INVALID_VALUE: there is a cycle. */
 int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **out);
-/* Its memory goes when what was launched is done. */
+/* Destroys an executable graph. Its memory is freed when what was launched is done. */
 void rt_exec_destroy(struct rt_exec *e);
-/* Puts it into the ring, behind its last launch and what `st` holds, which does not capture.
- * CUresult. */
+/* Puts the graph into the ring, behind its last launch and everything in `st`, which does not
+ * capture. CUresult. */
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
 
-/* Its copy of a node of the graph it was made from, or of a child graph of that; NULL if there is
- * none. */
+/* Its copy of a node of the graph that it was made from, or of a child graph of that; NULL: there
+ * is none. */
 struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original);
-/* Takes over `params` (they are finished on failure, too) for the launches to come.
- * CUDA_ERROR_INVALID_VALUE: a node of another kind. */
+/* Replaces a node's parameters for later launches; takes over `params` (finishes them on failure).
+ * CUDA_ERROR_INVALID_VALUE: the node is of another kind. */
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params);
 int rt_exec_enable(struct rt_exec *e, struct rt_node *n, bool enabled);
-/* A child graph node: its nodes are to do what those of `from` do.
- * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: they differ in more. */
+/* Gives a child graph node's nodes the parameters of those of `from`.
+ * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the graphs differ in more. */
 int rt_exec_set_child(struct rt_exec *e, struct rt_node *n, const struct rt_graph *from);
-/* All nodes are to do what those of `from` do. CUresult: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE with
- * the reason. */
+/* Gives all nodes the parameters of those of `from`. CUresult;
+ * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, with the reason. */
 int rt_exec_update(struct rt_exec *e, const struct rt_graph *from,
                    CUgraphExecUpdateResultInfo *why);
 

@@ -45,16 +45,17 @@ struct rt_node {
     struct rt_edges in, out;
     struct rt_params params;
     CUgraphNode original; /* what it was copied from, NULL if it was not */
-    uint64_t capture;     /* number of the capture that made it, 0 if none did */
-    bool loose;           /* taken out of a capture's dependencies on purpose: need not be joined */
+    uint64_t capture;     /* number of the capture that made it; 0: none did */
+    /* deliberately taken out of a capture's dependencies, so it need not be joined */
+    bool loose;
 
     /* executable graphs */
     bool disabled;
     size_t at, size;  /* its record in the block; size 0: it has none, or several */
-    uint32_t waiting; /* while nodes are put into order */
+    uint32_t waiting; /* used while nodes are put into order */
 };
 
-/* A graph's references to a user object. */
+/* The references that a graph has to a user object. */
 struct rt_retained {
     struct rt_user_object *object;
     unsigned count;
@@ -64,12 +65,13 @@ struct rt_graph {
     struct rt_object object;
     struct gm_list nodes;
     uint32_t count;
-    struct rt_node *parent; /* the node that it is the child graph of */
-    bool inner;             /* an executable graph's: no program has its handle */
-    bool capturing; /* a capture that began without a graph adds to it; the program's only when that
-                       ends */
+    struct rt_node *parent; /* the node whose child graph this is */
+    bool inner;             /* it is part of an executable graph, so no program has its handle */
+    /* A capture that began without a graph adds to it; the program gets it when the capture
+     * ends. */
+    bool capturing;
     CUgraph original;
-    CUgraphExec instance; /* the last one made of it */
+    CUgraphExec instance; /* the last executable graph made from it */
     struct rt_retained *retained;
     uint32_t retained_count;
 };
@@ -78,7 +80,8 @@ extern struct rt_table rt_graphs;
 extern struct rt_table rt_nodes;
 
 void rt_graph_lock(void);
-/* Then calls the destructors of user objects whose last reference went away meanwhile. */
+/* Releases the graph lock, then calls the destructors of user objects whose last reference was
+ * dropped meanwhile. */
 void rt_graph_unlock(void);
 
 static inline struct rt_graph *rt_graph_find(CUgraph handle)
@@ -89,7 +92,7 @@ static inline struct rt_node *rt_node_find(CUgraphNode handle)
 {
     return (struct rt_node *)rt_object_find(&rt_nodes, handle);
 }
-/* Of a child graph node, as opposed to a conditional one. */
+/* Whether it is the graph of a child graph node, and not a body of a conditional node. */
 static inline bool rt_graph_is_child(const struct rt_graph *g)
 {
     return g->parent && g->parent->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
@@ -103,23 +106,24 @@ static inline CUgraphNode rt_node_handle(const struct rt_node *n)
     return (CUgraphNode)rt_object_handle(&rt_nodes, &n->object);
 }
 
-/* CUresult. An empty graph, published. */
+/* Makes an empty graph, which is published. CUresult. */
 int rt_graph_create(struct rt_graph **out);
-/* With all nodes and what they own. NULL is allowed. */
+/* Destroys a graph with all nodes and what they own. NULL is accepted. */
 void rt_graph_destroy(struct rt_graph *g);
-/* A copy with copies of nodes, in the same order, edges, child graphs and references to user
- * objects. CUresult. */
+/* Copies a graph: nodes in the same order, edges, child graphs and references to user objects.
+ * CUresult. */
 int rt_graph_clone(const struct rt_graph *g, struct rt_graph **out);
 
-/* A node that takes over `params` (they are finished on failure, too), behind the nodes in
- * `dependencies`; `edges` is NULL or has their data. CUresult. */
+/* Makes a node behind the nodes in `dependencies`; takes over `params` (finishes them on failure).
+ * `edges`: NULL, or the data of each edge. CUresult. */
 int rt_node_create(struct rt_graph *g, struct rt_params *params, const CUgraphNode *dependencies,
                    const CUgraphEdgeData *edges, size_t count, struct rt_node **out);
 void rt_node_destroy(struct rt_node *n);
 
-/* CUDA_ERROR_INVALID_VALUE: nodes of different graphs, an edge to itself or that exists. */
+/* Adds an edge. CUDA_ERROR_INVALID_VALUE: the nodes are of different graphs or the same node, or
+ * the edge exists. */
 int rt_edge_add(struct rt_node *from, struct rt_node *to, const CUgraphEdgeData *data);
-/* CUDA_ERROR_INVALID_VALUE if there is none; `data` NULL: any. */
+/* Removes an edge; `data` NULL: any. CUDA_ERROR_INVALID_VALUE: there is none. */
 int rt_edge_remove(struct rt_node *from, struct rt_node *to, const CUgraphEdgeData *data);
 bool rt_edge_data_ok(const CUgraphEdgeData *data);
 static inline bool rt_edge_data_equal(const CUgraphEdgeData *a, const CUgraphEdgeData *b)
@@ -127,11 +131,13 @@ static inline bool rt_edge_data_equal(const CUgraphEdgeData *a, const CUgraphEdg
     return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type;
 }
 
-/* The graph's own nodes (not those of child graphs) in an order that respects the edges, otherwise
- * in order of their making; `out` has room for all. False: there is a cycle. */
+/* Sorts the graph's own nodes (not those of child graphs) so that edges are respected, and
+ * otherwise in the order in which they were made. `out` has room for all. False: there is a
+ * cycle. */
 bool rt_graph_sort(const struct rt_graph *g, struct rt_node **out);
 
-/* Graph lock. Every node that allocates this memory has one that frees it. */
+/* Called with the graph lock held. Whether each node that allocates this memory has one that frees
+ * it. */
 bool rt_graph_frees(const struct rt_graph *g, CUdeviceptr address);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * User objects: what a graph keeps alive for the program. With the graph lock, unless it says
- * otherwise.
+ * User objects: what a graph keeps alive for the program. Called with the graph lock held, unless
+ * it says otherwise.
  */
 #ifndef GMUX_CLIENT_GRAPH_OBJECT_H
 #define GMUX_CLIENT_GRAPH_OBJECT_H
@@ -12,17 +12,17 @@ struct rt_user_object {
     void *ptr;
     CUhostFn destroy;
     uint64_t references;
-    struct rt_user_object *next; /* due */
+    struct rt_user_object *next; /* in the list of destructors that are due */
 };
 
 extern struct rt_table rt_user_objects;
 
-/* `count` references go. */
+/* Drops `count` references. */
 void rt_user_object_drop(struct rt_user_object *o, uint64_t count);
-/* Runs destructors that have become due. Without the lock. */
+/* Calls the destructors that are due. Called without the lock. */
 void rt_user_objects_reap(void);
 
-/* CUresult; takes `count` more references for the graph, or, with `move`, the caller's. */
+/* Gives the graph `count` more references; with `move` they are taken from the caller. CUresult. */
 int rt_graph_retain(struct rt_graph *g, struct rt_user_object *o, unsigned count, bool move);
 int rt_graph_retain_all(struct rt_graph *g, const struct rt_graph *from);
 void rt_graph_release_all(struct rt_graph *g);

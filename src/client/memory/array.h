@@ -1,8 +1,8 @@
 /*
- * Arrays. On a GPU they are objects of its driver, which the executor makes and keeps: this process
- * has their numbers and shapes, and handles of its own for them. Where device memory is ordinary
- * memory, an array is an allocation like any other, of rows one after the other
- * (dev_array_place()), and copies with it are copies between memory.
+ * Arrays. On a GPU they are objects of its driver, which the executor makes and keeps; this process
+ * has their numbers and shapes, and its own handles for them. Where device memory is ordinary
+ * memory, an array is an allocation of rows that follow each other (dev_array_place()), and copies
+ * with it are ordinary copies.
  *
  * Any thread.
  */
@@ -14,34 +14,34 @@
 
 struct rt_mipmap;
 
-/* What an array consists of where it is ordinary memory: as long as the array or a texture of it is
- * there. */
+/* The memory of an array, where arrays are ordinary memory. It exists as long as the array, or a
+ * texture of it. */
 struct rt_array_memory {
     _Atomic uint32_t users;
     uint64_t address;
     int device;
 };
 
-/* An array, or a level of a mipmapped one. */
+/* An array, or one level of a mipmapped array. */
 struct rt_array {
     struct rt_object object;
     struct rt_context *context;
-    struct rt_mipmap *mipmap;       /* NULL: an array by itself */
-    uint32_t number;                /* the executor's name for it, where it is the device's */
-    struct rt_array_memory *memory; /* what it is made of where it is memory; else NULL */
+    struct rt_mipmap *mipmap;       /* NULL: it is no level of a mipmapped array */
+    uint32_t number;                /* on a GPU: the executor's number of it */
+    struct rt_array_memory *memory; /* where arrays are ordinary memory: its memory; else NULL */
     uint32_t level;
-    struct dev_array_shape shape; /* the mipmapped array's where it is a level */
+    struct dev_array_shape shape; /* for a level: that of the whole mipmapped array */
 };
 
 extern struct rt_table rt_arrays;
 extern struct rt_table rt_mipmaps;
 
-/* A mipmapped array as an array, of which the level says nothing; false if there is none behind the
+/* Finds a mipmapped array, as an array whose level has no meaning. False: there is none of that
  * handle. */
 bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out);
 
-/* Another user of the memory, and one less; the last one waits for the device and gives the memory
- * back. */
+/* rt_array_memory_take() counts another user of the memory; rt_array_memory_release() one less, and
+ * with the last one waits for the device and frees the memory. */
 void rt_array_memory_take(struct rt_array_memory *m);
 int rt_array_memory_release(struct rt_array_memory *m);
 

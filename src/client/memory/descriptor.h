@@ -10,18 +10,18 @@
 #include "client/memory/array.h"
 #include "device/texture.h"
 
-/* Room for a descriptor in memory of the device. CUresult. */
+/* Allocates a descriptor in memory of the device. CUresult. */
 int rt_descriptor_take(int device, uint64_t *address);
-/* At once; what was issued before may go on with it. */
+/* Frees a descriptor at once; work issued before may still use its memory. */
 void rt_descriptor_give(uint64_t address);
-/* Writes one; what runs may see the old one or parts of both. */
+/* Writes a descriptor. Kernels that run may see the old one, or parts of both. */
 void rt_descriptor_write(uint64_t address, const struct dev_texture *t);
 
-/* Fills in what is sampled, without the sampler. *memory: the array's memory, NULL: of none; nobody
- * has counted that user yet. CUresult. */
+/* Fills in the sampled resource, without the sampler. *memory: the array's memory, of which the
+ * caller has to count another user; NULL: there is none. CUresult. */
 int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *view,
                            bool surface, struct dev_texture *out, struct rt_array_memory **memory);
-/* Fills in the sampler; the resource stands there. CUresult. */
+/* Fills in the sampler of a descriptor that has its resource already. CUresult. */
 int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *out);
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * Memory with two homes: this process, and a device that it cannot look at. A piece of it is here
- * or there. Who touches one that is there waits while it is fetched (userfaultfd, so that system
- * calls may touch it, too); when work enters the device, all that is here goes there.
+ * Memory with two homes: this process, and a device whose memory it cannot access. Each piece is in
+ * one of them. A thread that touches a piece on the device waits while it is fetched (by
+ * userfaultfd, so that system calls may touch it, too). When work enters the device, all pieces
+ * that are here move there.
  *
- * What the host writes while work runs is told from what the device writes by a copy that is made
- * when the piece is fetched: only bytes that differ from it go back. So both may write at the same
- * time, as long as it is not the same byte. A piece that was fetched while work ran is looked at
- * again when that is done, or after a millisecond: a program that polls sees what it waits for.
- * What is not done is atomic operations on the same word from both sides at once.
+ * What the host writes while work runs is told apart from what the device writes by a copy that is
+ * made when the piece is fetched: only bytes that differ from it are written back. So both may
+ * write at the same time, as long as it is not the same byte. A piece that was fetched while work
+ * ran is checked again when the work is done, or after a millisecond: so a program that polls sees
+ * what it waits for. Atomic operations of both sides on the same word at once do not work.
  *
- * This file knows nothing of CUDA. The counts of stream/coherence.h are its to write.
+ * This file knows nothing of CUDA. It maintains the counts of stream/coherence.h.
  */
 #ifndef GMUX_CLIENT_MEMORY_PAGES_H
 #define GMUX_CLIENT_MEMORY_PAGES_H
@@ -20,31 +21,32 @@
 
 #define RT_PAGE 4096u
 
-/* The other home. Functions return CUresult values; one of them is called at a time. */
+/* The other home. Functions return CUresult values; only one of them is called at a time. */
 struct rt_pages_device {
-    /* Queued, in order; `bytes` are free again when it returns. */
+    /* Queues a write, in order; `bytes` may be reused when it returns. */
     int (*put)(uint64_t address, const void *bytes, size_t size);
-    /* What was put is there. */
+    /* Waits until what was put is there. */
     int (*settle)(void);
     int (*get)(void *bytes, uint64_t address, size_t size);
-    /* Work is under way, or may enter without rt_pages_release() having been called since
+    /* Whether work is under way, or may enter without rt_pages_release() having been called since
      * rt_pages_here was raised. */
     bool (*busy)(void);
 };
 
-/* Once in a process: 0, or a negative errno where the system does not let us see such accesses. */
+/* Called once in a process. 0, or a negative errno: the system does not let us see such
+ * accesses. */
 int rt_pages_open(const struct rt_pages_device *device);
 
-/* [address, address + size), whole pages, is mapped, private, empty, and so far zero on the device.
- * 0 or a negative errno. */
+/* Adds [address, address + size): whole pages, mapped, private, empty, and so far zero on the
+ * device. 0 or a negative errno. */
 int rt_pages_add(uint64_t address, uint64_t size);
-/* The memory's contents are lost; false if it is not ours. Its pages stay mapped. */
+/* Removes the memory, whose contents are lost; its pages stay mapped. False: it was not added. */
 bool rt_pages_remove(uint64_t address);
 
-/* Everything here goes to the device. CUresult. */
+/* Moves everything that is here to the device. CUresult. */
 int rt_pages_release(void);
 
-/* After a fork, in the child: it has none of it. */
+/* Called in the child of a fork: it has none of this memory. */
 void rt_pages_forget(void);
 
 #endif

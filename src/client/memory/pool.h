@@ -1,10 +1,11 @@
 /*
- * Memory pools: device memory that was asked of the server once and is handed out again and again,
- * in the order of streams. A pool has segments, each one allocation of the server's; a segment is
- * cut into blocks. A block that was freed in a stream may at once be used again by what follows in
- * that stream, and by others once the stream has come so far. Neither costs a word with anybody.
+ * Memory pools: device memory that is allocated by the server once and handed out again and again,
+ * in the order of streams. A pool has segments, each of them one allocation of the server, and a
+ * segment is cut into blocks. A block that was freed in a stream can at once be used again by later
+ * work of that stream, and by others once the stream has come to that point. Neither needs a
+ * message.
  *
- * Any thread. CUresult values as int.
+ * Any thread. Functions return CUresult values as int.
  */
 #ifndef GMUX_CLIENT_MEMORY_POOL_H
 #define GMUX_CLIENT_MEMORY_POOL_H
@@ -12,52 +13,53 @@
 #include "client/stream/context.h"
 
 struct rt_pool;
-struct rt_block; /* what was handed out */
+struct rt_block; /* memory that was handed out */
 
-/* A device's default pool, and the one that cuMemAllocAsync takes from. NULL: out of memory. */
+/* A device's default pool, and the pool that cuMemAllocAsync uses. NULL: no memory. */
 struct rt_pool *rt_pool_default(int device);
 struct rt_pool *rt_pool_current(int device);
-/* Makes `p` its device's current one. */
+/* Makes `p` the current pool of its device. */
 void rt_pool_set_current(struct rt_pool *p);
-/* Whose memory it has. */
+/* The device whose memory the pool has. */
 int rt_pool_device(const struct rt_pool *p);
-/* Lets another device touch it, or no longer; and whether one may. */
+/* Whether another device may access the pool's memory: sets it, and tells it. */
 int rt_pool_let(struct rt_pool *p, int device, bool may);
 bool rt_pool_lets(const struct rt_pool *p, int device);
-/* NULL if the handle is not a pool's. */
+/* Finds a pool; NULL: the handle is not a pool's. */
 struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
-/* The handle of the pool that a block is from; NULL if that was destroyed meanwhile. */
+/* The handle of a block's pool; NULL: the pool was destroyed meanwhile. */
 CUmemoryPool rt_block_pool(const struct rt_block *b);
-/* That pool, even so; and the allocation of the server's that the block lies in. */
+/* A block's pool, even if it was destroyed; and the allocation of the server that contains the
+ * block. */
 const struct rt_pool *rt_block_source(const struct rt_block *b);
 uint64_t rt_block_segment(const struct rt_block *b);
 
-/* An empty pool of a device's memory; `max` bytes at most, 0: no bound. `name`: what other
- * processes know it by (pool_ipc.h), 0: they do not. One that is imported has nothing to allocate.
- */
+/* Makes an empty pool of a device's memory, with at most `max` bytes (0: no bound). `name`: the
+ * name by which other processes know it (pool_ipc.h); 0: none. An imported pool allocates nothing
+ * itself. */
 int rt_pool_create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out);
 uint64_t rt_pool_name(const struct rt_pool *p);
 bool rt_pool_is_imported(const struct rt_pool *p);
-/* Its handle is good no longer; what was handed out stays until it is freed. */
+/* Destroys a pool. Its handle is no longer valid; blocks stay until they are freed. */
 void rt_pool_destroy(struct rt_pool *p);
-/* CUDA_ERROR_INVALID_VALUE for one that there is not, or that cannot be set so. */
+/* Sets an attribute. CUDA_ERROR_INVALID_VALUE: it does not exist, or cannot be set so. */
 int rt_pool_set(struct rt_pool *p, CUmemPool_attribute attribute, const void *value);
 int rt_pool_get(struct rt_pool *p, CUmemPool_attribute attribute, void *value);
-/* Gives back what is not in use as long as more than `keep` bytes stay. */
+/* Gives back unused memory, as long as more than `keep` bytes remain. */
 void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 
-/* Memory that operations of `st` from now on may use. */
+/* Allocates a block for later operations of `st`. */
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
                   struct rt_block **out);
-/* Others may have it when queue `number` has completed `seq`. */
+/* Frees a block: others may use it when queue `number` has completed `seq`. */
 void rt_pool_free(struct rt_block *b, uint32_t number, uint64_t seq);
 
-/* A stream, event or context was waited for: what is above the pools' release thresholds goes back.
- */
+/* Called when a stream, event or context was waited for: gives back what is above the pools'
+ * release thresholds. */
 void rt_pools_synchronized(void);
-/* Gives back all that is not in use; with `all`, also what a threshold would keep. True if that was
- * anything. */
+/* Gives back all unused memory; with `all`, also what a threshold would keep. True: something was
+ * given back. */
 bool rt_pools_trim(bool all);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Copies between the program's ordinary memory and device memory that no process can touch: through
- * a piece of pinned memory, in chunks that overlap.
+ * Copies between the program's ordinary memory and device memory that no process can access:
+ * through pinned memory, in chunks that overlap.
  */
 #ifndef GMUX_CLIENT_MEMORY_STAGING_H
 #define GMUX_CLIENT_MEMORY_STAGING_H

@@ -1,7 +1,7 @@
 /*
- * Texture and surface objects. What a program holds, and passes to kernels, is on a GPU the
- * driver's own number, elsewhere the address of a descriptor (descriptor.h); here it is found again
- * with what it was made of.
+ * Texture and surface objects. The number that a program holds, and passes to kernels, is the
+ * driver's own number on a GPU, and elsewhere the address of a descriptor (descriptor.h). Here it
+ * is found again, with what it was made of.
  */
 #ifndef GMUX_CLIENT_MEMORY_TEXTURE_H
 #define GMUX_CLIENT_MEMORY_TEXTURE_H

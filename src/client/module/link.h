@@ -1,5 +1,5 @@
 /*
- * Links: what is linked, and what comes of it.
+ * Links: their inputs, and their result.
  */
 #ifndef GMUX_CLIENT_MODULE_LINK_H
 #define GMUX_CLIENT_MODULE_LINK_H
@@ -15,10 +15,10 @@ struct rt_link_options {
 };
 
 struct rt_link_input {
-    char *data; /* with a zero behind */
+    char *data; /* followed by a zero */
     size_t size;
     CUjitInputType type;
-    uint32_t kind; /* on its way to a GPU's driver */
+    uint32_t kind; /* its kind when it goes to a GPU's driver */
     struct rt_link_options options;
     char name[256];
 };
@@ -31,9 +31,9 @@ struct rt_linking {
     size_t cubin_size;
 };
 
-/* Has a GPU's driver link the inputs. CUresult. */
+/* Lets a GPU's driver link the inputs. CUresult. */
 int rt_link_on_device(struct rt_linking *l);
-/* Has it compile PTX; *cubin is the caller's. CUresult. */
+/* Lets a GPU's driver compile PTX; *cubin is the caller's. CUresult. */
 int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_size);
 
 #endif

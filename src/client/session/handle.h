@@ -1,10 +1,10 @@
 /*
- * Handles. What a program holds as CUstream, CUevent, CUmodule .. is never a pointer to our memory:
- * it names a kind, a slot and the slot's generation, and is looked up at every use. A stale,
- * foreign or invented handle is found out instead of followed. Slots are never given back to the
- * system, so even a race with a destroy reads valid memory.
+ * Handles. What a program holds as CUstream, CUevent, CUmodule and so on is never a pointer to our
+ * memory. It names a kind, a slot and the slot's generation, and is looked up at every use. So a
+ * stale, foreign or invented handle is detected instead of followed. Slots are never given back to
+ * the system, so even a use that races with a destroy reads valid memory.
  *
- * Lookup takes no lock. Creation and release take the table's own lock. Any thread.
+ * Look-up takes no lock. Creation and release take the table's own lock. Any thread.
  */
 #ifndef GMUX_CLIENT_SESSION_HANDLE_H
 #define GMUX_CLIENT_SESSION_HANDLE_H
@@ -60,12 +60,12 @@ struct rt_table {
         .kind = (kind_), .object_size = sizeof(type), .lock = PTHREAD_MUTEX_INITIALIZER            \
     }
 
-/* A zeroed object that no handle finds yet; NULL when out of memory. Make it visible with
- * rt_object_publish(). */
+/* Takes a slot: a zeroed object that no handle finds yet. NULL: no memory. rt_object_publish()
+ * makes it visible. */
 void *rt_object_take(struct rt_table *t);
-/* From now on its handle is good. */
+/* From now on its handle is valid. */
 void rt_object_publish(struct rt_object *o);
-/* Its handle is good no longer; the slot will be used again. Also for objects that were never
+/* Its handle is no longer valid, and the slot will be used again. Also for objects that were never
  * published. */
 void rt_object_release(struct rt_table *t, struct rt_object *o);
 
@@ -78,7 +78,7 @@ static inline void *rt_object_handle(const struct rt_table *t, const struct rt_o
 {
     uint64_t h =
         (uint64_t)t->kind << 56 | (uint64_t)(rt_object_generation(o) & 0xffffffu) << 32 | o->index;
-    return (void *)(uintptr_t)h; /* NOLINT: a number in a pointer's clothes, never followed */
+    return (void *)(uintptr_t)h; /* a number in the form of a pointer, which is never followed */
 }
 
 /* The object's slot, alive or not. `index` < count. */
@@ -104,7 +104,8 @@ static inline void *rt_object_find(struct rt_table *t, const void *handle)
                                                                                            : NULL;
 }
 
-/* Calls `f` for each living object; `f` may release it. Others may come and go meanwhile. */
+/* Calls `f` for each living object; `f` may release it. Other objects may be made and released
+ * meanwhile. */
 void rt_table_each(struct rt_table *t, void (*f)(struct rt_object *o, void *arg), void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * What programs share with each other: allocations and events. A handle of 64 bytes, which the
- * program carries to the other process by itself, holds a token that the server knows.
+ * program itself carries to the other process, contains a token that the server knows.
  */
 #ifndef GMUX_CLIENT_SESSION_IPC_H
 #define GMUX_CLIENT_SESSION_IPC_H
@@ -10,7 +10,7 @@
 #include "client/entry/dispatch.h"
 #include "client/session/session.h"
 
-#define RT_IPC_MAGIC "gmux ipc" /* without the zero */
+#define RT_IPC_MAGIC "gmux ipc" /* without its final zero */
 
 enum rt_ipc_kind {
     RT_IPC_MEMORY = 1,
@@ -21,7 +21,7 @@ struct rt_ipc_handle {
     char magic[8];
     uint8_t token[RT_TOKEN_BYTES];
     uint32_t kind;
-    uint32_t slot; /* of an event: which of the page's signals */
+    uint32_t slot; /* for an event: which signal of the page */
     uint8_t reserved[16];
 };
 _Static_assert(sizeof(struct rt_ipc_handle) == CU_IPC_HANDLE_SIZE, "layout");

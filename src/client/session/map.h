@@ -1,7 +1,7 @@
 /*
- * What memory this process has: every range of the window that was allocated to it, and the host
- * memory it registered, by address. Look-ups answer copies' and pointer attributes' questions
- * without asking the server.
+ * The map of memory: every range of the window that was allocated for this process, and the host
+ * memory that it registered, by address. Copies and pointer attributes look it up, without asking
+ * the server.
  */
 #ifndef GMUX_CLIENT_SESSION_MAP_H
 #define GMUX_CLIENT_SESSION_MAP_H
@@ -13,12 +13,13 @@ struct rt_context;
 
 enum rt_memory {
     RT_MEMORY_DEVICE,
-    RT_MEMORY_HOST,       /* pinned: cuMemHostAlloc */
-    RT_MEMORY_MANAGED,    /* pinned host memory, too */
-    RT_MEMORY_REGISTERED, /* the program's own pages, which are those of a host range by now */
-    RT_MEMORY_PAGEABLE,   /* registered, but the pages cannot be exchanged: only this process sees
-                             them */
-    RT_MEMORY_GLOBAL,     /* a module's variable: device memory that is not the program's to free */
+    RT_MEMORY_HOST,    /* pinned: cuMemHostAlloc */
+    RT_MEMORY_MANAGED, /* pinned host memory, too */
+    /* the program's own pages, which are now those of a range of host memory */
+    RT_MEMORY_REGISTERED,
+    /* Registered, but the pages cannot be exchanged, so only this process sees them. */
+    RT_MEMORY_PAGEABLE,
+    RT_MEMORY_GLOBAL, /* a module's variable: device memory that is not the program's to free */
     RT_MEMORY_GLOBAL_MANAGED, /* a variable that the host may touch, too */
     RT_MEMORY_IMPORTED,       /* another process's, opened with cuIpcOpenMemHandle */
     RT_MEMORY_IMPORTED_BLOCK, /* of another process's memory pool (memory/pool_ipc.h) */
@@ -32,35 +33,37 @@ struct rt_physical;
 struct rt_range {
     uint64_t base; /* as the program knows it */
     uint64_t size;
-    uint64_t window; /* where the device sees `base`; differs for registered memory only */
+    uint64_t window; /* the device's address of `base`; differs only for registered memory */
     enum rt_memory kind;
     unsigned flags;             /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
     struct rt_context *context; /* NULL: of a library's globals, of virtual memory */
     int device;                 /* whose memory it is, or where it was allocated */
     uint64_t id;
-    struct rt_block *block;       /* of the pool that it came from; NULL: of none */
-    struct rt_physical *physical; /* what is mapped there; NULL: not RT_MEMORY_VIRTUAL */
+    struct rt_block *block; /* of the pool that it came from; NULL: of none */
+    /* the memory object that is mapped there; NULL: it is not RT_MEMORY_VIRTUAL */
+    struct rt_physical *physical;
     unsigned access; /* of RT_MEMORY_VIRTUAL: two bits of CUmemAccess_flags for each device */
-    bool sync; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls wait; they do so anyway */
+    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls wait, which they do anyway. */
+    bool sync;
 };
 
-/* The range that contains `address`. A copy: it may be freed the next moment, as in any program
- * that does so. */
+/* Finds the range that contains `address`. *out is a copy: the range may be freed at any time by
+ * another thread of the program. */
 bool rt_memory_find(uint64_t address, struct rt_range *out);
-/* The range that [address, address + size) lies within, by either of its addresses; *window: where
- * the device sees it. None of what it does not see. */
+/* Finds the range that contains [address, address + size), by either of its addresses. *window: its
+ * address for the device. False also if the device cannot see the range. */
 bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *out,
                             uint64_t *window);
-/* True if some range has some of [address, address + size), which is not empty. */
+/* Whether some range overlaps [address, address + size), which is not empty. */
 bool rt_memory_overlaps(uint64_t address, uint64_t size);
-/* The registered range that the device sees at `address`. */
+/* Finds the registered range that the device sees at `address`. */
 bool rt_memory_find_alias(uint64_t address, struct rt_range *out);
-/* Enters a range; fills in its id. CUresult. */
+/* Enters a range, and sets its id. CUresult. */
 int rt_memory_insert(struct rt_range *r);
-/* Takes out the range that starts at `base` if `accept` (a mask of 1 << kind) allows. */
+/* Removes the range that starts at `base`, if its kind is in `accept` (a mask of 1 << kind). */
 bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out);
 
-/* Sets `sync` of the device memory that contains `address`; false if there is none. */
+/* Sets `sync` of the device memory that contains `address`; false: there is none. */
 bool rt_memory_set_sync(uint64_t address, bool sync);
 /* Changes the access, of all devices, of the virtual range that starts at `base`. */
 void rt_memory_set_access(uint64_t base, unsigned access);
@@ -83,7 +86,7 @@ static inline bool rt_memory_is_managed(const struct rt_range *r)
     return r->kind == RT_MEMORY_MANAGED || r->kind == RT_MEMORY_GLOBAL_MANAGED;
 }
 
-/* Nobody but the device can touch it, whatever the device: it is not in this process's window. */
+/* Whether only the device can access it, on whatever device: it is not in this process's window. */
 static inline bool rt_memory_is_apart(const struct rt_range *r)
 {
     return r->kind == RT_MEMORY_IMPORTED || r->kind == RT_MEMORY_IMPORTED_BLOCK ||
@@ -96,10 +99,11 @@ static inline bool rt_memory_is_host(const struct rt_range *r)
            r->kind == RT_MEMORY_PAGEABLE;
 }
 
-/* Takes out one range of the context, whichever comes first; false if there is none. */
+/* Removes any one range of the context; false: there is none. */
 bool rt_memory_remove_any(const struct rt_context *c, struct rt_range *out);
 
-/* Around a fork, of one thread at a time: the map stands still. All ranges, by address. */
+/* Called around a fork, by one thread at a time: the map does not change. Returns all ranges, by
+ * address. */
 const struct rt_range *rt_memory_freeze(size_t *count);
 void rt_memory_thaw(bool child);
 

@@ -1,7 +1,7 @@
 /*
- * When memory that this process and the device have a copy of each (memory/pages.h) is made the
- * same on both sides: what the host has written is on the device before work enters the ring, and
- * what the device has written is seen by whoever has waited for it. Release and acquire, as in
+ * When memory of which this process and the device each have a copy (memory/pages.h) is made equal:
+ * what the host has written is on the device before work enters the ring, and what the device has
+ * written is visible to a thread that has waited for it. This is release and acquire, as in
  * distributed shared memory.
  *
  * Both counts are 0 in programs without such memory.
@@ -14,13 +14,13 @@
 #include "base/attr.h"
 #include "client/entry/hooks.h"
 
-/* Pieces that are here, so that the device may not have what is in them. */
+/* How many pieces are in this process, so that the device may not have their contents. */
 extern atomic_uint rt_pages_here;
-/* Of these, the ones that the device may have written since. */
+/* How many of these the device may have written since. */
 extern atomic_uint rt_pages_stale;
 
-/* Work that waited for the program is about to go on; no lock held. CUresult. Work that enters the
- * ring does so, too (rt_queue_begin). */
+/* Work that waited for the program is about to go on. (Work that enters the ring calls this in
+ * rt_queue_begin().) No lock held. CUresult. */
 static inline int rt_coherence_release(void)
 {
     return GM_LIKELY(!atomic_load_explicit(&rt_pages_here, memory_order_relaxed))
@@ -28,7 +28,7 @@ static inline int rt_coherence_release(void)
                : rt_hooks.pages_release();
 }
 
-/* The program knows of work that it is done; no lock held. */
+/* The program knows that some work is done. No lock held. */
 static inline void rt_coherence_acquire(void)
 {
     if (GM_UNLIKELY(atomic_load_explicit(&rt_pages_stale, memory_order_relaxed)))

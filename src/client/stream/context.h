@@ -31,9 +31,9 @@
 #include "client/session/handle.h"
 #include "client/session/session.h"
 
-#define RT_SPIN_NS 1000000 /* before sleeping, for who wants to spin */
-/* Smaller is more urgent, and the greatest is the device's. As NVIDIA's data centre devices have
- * it, so that programs find what they know. */
+#define RT_SPIN_NS 1000000 /* how long a thread that wants to spin does so before it sleeps */
+/* Smaller numbers are more urgent. These are the priorities of NVIDIA's data centre devices, so
+ * that programs find what they know. */
 #define RT_PRIORITY_LEAST 0
 
 struct rt_stream;
@@ -43,37 +43,44 @@ struct rt_stream_capture;
 struct rt_context {
     struct rt_object object;
     uint64_t id;     /* never used twice in a process */
-    uint32_t number; /* what the server calls it; 1 is the first */
+    uint32_t number; /* the server's number of it, from 1 */
     bool primary;
-    CUcontext alias; /* primary, beside a genuine library: the name by which NVIDIA's runtime knows
-                        it; NULL */
+    /* For a primary context beside a genuine library: the handle by which NVIDIA's runtime knows
+     * it; else NULL. */
+    CUcontext alias;
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
-    struct rt_context *root; /* a green one: the primary context of its device; NULL: none */
-    uint32_t part; /* of the client's multiprocessors (struct tp_part); 0: all. Constant, as is the
-                      next */
-    uint32_t multiprocessors; /* in that part; a green context's, also if it has all */
-    _Atomic unsigned greens;  /* that have this one as their root */
+    struct rt_context *root; /* for a green context the primary context of its device; else NULL */
+    /* The part of the client's multiprocessors that it has (struct tp_part); 0: all. Constant, as
+     * is the next field. */
+    uint32_t part;
+    /* how many multiprocessors that part has; for a green context also if it has all */
+    uint32_t multiprocessors;
+    _Atomic unsigned greens; /* how many green contexts have this one as their root */
     _Atomic unsigned flags;
-    unsigned wanted; /* rt_context_lock; primary: the flags that it gets, or has got, with its
-                        resources */
-    uint32_t peers;  /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
-    unsigned references; /* rt_context_lock; of a created one: beyond the first */
+    /* For a primary context: the flags of its resources, present or future; rt_context_lock. */
+    unsigned wanted;
+    /* rt_context_lock: the devices whose memory cuCtxEnablePeerAccess lets it access */
+    uint32_t peers;
+    unsigned references; /* rt_context_lock; for a created context: how many beyond the first */
     unsigned api_version;
-    struct tp_wait_policy wait;         /* as CU_CTX_SCHED_* wants */
+    struct tp_wait_policy wait;         /* what CU_CTX_SCHED_* asks for */
     _Atomic(struct rt_stream *) legacy; /* made at first use */
-    _Atomic(struct rt_local *) locals;  /* export_table.c: what libraries keep with it */
+    _Atomic(struct rt_local *) locals;  /* what libraries keep with it (local.h) */
     CUfunc_cache cache_config;
     uint64_t limits[RT_LIMITS];
-    uint64_t heap, heap_place;  /* of kernels; 0: none yet (module/heap.c, its lock) */
-    CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at
-                                   first use */
-    CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at
-                         first use */
-    uint32_t barrier_number;      /* the number of its queue */
-    _Atomic uint64_t barrier_seq; /* how far streams made from now on wait for it; 0: not at all */
+    /* the heap of kernels; 0: none yet (module/heap.c, under its lock) */
+    uint64_t heap, heap_place;
+    /* Graph lock: our own streams for branches of graphs, made at first use. */
+    CUstream graph_branches[8];
+    /* context_event.c's lock: our own stream for what concerns all streams, made at first use. */
+    CUstream barrier;
+    uint32_t barrier_number; /* the number of its queue */
+    /* how far streams that are made from now on wait for it; 0: not at all */
+    _Atomic uint64_t barrier_seq;
 
-    /* ring lock: blocking streams with work that the legacy stream has not waited for, by number */
+    /* ring lock: the blocking streams, by number, with work that the legacy stream has not waited
+     * for */
     bool dirty_any;
     uint64_t dirty[TP_STREAMS / 64];
 };
@@ -82,14 +89,14 @@ enum rt_role {
     RT_ROLE_BLOCKING, /* ordered against the legacy stream */
     RT_ROLE_NON_BLOCKING,
     RT_ROLE_LEGACY,
-    RT_ROLE_MOVER, /* of managed memory's pages (memory/moving.c); as non-blocking */
+    RT_ROLE_MOVER, /* moves pages of managed memory (memory/moving.c); like a non-blocking stream */
 };
 
 struct rt_stream {
     struct rt_object object;
     struct rt_context *context;
     uint32_t context_generation;
-    uint32_t number; /* ring lock; TP_STREAMS once it is retired */
+    uint32_t number; /* ring lock; TP_STREAMS: its number has been retired */
     enum rt_role role;
     unsigned flags;
     int priority;
@@ -114,11 +121,11 @@ extern struct rt_table rt_streams;
 struct rt_current {
     struct rt_context *context;
     uint32_t generation;
-    bool in_callback; /* a host function runs here: no CUDA calls allowed */
+    bool in_callback; /* a host function runs on this thread: no CUDA calls allowed */
 };
 extern __thread struct rt_current rt_current __attribute__((tls_model("initial-exec")));
 
-/* The device of the current context; the first one without a context. */
+/* The device of the current context; the first device if there is no context. */
 static inline int rt_current_device(void)
 {
     return rt_current.context ? rt_current.context->device : 0;
@@ -126,8 +133,8 @@ static inline int rt_current_device(void)
 
 GM_COLD int rt_current_missing(void);
 
-/* The current context in *out, or what every call reports first: not initialised, no context,
- * destroyed context, the session's sticky error. */
+/* Gets the current context, or the error that every call reports first: not initialised, no
+ * context, destroyed context, the session's sticky error. */
 static inline int rt_enter(struct rt_context **out)
 {
     struct rt_context *c = rt_current.context;
@@ -139,73 +146,74 @@ static inline int rt_enter(struct rt_context **out)
     return GM_LIKELY(!error) ? CUDA_SUCCESS : rt_session_failed(rt_session, error);
 }
 
-/* For calls that name what they mean by a handle: they need no current context. The same checks
- * otherwise. */
+/* Like rt_enter(), for calls that name their object by a handle and need no current context. */
 int rt_enter_any(void);
 
-/* In the child of a fork: its only thread has no context. Async-signal-safe. */
+/* Called in the child of a fork: its only thread has no context. Async-signal-safe. */
 void rt_context_forget(void);
 
-/* The context behind a handle; NULL if there is none, or it is inactive and `active` is wanted. */
+/* Finds a context; NULL: there is none, or it is inactive and `active` is set. */
 struct rt_context *rt_context_find(CUcontext handle, bool active);
 static inline CUcontext rt_context_handle(const struct rt_context *c)
 {
     return !c ? NULL : c->alias ? c->alias : (CUcontext)rt_object_handle(&rt_contexts, &c->object);
 }
 
-/* Whose what is made in a context is: a green one has streams of its own, and nothing else. */
+/* The owner of what is made in a context: a green context owns streams, and nothing else. */
 static inline struct rt_context *rt_context_owner(struct rt_context *c)
 {
     return c && GM_UNLIKELY(c->root != NULL) ? c->root : c;
 }
 
-/* A device's primary context, made as a handle when first named. CUresult. */
+/* A device's primary context, whose handle is made when it is first named. CUresult. */
 int rt_context_primary(CUdevice device, struct rt_context **out);
-/* A green context on the device, published; it keeps the primary one. CUresult. */
+/* Makes a green context on the device, and publishes it; it keeps the primary context. CUresult. */
 int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors,
                             struct rt_context **out);
-/* CUDA_ERROR_INVALID_CONTEXT if there is none. */
+/* CUDA_ERROR_INVALID_CONTEXT: there is no such context. */
 int rt_context_destroy_green(CUcontext handle);
 
-/* As above, of this root, which may end the next moment unless rt_context_lock is held. */
+/* Like rt_context_create_green(), with this root, which may end at any time unless rt_context_lock
+ * is held. */
 int rt_context_make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors,
                           struct rt_context **out);
-/* Only its streams end; what was made in it is its root's. rt_context_lock held. */
+/* Ends its streams only; what was made in it belongs to its root. rt_context_lock held. */
 void rt_context_end_green(struct rt_context *c);
 
-/* A new context, published and announced to the server; not current anywhere. CUresult. */
+/* Makes a context, publishes it and announces it to the server; it is not current anywhere.
+ * CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
-/* The server hears of it, and calls may use it from now on. CUresult. */
+/* Announces the context to the server; from now on calls may use it. CUresult. */
 int rt_context_activate(struct rt_context *c);
-/* As rt_context_create(), but its streams run on part number `part` of the client's
- * multiprocessors, which has `multiprocessors` of them. 0, 0: on all. */
+/* Like rt_context_create(), but its streams run on part `part` of the client's multiprocessors,
+ * which has `multiprocessors` of them. 0, 0: on all. */
 int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
                               uint32_t multiprocessors, struct rt_context **out);
 
-/* Whether contexts can have fewer multiprocessors than the client: under a daemon, as with
- * NVIDIA's. */
+/* Whether contexts can have fewer multiprocessors than the client. As with NVIDIA's driver, only
+ * under a daemon. */
 bool rt_part_possible(CUdevice device);
-/* A part with at least so many of the client's multiprocessors, another one than the last time if
- * there are several: its number, and how many those are; 0 and 0: that is all of them. CUresult. */
+/* Chooses a part with at least `wanted` of the client's multiprocessors; if there are several,
+ * another one than the last time. Gives its number and size; 0 and 0: it would be all of them.
+ * CUresult. */
 int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors);
-/* The multiprocessors that CUDA_MPS_ACTIVE_THREAD_PERCENTAGE leaves a context that is made now: at
- * most so many. 0: contexts have no percentages, or it says nothing of use. */
+/* The most multiprocessors that CUDA_MPS_ACTIVE_THREAD_PERCENTAGE allows a context that is made
+ * now. 0: contexts have no percentages, or the variable has no valid one. */
 uint32_t rt_part_percentage(CUdevice device);
-/* What the program is told that a device has. Where contexts have percentages of their own, that
- * is what the current one has. */
+/* How many multiprocessors the program is told that the device has. If contexts have percentages,
+ * those of the current one. */
 uint32_t rt_part_visible(CUdevice device);
-/* Waits for its work, then frees everything it owns; a primary context stays as an inactive handle,
- * others go. */
+/* Waits for the context's work, then frees everything that it owns. A primary context remains as an
+ * inactive handle; others are gone. */
 void rt_context_destroy(struct rt_context *c);
 bool rt_context_flags_ok(unsigned flags);
 void rt_context_set_flags(struct rt_context *c, unsigned flags);
 /* Waits for all streams of the context, destroyed ones included. CUresult. */
 int rt_context_wait(struct rt_context *c);
-/* The contexts this process has ever had open; cuDevicePrimaryCtx* and cuCtx* take this lock around
- * changes. */
+/* Protects changes of contexts: cuDevicePrimaryCtx* and cuCtx* hold it. */
 extern pthread_mutex_t rt_context_lock;
 
-/* The thread's stack of contexts (thread.c). CUresult; a destroyed context on top is popped like
+/* The thread's stack of contexts (thread.c). CUresult. A destroyed context on top is popped like
  * any other. */
 int rt_stack_push(struct rt_context *c);
 int rt_stack_pop(CUcontext *out);
@@ -213,8 +221,8 @@ int rt_stack_pop(CUcontext *out);
 int rt_stack_set(struct rt_context *c);
 /* The handle on top, NULL if there is none. */
 CUcontext rt_stack_top(void);
-/* This thread's per-thread default stream in `c`, made at first use, gone with the thread.
- * CUresult. */
+/* This thread's per-thread default stream in `c`, which is made at first use and ends with the
+ * thread. CUresult. */
 int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 
 /* --- streams ---------------------------------------------------------------------------------- */
@@ -222,12 +230,13 @@ int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 /* CUresult. */
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority,
                      struct rt_stream **out);
-/* One that no program has a handle of, without a context; never destroyed. CUresult. */
+/* Makes a stream without a context, of which no program has a handle; it is never destroyed.
+ * CUresult. */
 int rt_stream_create_bare(struct rt_stream **out);
-/* No wait: its number is used again when its work is done. */
+/* Destroys a stream without waiting: its number is used again when its work is done. */
 void rt_stream_destroy(struct rt_stream *st);
-/* The stream behind a handle, the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one
- * included. CUresult. */
+/* Finds a stream, including the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one.
+ * CUresult. */
 int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stream **out);
 
 static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struct rt_stream **out)
@@ -248,43 +257,44 @@ static inline bool rt_stream_is_default(CUstream handle)
     return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
-/* What calls on a stream begin with: a stream of its own needs no current context, the default ones
- * do. *c is the stream's context. CUresult. */
+/* Calls on a stream begin with this. A stream that the program made needs no current context, the
+ * default ones do. *c is the stream's context. CUresult. */
 int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st);
 
-/* Waits until everything before now is done, as a stream of its role sees it. CUresult. */
+/* Waits until everything issued before is done; for the default streams that includes what their
+ * role orders before them. CUresult. */
 int rt_stream_wait(struct rt_stream *st);
-/* How the program wants to wait for it. */
+/* How the program wants to wait for the stream. */
 struct tp_wait_policy rt_stream_policy(const struct rt_stream *st);
-/* The nearest priority there is. */
+/* The nearest priority that the device has. */
 int rt_stream_priority(const struct rt_context *c, int wanted);
 /* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
 int rt_stream_query(struct rt_stream *st);
 
 /* --- putting records into the ring ------------------------------------------------------------ */
 
-/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures: calls that can be captured have
- * looked before. Takes the ring lock and emits the waits that the stream's role asks for. On
- * failure the lock is not held. CUresult. Then any number of rt_queue_put(), then rt_queue_end().
- */
+/* Begins to put records into the ring: takes the ring lock, and emits the waits that the stream's
+ * role requires. CUresult; on failure the lock is not held. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+ * the stream captures; calls that can be captured have checked that before. Then follow any number
+ * of rt_queue_put(), and rt_queue_end(). */
 int rt_queue_begin(struct rt_stream *st);
 /* Appends one record: fills in size, stream and sequence number (also to *seq unless NULL).
  * `head->op` is set by the caller. CUresult. */
 int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
                  size_t tail_size, uint64_t *seq);
 void rt_queue_end(void);
-/* Records made beforehand, `bytes` long with each padded to 8 bytes: as so many rt_queue_put(), at
- * the price of one. head.op and head.size are set. */
+/* Appends records that were made before, `bytes` long with each padded to 8 bytes: like many calls
+ * of rt_queue_put(), at the cost of one. head.op and head.size are set. */
 int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes);
-/* Of a number in the context's `dirty`: how far the legacy stream has to wait for it. 0: not at
- * all, as it is another context's by now. Ring lock. */
+/* How far the legacy stream has to wait for a number in the context's `dirty`. 0: not at all, since
+ * it belongs to another context by now. Ring lock held. */
 uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number);
-/* Begin, put, end. */
+/* rt_queue_begin(), rt_queue_put(), rt_queue_end(). */
 int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size,
                     const void *tail, size_t tail_size);
 /* Between begin and end: makes `st` go on when queue `other` has completed `seq`. */
 int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
-/* Begin, that, end. */
+/* rt_queue_begin(), rt_queue_put_wait(), rt_queue_end(). */
 int rt_queue_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
 
 #endif
