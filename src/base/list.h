@@ -58,7 +58,7 @@ static inline void gm_list_remove(struct gm_list *e)
     for (type *pos = gm_list_entry((head)->next, type, member); &pos->member != (head);            \
          pos = gm_list_entry(pos->member.next, type, member))
 
-/* The same; `pos` itself may be removed or freed inside. */
+/* Like gm_list_for_each(); `pos` itself may be removed or freed inside. */
 #define gm_list_for_each_safe(pos, head, type, member)                                             \
     for (type *pos = gm_list_entry((head)->next, type, member),                                    \
               *pos##_next_ = gm_list_entry(pos->member.next, type, member);                        \

@@ -15,7 +15,7 @@ GM_MUST_CHECK bool gm_parse_decimal(const char *s, double *out);
 
 /* A percentage as CUDA_MPS_ACTIVE_THREAD_PERCENTAGE has it: 0 < value <= 100. */
 GM_MUST_CHECK bool gm_parse_percentage(const char *s, double *out);
-/* As above, as people write it: 33 or 33%. */
+/* A percentage as people write it: 33 or 33%. */
 GM_MUST_CHECK bool gm_parse_share(const char *s, double *out);
 
 /* Bytes with a suffix as the MPS memory limits have it: integer + G, GB, M, MB (powers of 1024;

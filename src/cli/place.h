@@ -17,7 +17,8 @@
 /* Connects, and sets CUDA_MPS_PIPE_DIRECTORY for what this process does next. Descriptor, or
  * -errno; then the variable names the place where one would be started. */
 GM_MUST_CHECK int cli_place_connect(void);
-/* As above, after one line on standard error if there is none. Descriptor or -1. */
+/* Like cli_place_connect(), with one line on standard error if there is no daemon. Descriptor or
+ * -1. */
 GM_MUST_CHECK int cli_place_require(void);
 /* Starts a daemon in the place that cli_place_connect() has set, with its logs there, and connects
  * to it, or to one that somebody else has started there in the meantime. Descriptor, or -1 after a

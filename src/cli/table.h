@@ -17,7 +17,7 @@ struct cli_table {
 
 /* Adds a cell, row by row from the left. Without memory the process ends. */
 void cli_table_add(struct cli_table *t, const char *text);
-/* As above, of formatted text. */
+/* Adds a cell of formatted text. */
 void cli_table_addf(struct cli_table *t, const char *fmt, ...) GM_PRINTF(2, 3);
 
 enum cli_format { CLI_TABLE, CLI_CSV };

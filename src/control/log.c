@@ -11,7 +11,7 @@
 /* Lines that strangers may cause: at once, and in the long run. */
 #define STRANGER_BURST 1000
 #define STRANGER_RATE  50
-/* As above, for UIs of root and of the daemon's user, who look at long lists. */
+/* The same for UIs of root and of the daemon's user, which look at long lists. */
 #define TRUSTED_BURST 20000
 #define TRUSTED_RATE  1000
 

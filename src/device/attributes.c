@@ -225,8 +225,8 @@ static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* As above, on every start on this machine, another one on another machine and for another device.
- */
+/* The device's uuid: the same at every start on this machine, and different on other machines and
+ * for other devices. */
 static void uuid_make(uint8_t uuid[16], const char *name, uint32_t device)
 {
     char machine[64] = "";

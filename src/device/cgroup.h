@@ -9,9 +9,9 @@
 /* The least of the limits of the process's group and those above it, version 1 or 2 (`membership`
  * is /proc/PID/cgroup, `root` /sys/fs/cgroup); UINT64_MAX: there is none that can be read. */
 uint64_t dev_cgroup_memory(const char *membership, const char *root);
-/* The same of a device's memory, by a part of the device's name (version 2, dmem.max). */
+/* The least limit of a device's memory, by a part of the device's name (version 2, dmem.max). */
 uint64_t dev_cgroup_device_memory(const char *membership, const char *root, const char *device);
-/* The kernel accounts devices' memory (dmem). */
+/* Whether the kernel accounts for devices' memory (dmem). */
 bool dev_cgroup_has_device_memory(const char *root);
 
 #endif

@@ -59,7 +59,7 @@ struct dev_info {
     uint32_t priorities;             /* of streams: 0, -1 .. this many */
     uint32_t driver_version;         /* CUDA version, 13000 = 13.0 */
 
-    /* As above, for all devices of a back end. */
+    /* The next five are the same for all devices of a back end. */
     bool completes_always; /* completion words move without `mark` */
     bool memory_apart; /* device memory is not the host's: it comes by memory_attach, no process can
                           touch it */
@@ -211,11 +211,11 @@ struct dev_ops {
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned
      * --- */
     int (*memory_map)(struct dev_client *c, uint64_t address, uint64_t size);
-    /* As above, with memory of `device` that `fd` stands for, from `offset` on; it stays the
-     * caller's. `access`: for each device what DEV_ACCESS takes out of it; 0: as for memory_map,
-     * `device` and those to which it is a peer. On devices whose memory is apart, descriptors for
-     * the device area are the device's (and the offset is 0). With a range that is attached
-     * already: changes its access. */
+    /* Like memory_map, with memory of `device` that `fd` stands for, from `offset` on; `fd` stays
+     * the caller's. `access`: for each device what DEV_ACCESS takes out of it; 0: as for
+     * memory_map, `device` and its peers. On devices whose memory is apart, descriptors for the
+     * device area are the device's, and the offset is 0. For a range that is attached already it
+     * changes the access. */
     int (*memory_attach)(struct dev_client *c, uint64_t address, uint64_t size, int fd,
                          uint64_t offset, uint32_t device, uint32_t access);
     /* The caller made sure that no queued operation uses the range; one that does anyway faults. */

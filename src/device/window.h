@@ -23,7 +23,8 @@ void dev_window_close(struct dev_window *w);
 
 /* Page-aligned range inside one of the two halves. 0, -EINVAL, -errno. */
 GM_MUST_CHECK int dev_window_map(struct dev_window *w, uint64_t address, uint64_t size);
-/* As above, with memory of its own: what `fd` has from `offset` on; `writable`: or read-only. */
+/* Like dev_window_map(), with other memory: that of `fd` from `offset` on, writable or
+ * read-only. */
 GM_MUST_CHECK int dev_window_attach(struct dev_window *w, uint64_t address, uint64_t size, int fd,
                                     uint64_t offset, bool writable);
 /* One mapping serves all devices of the processor's: it can be written if one of them may

@@ -25,7 +25,8 @@ void tp_files_of_any_size(void)
     (void)setrlimit(RLIMIT_FSIZE, &l);
 }
 
-/* The limit is for files in memory, too, and whoever exceeds it gets a signal that ends him. */
+/* The limit holds for files in memory, too, and a process that exceeds it gets a signal that ends
+ * it. */
 static bool is_too_large(uint64_t size)
 {
     struct rlimit l;

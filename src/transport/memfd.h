@@ -16,7 +16,7 @@ void tp_files_of_any_size(void);
  * caller, or -errno: -EFBIG beyond the limit of file sizes (RLIMIT_FSIZE), without its signal. */
 GM_MUST_CHECK int tp_memfd_create(const char *name, uint64_t size);
 
-/* As above, with the bytes in it, and sealed against writing as well. */
+/* Like tp_memfd_create(), with these bytes in it, and sealed against writing as well. */
 GM_MUST_CHECK int tp_memfd_from_bytes(const char *name, const void *data, size_t size);
 
 /* 0 if `fd` is a memfd of exactly `size` bytes that cannot shrink or grow (and, with `readonly`,

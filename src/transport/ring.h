@@ -74,8 +74,8 @@ void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns);
 /* Anybody: makes the consumer return from tp_ring_wait(). */
 void tp_ring_kick(struct tp_ring_shared *shared);
-/* As above, without trusting the shared flag that says whether it sleeps: for orders that must
- * arrive. */
+/* Like tp_ring_kick(), without trusting the shared flag that says whether the consumer sleeps: for
+ * orders that must arrive. */
 void tp_ring_wake(struct tp_ring_shared *shared);
 
 #endif

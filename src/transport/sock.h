@@ -35,13 +35,14 @@ struct tp_peer {
 /* Bound and listening, mode 0666 set by the caller. Descriptor, or -errno (-ENAMETOOLONG,
  * -EADDRINUSE ..). */
 GM_MUST_CHECK int tp_listen(const char *path);
-/* Connected, blocking. Descriptor, or -errno: -EAGAIN if nobody has accepted in 10 s the
+/* Connects; the socket is blocking. Descriptor, or -errno; -EAGAIN: in 10 s nobody has accepted the
  * connections before this one. */
 GM_MUST_CHECK int tp_connect(const char *path);
-/* As above; *made is the descriptor + 1 from when there is one, even before it is connected. It is
- * 0 if there is none in the end. */
+/* Like tp_connect(). *made is the descriptor + 1 as soon as there is one, even before it is
+ * connected, and 0 if there is none in the end. */
 GM_MUST_CHECK int tp_connect_noted(const char *path, _Atomic int *made);
-/* As above, without waiting: -EAGAIN if it cannot be at once. The socket does not block. */
+/* Connects without waiting; the socket does not block. Descriptor, or -errno; -EAGAIN: it would
+ * have to wait. */
 GM_MUST_CHECK int tp_connect_now(const char *path);
 /* A connected pair, both CLOEXEC. 0 or -errno. */
 GM_MUST_CHECK int tp_pair(int fds[2]);
@@ -66,9 +67,9 @@ GM_MUST_CHECK int tp_send(int fd, const struct wire_enc *e, const int *fds, unsi
  * the connection is of no more use; -EMFILE: it is well-formed, and here without its descriptors,
  * since this process has as many as it may: it comes again, unless it is skipped; other -errno. */
 GM_MUST_CHECK int tp_recv(int fd, struct tp_packet *p);
-/* As above, from somebody who has no descriptors to send: none is opened. */
+/* Like tp_recv(), from a peer that has no descriptors to send: none is opened. */
 GM_MUST_CHECK int tp_recv_plain(int fd, struct tp_packet *p);
-/* Leaves out the packet that comes next. */
+/* Drops the packet that comes next. */
 void tp_recv_skip(int fd);
 
 /* Takes descriptor `i` out of the packet; -1 if there is none. */

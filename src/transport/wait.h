@@ -41,7 +41,7 @@ struct tp_wait_policy {
 /* Stores `value` and wakes those who sleep. Publisher only. */
 void tp_word_publish(struct tp_word *w, uint64_t value);
 
-/* As above, for a word that a device has stored to: wakes only. */
+/* Wakes those who sleep, for a word that a device has stored to. Publisher only. */
 void tp_word_wake(struct tp_word *w);
 
 /* 0 once the word is >= `value` (with acquire order), or what the watchdog returned. */

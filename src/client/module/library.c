@@ -43,7 +43,7 @@ int rt_module_on(struct rt_module **m, int device)
     return r;
 }
 
-/* The same function there. */
+/* Finds the function of the same name on that device. */
 static int find_on(const struct rt_function *f, int device, struct rt_function **out)
 {
     struct rt_module *m = f->module;

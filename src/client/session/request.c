@@ -250,7 +250,8 @@ int rt_request_range_release(struct rt_session *s, uint64_t address)
     return end(s, rt_ask_range_release(s, &(struct wire_range_release) { .address = address }));
 }
 
-/* As above, by the server's numbers. */
+/* The access bits of each device, moved to the places that the server's numbers of the devices
+ * have. */
 static uint32_t access_by_index(const struct rt_session *s, uint32_t access)
 {
     uint32_t out = 0;

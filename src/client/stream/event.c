@@ -216,7 +216,7 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
     return CUDA_SUCCESS;
 }
 
-/* As above, for a call that asks how far the event has come. */
+/* Like enter(), for a call that asks how far the event has come. */
 static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
     int r = enter(handle, c, e);

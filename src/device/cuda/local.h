@@ -19,7 +19,7 @@ void cuda_local_open(struct cuda_gpu *g);
 
 /* A context that is at a safe point, and current, has stacks of at least so many bytes. */
 CUresult cuda_stack_raise(struct cuda_gpu *g, uint64_t value);
-/* As above: stacks as large as in the GPU's other context. */
+/* Like cuda_stack_raise(): makes stacks as large as in the GPU's other context. */
 void cuda_stack_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
 
 /* A kernel, which is loaded there, can be launched without waiting: the client counts on that from
