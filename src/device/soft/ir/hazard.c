@@ -9,14 +9,15 @@
  * warps run one after the other, each from barrier to barrier. So such reads get a barrier of ours
  * behind them.
  *
- * Which reads: those in the straight line behind a barrier whose address is the same in all warps
- * of a block, since such data is what warps tell each other. Other reads are mostly of words that
- * are the thread's own to write, and a barrier would cost time for nothing.
+ * Which reads: those whose address is the same in all warps of a block, since such data is what
+ * warps tell each other. Other reads are mostly of words that are the thread's own to write, and a
+ * barrier would cost time for nothing.
  *
  * A barrier that is added must pair with another one in every thread, wherever that is. So every
- * barrier of the kernel gets a second one in the straight line behind it, and a kernel whose
- * barriers are of other kinds as well is left as it is. The checker (gmux-check) does not see ours:
- * it reports the race.
+ * barrier of the kernel gets a second one, at a place to which every thread that has passed the
+ * first comes once before any other barrier; a kernel whose barriers are of other kinds as well is
+ * left as it is. Nor may a thread wait for another one in between (polls()). The checker
+ * (gmux-check) does not see ours: it reports the race.
  */
 #include "device/soft/ir/raw.h"
 
@@ -50,7 +51,7 @@ struct ir_hazards {
 static bool is_plain(const struct ir_instr *i)
 {
     return ir_is_barrier(i) && i->mode == IR_BAR_SYNC && i->guard == IR_NONE && i->src_count == 1 &&
-           i->src[0].kind == IR_SRC_IMM;
+           i->src[0].kind == IR_SRC_IMM && i->src[0].bits == 0;
 }
 
 static bool writes_shared(const struct ir_instr *i)
@@ -174,8 +175,14 @@ static void visit_targets(struct ir_hazards *h, uint32_t *top, const struct ir_i
     const struct ir_raw_fn *raw = h->raw;
     if (i->op == IR_OP_BRA)
         visit(h, top, raw->labels[i->target]);
-    for (uint32_t t = 0; i->op == IR_OP_BRX && t < raw->lists[i->target].count; t++)
+    for (uint32_t t = 0; i->op == IR_OP_BRX && t < raw->lists[i->target].count; t++, h->steps++)
         visit(h, top, raw->labels[raw->targets[raw->lists[i->target].first + t]]);
+}
+
+/* Whether the next instruction may come after it. */
+static bool is_open(const struct ir_instr *i)
+{
+    return !(ir_ops[i->op].properties & IR_P_TERMINATOR) || i->guard != IR_NONE;
 }
 
 /* Whether shared memory may be written behind instruction `from` before the next plain barrier. */
@@ -192,15 +199,10 @@ static bool write_follows(struct ir_hazards *h, uint32_t from)
         if (is_plain(i) || ++h->steps > STEPS_MOST)
             continue;
         visit_targets(h, &top, i);
-        if (!(ir_ops[i->op].properties & IR_P_TERMINATOR) || i->guard != IR_NONE)
+        if (is_open(i))
             visit(h, &top, at + 1);
     }
     return false;
-}
-
-static bool is_open(const struct ir_instr *i)
-{
-    return !(ir_ops[i->op].properties & IR_P_TERMINATOR) || i->guard != IR_NONE;
 }
 
 /* The code behind a barrier up to an instruction, of which is known what jumps in and out. */
@@ -221,8 +223,7 @@ static bool all_come_to(const struct ir_hazards *h, const struct stretch *s, uin
            (*by_jumps || (others && s->last_target < n && is_open(&h->raw->instrs[n - 1])));
 }
 
-/* Notes the jumps of and to instruction n. False: they lead before the barrier, or come from there.
- */
+/* Notes jumps from and to instruction n. False: one goes to, or comes from, before the barrier. */
 static bool extend(const struct ir_hazards *h, struct stretch *s, uint32_t n)
 {
     const struct ir_raw_fn *raw = h->raw;
@@ -276,7 +277,7 @@ static bool find_barriers(struct ir_hazards *h)
         writes |= writes_shared(i);
         if (i->op != IR_OP_BAR && i->op != IR_OP_BARRIER)
             continue;
-        if (!is_plain(i) || i->src[0].bits != 0 || h->count == BARRIERS_MOST)
+        if (!is_plain(i) || h->count == BARRIERS_MOST)
             return false;
         h->barriers[h->count++].at = n;
     }
