@@ -78,7 +78,19 @@ static void choose_version(struct jit_gen *g, uint32_t block, bool full)
 
 void jit_enter(struct jit_gen *g, uint32_t block)
 {
-    choose_version(g, block, g->full[g->region].begins);
+    const bool full = g->full[g->region].begins;
+    if (!has_mask(g, block) || (g->has_whole && full)) {
+        choose_version(g, block, full);
+        return;
+    }
+    LLVMValueRef lanes = load_alive(g);
+    if (g->has_whole) {
+        LLVMBasicBlockRef some = jit_new_block(g, "some");
+        LLVMBuildCondBr(g->b, jit_is_full(g, lanes), g->whole_entry[block], some);
+        jit_position(g, some);
+    }
+    LLVMBuildStore(g->b, lanes, g->waiting[block]);
+    LLVMBuildBr(g->b, g->entry[block]);
 }
 
 /* Where lanes that wait at the block go on. A block with a mask keeps it until its loop is left,
