@@ -189,7 +189,7 @@ Test(frames, what_needs_too_much_in_memory_has_fewer_lanes)
     char why[512] = "";
     bool unsupported = false;
     write_maze();
-    struct soft_code *code = compile(4096, &unsupported, why);
+    struct soft_code *code = compile(12288, &unsupported, why);
     cr_assert_not_null(code, "%s", why);
     run_maze(code);
     code->destroy(code);
