@@ -38,6 +38,8 @@ static void loop_statement(struct maker *m)
         m->open = 0; /* nobody may leave */
     else
         m->opened[m->open++] = label;
+    if (together && pick(m, 3) == 0)
+        fprintf(m->out, "\tbar.sync 0;\n"); /* directly before it */
     fprintf(m->out, "L%u_loop:\n", label);
     random_statements(m, 1 + pick(m, 4));
     if (!m->together && pick(m, 2)) {
