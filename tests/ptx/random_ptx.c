@@ -328,7 +328,8 @@ static void together_op(struct maker *m)
         fprintf(
             m->out,
             "\tadd.s32 %%t0, %%me, %u;\n\trem.u32 %%t0, %%t0, %%all;\n\tshl.b32 %%t0, %%t0, 2;\n"
-            "\tmov.u32 %%t1, sm;\n\tadd.s32 %%t0, %%t0, %%t1;\n\tld.shared.b32 %%r%u, [%%t0];\n",
+            "\tmov.u32 %%t1, sm;\n\tadd.s32 %%t0, %%t0, %%t1;\n\tld.shared.b32 %%r%u, [%%t0];\n"
+            "\tbar.sync 0;\n", /* the word may change again */
             1 + pick(m, 70), d);
         break;
     case 2: {
