@@ -68,19 +68,8 @@ static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *cou
  * `full`: it is known that they do. */
 static void choose_version(struct jit_gen *g, uint32_t block, bool full)
 {
-    if (!g->has_whole || full) {
-        LLVMBuildBr(g->b, g->has_whole ? g->whole_entry[block] : g->entry[block]);
-        return;
-    }
-    LLVMValueRef lanes = load_alive(g);
-    LLVMBuildCondBr(g->b, jit_is_full(g, lanes), g->whole_entry[block], g->entry[block]);
-}
-
-void jit_enter(struct jit_gen *g, uint32_t block)
-{
-    const bool full = g->full[g->region].begins;
-    if (!has_mask(g, block) || (g->has_whole && full)) {
-        choose_version(g, block, full);
+    if (g->has_whole && full) {
+        LLVMBuildBr(g->b, g->whole_entry[block]);
         return;
     }
     LLVMValueRef lanes = load_alive(g);
@@ -89,8 +78,14 @@ void jit_enter(struct jit_gen *g, uint32_t block)
         LLVMBuildCondBr(g->b, jit_is_full(g, lanes), g->whole_entry[block], some);
         jit_position(g, some);
     }
-    LLVMBuildStore(g->b, lanes, g->waiting[block]);
+    if (has_mask(g, block))
+        LLVMBuildStore(g->b, lanes, g->waiting[block]);
     LLVMBuildBr(g->b, g->entry[block]);
+}
+
+void jit_enter(struct jit_gen *g, uint32_t block)
+{
+    choose_version(g, block, g->full[g->region].begins);
 }
 
 /* Where lanes that wait at the block go on. A block with a mask keeps it until its loop is left,
@@ -443,18 +438,12 @@ static void load_guard(struct jit_gen *g)
         g->guard = LLVMBuildNot(g->b, g->guard, "");
 }
 
-/* IR_NONE: it has fewer. */
-static uint32_t successor(const struct jit_gen *g, const struct ir_block *block, uint32_t n)
-{
-    return n < block->succ_count ? g->fn->succ[block->succ_first + n] : IR_NONE;
-}
-
 static void emit_terminator(struct jit_gen *g, const struct ir_block *block)
 {
-    const uint32_t first = successor(g, block, 0);
+    const uint32_t first = ir_successor(g->fn, g->at_block, 0);
     switch (g->i->op) {
     case IR_OP_BRA:
-        emit_branch(g, first, block->succ_count > 1 ? successor(g, block, 1) : first);
+        emit_branch(g, first, block->succ_count > 1 ? ir_successor(g->fn, g->at_block, 1) : first);
         return;
     case IR_OP_BRX:
         emit_indexed_branch(g, block);

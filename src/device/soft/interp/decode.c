@@ -13,12 +13,7 @@
 #include "device/soft/interp/code.h"
 #include "device/soft/interp/decode.h"
 #include "device/soft/interp/interp.h"
-
-static uint32_t successor(const struct ir_fn *f, uint32_t block, uint32_t k)
-{
-    const struct ir_block *ib = &f->blocks[block];
-    return k < ib->succ_count ? f->succ[ib->succ_first + k] : IR_NONE;
-}
+#include "device/soft/ir/analysis.h"
 
 /* Numbers the program's blocks and counts the edges into each block of the ir. False: no memory. */
 static bool number_blocks(struct interp_builder *b)
@@ -85,7 +80,7 @@ static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_
         if (!bigger)
             return false;
         p->targets = bigger;
-        p->targets[p->target_count++] = b->number[successor(b->f, block, k)];
+        p->targets[p->target_count++] = b->number[ir_successor(b->f, block, k)];
     }
     struct interp_insn *n = interp_insn_add(b, interp_brx);
     n->s[0] = index;
@@ -94,7 +89,7 @@ static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_
     if (guarded) {
         n->s[1] = b->layout.at[i->guard];
         n->value |= i->flags & IR_F_GUARD_NOT ? UINT64_C(0xffffffff) << 32 : 0;
-        n->other = b->number[successor(b->f, block, targets)];
+        n->other = b->number[ir_successor(b->f, block, targets)];
     }
     return true;
 }
@@ -146,25 +141,25 @@ static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_
     switch (i->op) {
     case IR_OP_BRA:
         if (!guarded) {
-            emit_fall(b, successor(f, block, 0), after);
+            emit_fall(b, ir_successor(f, block, 0), after);
             return true;
         }
         n = interp_insn_add(b, interp_bra_if);
-        n->block = b->number[successor(f, block, 0)];
-        n->other = b->number[successor(f, block, 1)];
+        n->block = b->number[ir_successor(f, block, 0)];
+        n->other = b->number[ir_successor(f, block, 1)];
         set_guard(b, i, n, 0);
         return true;
     case IR_OP_BRX:
         return emit_brx(b, i, block);
     case IR_OP_BAR:
         if (!b->checked || !(i->flags & IR_F_SECOND))
-            return emit_barrier(b, i, successor(f, block, 0));
-        emit_fall(b, successor(f, block, 0), after); /* the program's own barriers are checked */
+            return emit_barrier(b, i, ir_successor(f, block, 0));
+        emit_fall(b, ir_successor(f, block, 0), after); /* the program's own barriers are checked */
         return true;
     default: /* RET, EXIT */
         n = interp_insn_add(b, guarded ? interp_exit_if : interp_exit);
         if (guarded) {
-            n->other = b->number[successor(f, block, 0)];
+            n->other = b->number[ir_successor(f, block, 0)];
             set_guard(b, i, n, 0);
         }
         return true;
@@ -185,7 +180,7 @@ static bool emit_block(struct interp_builder *b, uint32_t block, uint32_t after)
         if (i->op == IR_OP_BAR ? !emit_arrive(b, i) : !interp_emit(b, i))
             return false;
     }
-    emit_fall(b, successor(b->f, block, 0), after);
+    emit_fall(b, ir_successor(b->f, block, 0), after);
     return true;
 }
 

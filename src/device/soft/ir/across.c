@@ -78,16 +78,15 @@ static void join(struct ir_across *x, uint32_t instr)
 static void begin(struct ir_across *x, uint32_t block)
 {
     const struct ir_raw_fn *raw = x->raw;
-    uint32_t next = x->first[block + 1];
+    uint32_t next = x->first[block + 1], count;
     const struct ir_instr *i = &raw->instrs[next - 1];
     memset(x->now, 0, x->words * sizeof(uint64_t));
-    if (i->op == IR_OP_BRA)
-        join(x, raw->labels[i->target]);
-    for (uint32_t t = 0; i->op == IR_OP_BRX && t < raw->lists[i->target].count; t++)
-        join(x, raw->labels[raw->targets[raw->lists[i->target].first + t]]);
+    const uint32_t *targets = ir_raw_targets(raw, i, &count);
+    for (uint32_t t = 0; t < count; t++)
+        join(x, raw->labels[targets[t]]);
     if (i->op == IR_OP_RET)
         join(x, raw->instr_count);
-    if (i->guard != IR_NONE || !(ir_ops[i->op].properties & IR_P_TERMINATOR))
+    if (ir_falls_through(i))
         join(x, next);
 }
 

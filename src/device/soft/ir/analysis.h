@@ -205,6 +205,13 @@ static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t
            (a->blocks[to].polls && a->blocks[from].priority >= a->blocks[to].priority);
 }
 
+/* The block's k-th successor; IR_NONE: it has fewer. */
+static inline uint32_t ir_successor(const struct ir_fn *f, uint32_t block, uint32_t k)
+{
+    const struct ir_block *b = &f->blocks[block];
+    return k < b->succ_count ? f->succ[b->succ_first + k] : IR_NONE;
+}
+
 static inline bool ir_live_in(const struct ir_analysis *a, uint32_t block, uint32_t reg)
 {
     return a->live_in[(uint64_t)block * a->live_words + reg / 64] >> (reg % 64) & 1;

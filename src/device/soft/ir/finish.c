@@ -234,13 +234,10 @@ static void mark_leaders(const struct ir_raw_fn *raw, uint8_t *leader)
         const struct ir_instr *i = &raw->instrs[n];
         if (ends_block(i, syncs))
             leader[n + 1] |= 1;
-        if (i->op == IR_OP_BRA)
-            leader[raw->labels[i->target]] |= 2;
-        if (i->op == IR_OP_BRX) {
-            const struct ir_raw_list *list = &raw->lists[i->target];
-            for (uint32_t t = 0; t < list->count; t++)
-                leader[raw->labels[raw->targets[list->first + t]]] |= 2;
-        }
+        uint32_t count;
+        const uint32_t *targets = ir_raw_targets(raw, i, &count);
+        for (uint32_t t = 0; t < count; t++)
+            leader[raw->labels[targets[t]]] |= 2;
     }
 }
 
@@ -280,32 +277,18 @@ static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t
                     uint32_t *cap)
 {
     const struct ir_raw_fn *raw = f->raw;
-    bool guarded = last->guard != IR_NONE, falls = true;
-    f->fn->blocks[f->fn->block_count].succ_first = f->fn->succ_count;
-    switch (last->op) {
-    case IR_OP_BRA:
-        last->target = begin[raw->labels[last->target]];
-        if (!add_successor(f, cap, last->target))
+    const uint32_t first = f->fn->succ_count;
+    uint32_t count;
+    const uint32_t *targets = ir_raw_targets(raw, last, &count);
+    f->fn->blocks[f->fn->block_count].succ_first = first;
+    for (uint32_t t = 0; t < count; t++)
+        if (!add_successor(f, cap, begin[raw->labels[targets[t]]]))
             return false;
-        falls = guarded;
-        break;
-    case IR_OP_BRX: {
-        const struct ir_raw_list *list = &raw->lists[last->target];
-        for (uint32_t t = 0; t < list->count; t++)
-            if (!add_successor(f, cap, begin[raw->labels[raw->targets[list->first + t]]]))
-                return false;
+    if (last->op == IR_OP_BRA)
+        last->target = f->fn->succ[first];
+    else if (last->op == IR_OP_BRX)
         last->target = IR_NONE;
-        falls = guarded;
-        break;
-    }
-    case IR_OP_RET:
-    case IR_OP_EXIT:
-        falls = guarded;
-        break;
-    default:
-        break;
-    }
-    return !falls || add_successor(f, cap, f->fn->block_count + 1);
+    return !ir_falls_through(last) || add_successor(f, cap, f->fn->block_count + 1);
 }
 
 /* Makes sure that the code does not run off its end and that its beginning is entered once; then
@@ -314,7 +297,7 @@ static bool number_blocks(struct ir_finisher *f, uint32_t **begin, uint32_t *blo
 {
     struct ir_raw_fn *raw = f->raw;
     const struct ir_instr *end = raw->instr_count ? &raw->instrs[raw->instr_count - 1] : NULL;
-    bool open = !end || !(ir_ops[end->op].properties & IR_P_TERMINATOR) || end->guard != IR_NONE;
+    bool open = !end || ir_falls_through(end);
     uint8_t *leader = calloc((size_t)raw->instr_count + 3, 1); /* room for two more instructions */
     if (!leader)
         return no_memory(f);

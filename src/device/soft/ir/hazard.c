@@ -170,25 +170,10 @@ static void visit(struct ir_hazards *h, uint32_t *top, uint32_t at)
     }
 }
 
-static void visit_targets(struct ir_hazards *h, uint32_t *top, const struct ir_instr *i)
-{
-    const struct ir_raw_fn *raw = h->raw;
-    if (i->op == IR_OP_BRA)
-        visit(h, top, raw->labels[i->target]);
-    for (uint32_t t = 0; i->op == IR_OP_BRX && t < raw->lists[i->target].count; t++, h->steps++)
-        visit(h, top, raw->labels[raw->targets[raw->lists[i->target].first + t]]);
-}
-
-/* Whether the next instruction may come after it. */
-static bool is_open(const struct ir_instr *i)
-{
-    return !(ir_ops[i->op].properties & IR_P_TERMINATOR) || i->guard != IR_NONE;
-}
-
 /* Whether shared memory may be written behind instruction `from` before the next plain barrier. */
 static bool write_follows(struct ir_hazards *h, uint32_t from)
 {
-    uint32_t top = 0;
+    uint32_t top = 0, count;
     memset(h->seen, 0, h->raw->instr_count);
     visit(h, &top, from + 1);
     while (top > 0) {
@@ -198,8 +183,10 @@ static bool write_follows(struct ir_hazards *h, uint32_t from)
             return true;
         if (is_plain(i) || ++h->steps > STEPS_MOST)
             continue;
-        visit_targets(h, &top, i);
-        if (is_open(i))
+        const uint32_t *targets = ir_raw_targets(h->raw, i, &count);
+        for (uint32_t t = 0; t < count; t++, h->steps++)
+            visit(h, &top, h->raw->labels[targets[t]]);
+        if (ir_falls_through(i))
             visit(h, &top, at + 1);
     }
     return false;
@@ -220,7 +207,8 @@ static bool all_come_to(const struct ir_hazards *h, const struct stretch *s, uin
     *by_jumps = from->first <= from->last && from->first > s->barrier && from->last < n;
     bool others = from->first > from->last || from->first >= n;
     return s->last_target <= n && s->last_source < n &&
-           (*by_jumps || (others && s->last_target < n && is_open(&h->raw->instrs[n - 1])));
+           (*by_jumps ||
+            (others && s->last_target < n && ir_falls_through(&h->raw->instrs[n - 1])));
 }
 
 /* Notes jumps from and to instruction n. False: one goes to, or comes from, before the barrier. */
@@ -234,10 +222,10 @@ static bool extend(const struct ir_hazards *h, struct stretch *s, uint32_t n)
             return false;
         s->last_source = GM_MAX(s->last_source, from->last);
     }
-    uint32_t count = i->op == IR_OP_BRX ? raw->lists[i->target].count : i->op == IR_OP_BRA;
+    uint32_t count;
+    const uint32_t *targets = ir_raw_targets(raw, i, &count);
     for (uint32_t t = 0; t < count; t++) {
-        uint32_t to = raw->labels[i->op == IR_OP_BRX ? raw->targets[raw->lists[i->target].first + t]
-                                                     : i->target];
+        uint32_t to = raw->labels[targets[t]];
         if (to <= s->barrier)
             return false;
         s->last_target = GM_MAX(s->last_target, to);
@@ -312,11 +300,10 @@ static void find_sources(struct ir_hazards *h)
     for (uint32_t n = 0; n <= raw->instr_count; n++)
         h->sources[n] = (struct sources) { .first = IR_NONE };
     for (uint32_t n = 0; n < raw->instr_count; n++) {
-        const struct ir_instr *i = &raw->instrs[n];
-        if (i->op == IR_OP_BRA)
-            note_source(h, i->target, n);
-        for (uint32_t t = 0; i->op == IR_OP_BRX && t < raw->lists[i->target].count; t++)
-            note_source(h, raw->targets[raw->lists[i->target].first + t], n);
+        uint32_t count;
+        const uint32_t *targets = ir_raw_targets(raw, &raw->instrs[n], &count);
+        for (uint32_t t = 0; t < count; t++)
+            note_source(h, targets[t], n);
     }
 }
 

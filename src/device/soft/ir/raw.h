@@ -96,6 +96,20 @@ struct ir_raw_fn {
 
 void ir_raw_finish(struct ir_raw_fn *raw);
 
+/* Whether the next instruction may come after it. */
+static inline bool ir_falls_through(const struct ir_instr *i)
+{
+    return !(ir_ops[i->op].properties & IR_P_TERMINATOR) || i->guard != IR_NONE;
+}
+
+/* The labels to which the instruction jumps: *count of them. */
+static inline const uint32_t *ir_raw_targets(const struct ir_raw_fn *raw, const struct ir_instr *i,
+                                             uint32_t *count)
+{
+    *count = i->op == IR_OP_BRX ? raw->lists[i->target].count : i->op == IR_OP_BRA;
+    return i->op == IR_OP_BRX ? raw->targets + raw->lists[i->target].first : &i->target;
+}
+
 bool ir_grow_(void **array, uint32_t *cap, uint32_t count, size_t size);
 
 /* A new zeroed element at the end of a growing array; NULL: no memory. */
