@@ -22,11 +22,11 @@
 #define WINDOW_TRIES 8
 #define READY_SERIAL 1 /* of the first request, rt_request_ready() */
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
-/* On a GPU, whose completion nobody can wake us for at once: who sleeps hears of it some 35 us
- * later. There are as many threads that wait in the executor as here, so that the processor is
- * given to others early. */
+/* On a GPU, whose completion nobody can wake us for at once: a thread that sleeps hears of it 35 to
+ * 70 us later. There are as many threads that wait in the executor as here, so that the processor
+ * is given to others early. NVIDIA's library never sleeps unless the program asks for that. */
 #define SPIN_GPU_NS (5 * (uint32_t)GM_NS_PER_US)
-#define YIELD_NS    (20 * (uint32_t)GM_NS_PER_MS)
+#define YIELD_NS    (100 * (uint32_t)GM_NS_PER_MS)
 #define SLICE_MS    50u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("session");

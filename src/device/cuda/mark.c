@@ -45,8 +45,7 @@ void cuda_queue_mark(struct dev_queue *q)
     if (!cuda_check(c, write_mark(q, word), "the device refused to write a completion"))
         return;
     pthread_mutex_lock(&d->lock);
-    q->marked = q->marks[q->marks_next] = q->last;
-    q->marks_next = (q->marks_next + 1) % CUDA_MARKS;
+    q->marked = q->last;
     if (gm_list_empty(&q->active)) {
         d->newcomer = true;
         if (d->resting || gm_list_empty(&d->active))

@@ -231,9 +231,6 @@ struct dev_client {
     _Atomic bool asserts; /* complaint.h: has launched something that has assertions */
 };
 
-/* Marks of a queue whose ends are predicted one by one (watch.c). */
-#define CUDA_MARKS 4u
-
 /* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy.
  * How much the driver has of a client that does not tell the truth there is inflight.h. */
 #define CUDA_DEPTH 768u
@@ -272,13 +269,10 @@ struct dev_queue {
     bool looking;                     /* a copy of that word to slot->looked is under way */
     uint64_t last;                    /* operation that the driver was given */
     uint64_t marked;                  /* operation with a mark behind it */
-    uint64_t marks[CUDA_MARKS];       /* the last marks, in no order; dev->lock */
-    uint32_t marks_next;              /* which of them the next mark replaces; dev->lock */
     /* What the watch knows about it while it is active; dev->lock. */
-    uint64_t seen;   /* operations completed, when it last looked */
-    uint64_t since;  /* when `seen` last changed; 0: it has not looked yet */
-    uint64_t pace;   /* admit.h: mean time of an operation; 0: not known */
-    uint64_t roused; /* watch.c: when sleepers were last woken before their operation was done */
+    uint64_t seen;              /* operations completed, when it last looked */
+    uint64_t since;             /* when `seen` last changed; 0: it has not looked yet */
+    uint64_t pace;              /* admit.h: mean time of an operation; 0: not known */
     _Atomic uint32_t ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX:
                                    CUDA_DEPTH is the only bound */
     _Atomic bool waits_ahead;   /* the client is to be told when there is room for another one */

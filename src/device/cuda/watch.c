@@ -1,11 +1,8 @@
 /*
  * The watch: one thread that sleeps while nothing is in flight, and otherwise looks at completion
- * words every few microseconds. Clients spin for about as long before they sleep, so the watch only
- * has to wake them after long operations, where a small delay does not matter.
- *
- * A processor that has slept for long takes 50 us to wake up. So from shortly before the predicted
- * end of the next operation, a program that sleeps is woken now and then, looks, and sleeps again:
- * its processor is awake when the end comes.
+ * words every few microseconds. Clients look at their words themselves for 100 ms before they
+ * sleep, so the watch only has to wake them after long operations, where a small delay does not
+ * matter.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -19,12 +16,6 @@
 #define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
 #define LOOK_PART   32                 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
-/* A sleeping program is woken every ROUSE_EVERY_NS from ROUSE_NS before the predicted end until
- * ROUSE_NS after it, and for a ROUSE_PART-th of the predicted time (ROUSE_MAX_NS at most) more. */
-#define ROUSE_NS       (300 * GM_NS_PER_US)
-#define ROUSE_PART     64
-#define ROUSE_MAX_NS   (2 * GM_NS_PER_MS)
-#define ROUSE_EVERY_NS (50 * GM_NS_PER_US)
 /* When so many operations complete together they were a run, and not single ones. */
 #define RUN      128u
 #define QUERY_NS GM_NS_PER_MS /* how often the driver is asked whether all is well */
@@ -71,38 +62,13 @@ static bool look(struct dev_queue *q, uint64_t at)
     return moved;
 }
 
-/* dev->lock held. The next mark that has not arrived. */
-static uint64_t next_mark(const struct dev_queue *q)
-{
-    uint64_t next = q->marked;
-    for (uint32_t i = 0; i < CUDA_MARKS; i++)
-        if (q->marks[i] > q->seen && q->marks[i] < next)
-            next = q->marks[i];
-    return next;
-}
-
-/* dev->lock held. The next mark is likely to arrive about now. */
-static bool is_about_to_end(const struct dev_queue *q, uint64_t now)
-{
-    const uint64_t takes = q->pace * (next_mark(q) - q->seen), ends = q->since + takes,
-                   about = ROUSE_NS + GM_MIN(takes / ROUSE_PART, ROUSE_MAX_NS);
-    return takes && now + about > ends && now < ends + about;
-}
-
 /* dev->lock held. A program sleeps until something is done. */
-static bool somebody_sleeps(const struct dev *d, uint64_t now)
+static bool somebody_sleeps(const struct dev *d)
 {
-    bool sleeps = false;
-    gm_list_for_each (q, &d->active, struct dev_queue, active) {
-        if (atomic_load_explicit(&q->slot->completed.sleepers, memory_order_relaxed) == 0)
-            continue;
-        sleeps = true;
-        if (now - q->roused > ROUSE_EVERY_NS && is_about_to_end(q, now)) {
-            q->roused = now;
-            tp_word_wake(&q->slot->completed);
-        }
-    }
-    return sleeps;
+    gm_list_for_each (q, &d->active, struct dev_queue, active)
+        if (atomic_load_explicit(&q->slot->completed.sleepers, memory_order_relaxed))
+            return true;
+    return false;
 }
 
 /* Makes a pause. dev->lock is held, but not during the pause. If nothing has completed for a while,
@@ -111,7 +77,7 @@ static bool somebody_sleeps(const struct dev *d, uint64_t now)
 static void rest(struct dev *d, uint64_t now, uint64_t moved)
 {
     uint64_t pause =
-        somebody_sleeps(d, now) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
+        somebody_sleeps(d) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
     if (pause <= LOOK_NS) {
         const struct timespec shortly = { .tv_nsec = (long)(pause == LOOK_MIN_NS ? LOOK_MIN_NS
                                                                                  : LOOK_NS) };

@@ -1,9 +1,8 @@
-/* Who sleeps until something is done hears of it in time: its processor is woken before. */
+/* Who sleeps until something is done hears of it from the watch. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
 
-#include "base/clock.h"
 #include "fake.h"
 
 TestSuite(watch, .timeout = 20);
@@ -26,7 +25,7 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-/* Three kernels with an event behind the first two, and the pace that they have had. */
+/* Three kernels with an event behind the first two. */
 static void begin(void)
 {
     d = fake_device();
@@ -46,43 +45,15 @@ static void end(void)
     fake_forget();
 }
 
-static void takes(uint64_t pace)
-{
-    fake_pace(q, pace);
-}
-
-static void until(uint64_t ns)
-{
-    for (const uint64_t end = gm_now_ns() + ns; gm_now_ns() < end;)
-        sched_yield();
-}
-
-Test(watch, who_sleeps_is_woken_shortly_before, .init = begin, .fini = end)
-{
-    const uint64_t mark = 3, pace = 20 * GM_NS_PER_MS;
-    pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, (void *)(uintptr_t)&mark), 0);
-    while (sleeps == 0)
-        sched_yield();
-    for (unsigned before = sleeps; sleeps == before;) {
-        takes(pace); /* another one, should its time go by while this machine does something else */
-        for (const uint64_t over = gm_now_ns() + 5 * pace; sleeps == before && gm_now_ns() < over;)
-            sched_yield();
-    }
-    fake_hold(fake_stream(q), false);
-    pthread_join(thread, NULL);
-}
-
-Test(watch, and_not_for_nothing, .init = begin, .fini = end)
+/* Its sleep has no end of its own, so it is the watch that wakes it, and only once. */
+Test(watch, who_sleeps_is_woken_when_it_is_done, .init = begin, .fini = end)
 {
     const uint64_t mark = 3;
     pthread_t thread;
-    takes(3600 * GM_NS_PER_S);
     cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, (void *)(uintptr_t)&mark), 0);
     while (sleeps == 0)
         sched_yield();
-    until(50 * GM_NS_PER_MS);
-    cr_assert_eq(sleeps, 1);
     fake_hold(fake_stream(q), false);
     pthread_join(thread, NULL);
+    cr_assert_leq(sleeps, 2); /* it may have slept until the mark before */
 }
