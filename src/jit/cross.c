@@ -21,8 +21,7 @@ static bool constant(const struct jit_gen *g, const struct ir_src *s, uint32_t *
     return false;
 }
 
-/* Lane that `lane` reads from; false if that is out of range, and then it reads its own value. (So
- * it does, too, if the other lane is not running: PTX leaves that open.) */
+/* Lane that `lane` reads from; false if that is out of range, and then it reads its own value. */
 static bool source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
 {
     uint32_t clamp = c & 31, segment = c >> 8 & 31, last = (lane & segment) | (clamp & ~segment);
@@ -51,6 +50,13 @@ static bool source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uin
     return ok;
 }
 
+/* What lanes read from others, which may not be `here`: then PTX leaves open what they read, and as
+ * on an H200 it is 0. */
+static LLVMValueRef zero_unless(struct jit_gen *g, LLVMValueRef here, LLVMValueRef v)
+{
+    return jit_select(g, here, v, LLVMConstNull(LLVMTypeOf(v)));
+}
+
 static void emit_constant_shuffle(struct jit_gen *g, LLVMValueRef v, uint32_t b, uint32_t c)
 {
     int order[JIT_LANES_MAX];
@@ -64,7 +70,7 @@ static void emit_constant_shuffle(struct jit_gen *g, LLVMValueRef v, uint32_t b,
     LLVMValueRef r = jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, g->lanes);
     LLVMValueRef here = jit_lanes(g, jit_active(g));
     here = jit_shuffle(g, here, LLVMGetPoison(LLVMTypeOf(here)), order, g->lanes);
-    jit_set(g, 0, jit_select(g, here, r, v));
+    jit_set(g, 0, zero_unless(g, here, r));
     jit_set(g, 4, LLVMConstVector(in_range, g->lanes));
 }
 
@@ -137,7 +143,7 @@ static void emit_shuffle(struct jit_gen *g)
     j = LLVMBuildAnd(g->b, jit_select(g, ok, j, lane), limit, "");
     LLVMValueRef running = LLVMBuildLShr(g->b, jit_splat(g, jit_active(g)), j, "");
     running = LLVMBuildTrunc(g->b, running, jit_vec(g, g->i1), "");
-    jit_set(g, 0, jit_select(g, running, permute(g, v, j), v));
+    jit_set(g, 0, zero_unless(g, running, permute(g, v, j)));
     jit_set(g, 4, ok);
 }
 

@@ -94,8 +94,8 @@ const struct interp_insn *interp_shfl(const struct interp_insn *i, struct interp
         bool in_range;
         unsigned j = shuffle_source(x->ir.mode, l, (uint32_t)source(r, x, 1, l),
                                     (uint32_t)source(r, x, 2, l), &in_range);
-        /* A lane that is not here gives no value. */
-        r->scratch[l] = r->mask >> j & 1 ? value[j] : value[l];
+        /* As on an H200; PTX leaves open what a lane gives that is not here. */
+        r->scratch[l] = r->mask >> j & 1 ? value[j] : 0;
         ok |= (uint32_t)in_range << l;
     }
     if (x->d[0] != INTERP_NOWHERE) {

@@ -395,13 +395,21 @@ static bool mask_uniform(const struct ir_analyser *an, const struct ir_instr *i,
     return !(i->flags & IR_F_SYNC) || operand(an, &i->src[source]).shape == IR_UNIFORM;
 }
 
+/* The source, a shuffle's c, makes no segments of a warp and lets any lane be the source. */
+static bool is_whole_warp(const struct ir_analyser *an, const struct ir_src *s)
+{
+    struct ir_value c = operand(an, s);
+    return c.is_const && (c.bits & 0x1f1f) == 0x1f;
+}
+
 /* Results of operations across lanes. They depend on which lanes run, so warps may differ. */
 static struct ir_value cross_lane(const struct ir_analyser *an, const struct ir_instr *i)
 {
     bool same = false;
     switch (i->op) {
-    case IR_OP_SHFL:
-        same = operand(an, &i->src[0]).shape == IR_UNIFORM;
+    case IR_OP_SHFL: /* all from one lane, which may be absent: then they get 0 */
+        same = i->mode == IR_SHFL_IDX && operand(an, &i->src[0]).shape == IR_UNIFORM &&
+               operand(an, &i->src[1]).shape == IR_UNIFORM && is_whole_warp(an, &i->src[2]);
         break;
     case IR_OP_VOTE:
     case IR_OP_REDUX:
