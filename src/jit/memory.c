@@ -5,6 +5,7 @@
  */
 #include "jit/gen.h"
 
+#include "device/soft/ir/lanes.h"
 #include "device/soft/ir/spaces.h"
 #include "jit/target.h"
 
@@ -71,22 +72,58 @@ static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
     LLVMSetOrdering(access, order);
 }
 
+/* Of how many lanes the first one's value stays where they store to one place, and the last group's
+ * where several do. */
+static unsigned store_group(const struct jit_gen *g, const struct access *x)
+{
+    return GM_MIN(g->lanes, ir_store_group(x->size));
+}
+
+#define STRIDE_SURE 2048 /* with less, no two lanes have the same index of 16 bits or more */
+
+/* It is known now that lanes store to different places. */
+static bool lanes_lie_apart(const struct jit_gen *g, const struct access *x)
+{
+    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
+    int64_t stride = GM_MAX(info->address_stride, -info->address_stride);
+    return info->address == IR_AFFINE && stride >= (int64_t)x->size &&
+           (!info->address_may_wrap || stride < STRIDE_SURE);
+}
+
+/* A vector of all lanes in the order in which they store: the one whose value stays comes last.
+ * Memory is written from the first element to the last. */
+static LLVMValueRef in_order(struct jit_gen *g, const struct access *x, LLVMValueRef v)
+{
+    int order[JIT_LANES_MAX];
+    if (!x->store || lanes_lie_apart(g, x))
+        return v;
+    for (unsigned l = 0; l < g->lanes; l++)
+        order[l] = (int)(l ^ (store_group(g, x) - 1));
+    return jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, g->lanes);
+}
+
 /* Lane by lane. What is volatile, relaxed and so on the compiler then neither merges nor moves. */
 static void emit_single_form(struct jit_gen *g, struct access *x)
 {
     struct jit_lane_loop l;
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
-    jit_lanes_begin(g, &l, x->active);
-    LLVMValueRef at = jit_pick(g, p, l.lane);
+    LLVMValueRef bits = x->active;
+    bool turned = x->store && !lanes_lie_apart(g, x);
+    if (turned)
+        bits = jit_bits(g, in_order(g, x, jit_lanes(g, bits)));
+    jit_lanes_begin(g, &l, bits);
+    LLVMValueRef lane = l.lane;
+    if (turned)
+        lane = LLVMBuildXor(g->b, lane, c32(g, store_group(g, x) - 1), "");
+    LLVMValueRef at = jit_pick(g, p, lane);
     for (unsigned k = 0; k < x->count; k++) {
         LLVMValueRef q = jit_byte_pointer(g, at, c64(g, k * x->esize)), access;
         if (x->store) {
-            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
+            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], lane), q);
         } else {
             LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
             access = LLVMBuildLoad2(g->b, x->element, q, "");
-            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""),
-                           x->value[k]);
+            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, lane, ""), x->value[k]);
         }
         LLVMSetAlignment(access, x->esize);
         set_order(g, access, x->store);
@@ -127,13 +164,14 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
         return;
     }
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
-    LLVMValueRef lanes = jit_lanes(g, x->active);
+    LLVMValueRef lanes = in_order(g, x, jit_lanes(g, x->active));
     LLVMTypeRef t = jit_vec(g, x->element);
+    p = in_order(g, x, p);
     for (unsigned k = 0; k < x->count; k++) {
         LLVMValueRef at = k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p;
         LLVMValueRef align = c32(g, x->esize);
         if (x->store) {
-            LLVMValueRef args[] = { x->value[k], at, align, lanes };
+            LLVMValueRef args[] = { in_order(g, x, x->value[k]), at, align, lanes };
             masked_call(g, "llvm.masked.scatter", t, true, args);
         } else {
             LLVMValueRef args[] = { at, align, lanes, LLVMConstNull(t) };
@@ -477,17 +515,31 @@ void jit_emit_load(struct jit_gen *g)
     }
 }
 
-/* All lanes store to one place: the last one's value stays. */
+/* The lane whose value stays if all store to one place: the first of the last group. */
+static LLVMValueRef lane_that_stores(struct jit_gen *g, const struct access *x)
+{
+    unsigned group = store_group(g, x);
+    LLVMValueRef args[] = { x->active, LLVMConstInt(g->i1, 0, 0) }, lane, first = NULL;
+    if (group < g->lanes) {
+        first = jit_intrinsic(g, "llvm.ctlz", &g->i32, 1, args, 2);
+        first = LLVMBuildSub(g->b, c32(g, 31), first, "");
+        first = LLVMBuildAnd(g->b, first, c32(g, 32 - group), "");
+        args[0] = LLVMBuildLShr(g->b, x->active, first, "");
+    }
+    lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
+    if (first)
+        lane = LLVMBuildAdd(g->b, first, lane, "");
+    return LLVMBuildAnd(g->b, lane, c32(g, 31), "");
+}
+
 static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueRef p)
 {
-    LLVMValueRef args[] = { x->active, LLVMConstInt(g->i1, 0, 0) }, lane = NULL;
+    LLVMValueRef lane = NULL;
     for (unsigned k = 0; k < x->count; k++) {
         bool vec = jit_src_varies(g, &g->i->src[k]);
         LLVMValueRef v = jit_src(g, &g->i->src[k], x->type, vec);
-        if (vec && !lane) {
-            lane = jit_intrinsic(g, "llvm.ctlz", &g->i32, 1, args, 2);
-            lane = LLVMBuildAnd(g->b, LLVMBuildSub(g->b, c32(g, 31), lane, ""), c32(g, 31), "");
-        }
+        if (vec && !lane)
+            lane = lane_that_stores(g, x);
         if (vec)
             v = jit_pick(g, v, lane);
         LLVMValueRef s =

@@ -234,12 +234,17 @@ void random_read_shared_atomics(struct maker *m)
 static void member_op(struct maker *m)
 {
     static const char *const modes[] = { "any", "all", "uni" };
+    static const char *const shuffles[] = { "down", "bfly", "idx" };
     static const char *const sums[] = { "add.s32", "min.u32", "max.s32", "and.b32", "xor.b32" };
     unsigned d = pick(m, INTS), r = pick(m, INTS), p = pick(m, PREDS);
-    switch (pick(m, 6)) {
+    switch (pick(m, 7)) {
     case 0:
         fprintf(m->out, "\tshfl.sync.idx.b32 %%r%u|%%p%u, %%r%u, %%leader, 31, %%members;\n", d, p,
                 r);
+        break;
+    case 6: /* from lanes that may be no members */
+        fprintf(m->out, "\tshfl.sync.%s.b32 %%r%u|%%p%u, %%r%u, %u, 31, %%members;\n",
+                PICK(m, shuffles), d, p, r, pick(m, 32));
         break;
     case 1:
         fprintf(m->out, "\tvote.sync.%s.pred %%p%u, %%p%u, %%members;\n", PICK(m, modes), p,

@@ -305,7 +305,10 @@ static void together_op(struct maker *m)
 {
     unsigned r = pick(m, INTS), d = pick(m, INTS);
     if (pick(m, 2)) {
-        pick(m, 3) ? random_neighbour_op(m) : random_permuted_op(m);
+        unsigned kind = pick(m, 5);
+        kind < 2    ? random_neighbour_op(m)
+        : kind == 2 ? random_permuted_op(m)
+                    : random_meeting_op(m);
         return;
     }
     if (pick(m, 3) == 0) {
@@ -321,7 +324,7 @@ static void together_op(struct maker *m)
         m->calls && !m->exited && pick(m, 2) ? random_meeting_call(m) : random_barrier_op(m);
         return;
     }
-    switch (pick(m, m->exited ? 2 : 5)) {
+    switch (pick(m, 5)) { /* lanes that have left are named, too */
     case 0:
     case 1:
         fprintf(m->out, "\tbar.sync 0;\n\tst.shared.b32 [%%mine], %%r%u;\n\tbar.sync 0;\n", r);

@@ -3,8 +3,9 @@
  * loops with different trip counts, early exits, switches, barriers, shuffles, shared, local and
  * global memory, atomics, conversions.
  *
- * A kernel is a function of its seed. Its results do not depend on the order of warps or blocks, it
- * ends after a bounded number of steps, and it uses nothing whose result PTX leaves open; NaNs are
+ * A kernel is a function of its seed. Its results do not depend on the order of warps or blocks,
+ * and it ends after a bounded number of steps. Of what PTX leaves open it uses what this device
+ * does as GPUs do: lanes that store to one place, shuffles from lanes that are not there. NaNs are
  * stored in one form.
  */
 #ifndef GMUX_TESTS_PTX_RANDOM_PTX_H

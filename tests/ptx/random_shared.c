@@ -1,7 +1,7 @@
 /*
  * Shared memory as stencils and scans use it: `if (t >= k) x = s[t - k]`, with the addresses that
  * compilers write for it. Lanes that do not run have addresses outside of the array, in front of
- * shared memory where the array comes first.
+ * shared memory where the array comes first. Lanes of a warp also store to one place.
  */
 #include "random_maker.h"
 
@@ -228,5 +228,79 @@ void random_permuted_op(struct maker *m)
     }
     permuted_access(m, size, false, false, pick(m, INTS));
     permuted_access(m, size, false, half != 0, pick(m, INTS));
+    fprintf(m->out, "\tbar.sync 0;\n");
+}
+
+/* Makes %t0 the address of an element that belongs to the lane's warp: the same one for several
+ * lanes. %laneid also keeps the compiler from taking parts of a warp one after the other, which
+ * would store in another order. */
+static void meeting_place(struct maker *m, unsigned size)
+{
+    unsigned bit = pick(m, 6);
+    fprintf(m->out, "\tmov.u32 %%t0, %%laneid;\n\tsub.s32 %%t1, %%me, %%t0;\n");
+    switch (pick(m, 5)) {
+    case 0:
+        fprintf(m->out, "\tmov.u32 %%t0, %u;\n", pick(m, 32));
+        break;
+    case 1:
+        fprintf(m->out, "\tshr.u32 %%t0, %%t0, %u;\n", bit);
+        break;
+    case 2:
+        fprintf(m->out, "\tand.b32 %%t0, %%t0, %u;\n", pick(m, 32));
+        break;
+    case 3:
+        fprintf(m->out, "\tmul.lo.s32 %%t0, %%t0, %u;\n\tbfe.u32 %%t0, %%t0, %u, 5;\n",
+                2 * pick(m, 16) + 1, pick(m, 4));
+        break;
+    default:
+        fprintf(m->out, "\tand.b32 %%t0, %%r%u, %u;\n", pick(m, INTS), pick(m, 32));
+        break;
+    }
+    fprintf(m->out,
+            "\tadd.s32 %%t0, %%t0, %%t1;\n\tsub.s32 %%t1, %%all, 1;\n\tmin.u32 %%t0, %%t0, %%t1;\n"
+            "\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 %%t1, near;\n\tadd.s32 %%t0, %%t0, %%t1;\n",
+            size);
+}
+
+static void meeting_access(struct maker *m, const struct exchange *e)
+{
+    static const char *const atomics[] = { "add.u32", "exch.b32", "inc.u32", "min.s32", "xor.b32" };
+    static const char *const stores[] = { "b8", "b16", "b32", "b64" };
+    unsigned label = m->labels++, way = pick(m, 3);
+    char list[64];
+    fprintf(m->out, "\tand.pred %%q, %%p%u, %%p%u;\n", pick(m, PREDS), pick(m, PREDS));
+    meeting_place(m, e->size);
+    if (way == 1)
+        fprintf(m->out, "\t@!%%q bra L%u_apart;\n", label);
+    fprintf(m->out, "\t%s", way == 2 ? "@%q " : "");
+    values(e, pick(m, INTS), list, sizeof(list));
+    if (e->size == 4 && pick(m, 2))
+        fprintf(m->out, "atom.shared.%s %%r%u, [%%t0], %s;\n", PICK(m, atomics), pick(m, INTS),
+                list);
+    else
+        fprintf(m->out, "st.shared%s.%s [%%t0], %s;\n",
+                e->vector == 4   ? ".v4"
+                : e->vector == 2 ? ".v2"
+                                 : "",
+                stores[e->vector > 1 ? 2 : __builtin_ctz(e->size)], list);
+    if (way == 1)
+        fprintf(m->out, "L%u_apart:\n", label);
+}
+
+void random_meeting_op(struct maker *m)
+{
+    static const struct exchange shapes[] = {
+        { .size = 4, .vector = 1 }, { .size = 4, .vector = 1 }, { .size = 1, .vector = 1 },
+        { .size = 2, .vector = 1 }, { .size = 8, .vector = 1 }, { .size = 8, .vector = 2 },
+        { .size = 16, .vector = 4 }
+    };
+    struct exchange e = PICK(m, shapes);
+    e.stride = e.size;
+    fprintf(m->out, "\tbar.sync 0;\n");
+    access(m, &e, true, 0, pick(m, INTS));
+    fprintf(m->out, "\tbar.sync 0;\n");
+    meeting_access(m, &e);
+    fprintf(m->out, "\tbar.sync 0;\n");
+    access(m, &e, false, 0, pick(m, INTS));
     fprintf(m->out, "\tbar.sync 0;\n");
 }

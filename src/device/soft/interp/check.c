@@ -4,7 +4,7 @@
  * reads zero. Programs that are not checked do not contain these handlers.
  *
  * Stores are checked and made lane by lane, so that each is compared with what the lane before it
- * stored.
+ * stored. Where lanes store to one place, they store again, so that the right one's value stays.
  */
 #include "device/soft/check/check.h"
 
@@ -95,12 +95,32 @@ static const struct interp_insn *load(const struct interp_insn *i, struct interp
     return good == r->mask ? i + 1 : next(i, r);
 }
 
+/* Those of `lanes` whose address another one of them has, too. */
+static uint32_t meeting_lanes(const struct interp_run *r, const struct interp_access *a,
+                              uint32_t lanes)
+{
+    uint64_t at[SOFT_WARP], last = 0;
+    uint32_t meeting = 0;
+    bool rising = true; /* as mostly, and then all are different */
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        at[l] = interp_lane_address(r, a, l);
+        rising = rising && (left == lanes || at[l] > last);
+        last = at[l];
+    }
+    for (uint32_t left = rising ? 0 : lanes; left; left &= left - 1)
+        for (uint32_t others = left & (left - 1); others; others &= others - 1)
+            if (at[__builtin_ctz(left)] == at[__builtin_ctz(others)])
+                meeting |= (left & -left) | (others & -others);
+    return meeting;
+}
+
 static const struct interp_insn *store(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];
     struct soft_check_access x = access_of(a);
     uint8_t bytes[4 * sizeof(uint64_t)];
-    bool all = true;
+    uint32_t good = 0, meeting;
     x.writes = true;
     x.bytes = bytes;
     for (uint32_t left = r->mask; left; left &= left - 1) {
@@ -110,11 +130,15 @@ static const struct interp_insn *store(const struct interp_insn *i, struct inter
             memcpy(bytes + (size_t)k * a->size, &v, a->size);
         }
         if (GM_UNLIKELY(!examine(i, r, l, &x)))
-            all = false;
-        else if (!interp_store_lanes(i, r, 1u << l))
+            continue;
+        good |= 1u << l;
+        if (!interp_store_lanes(i, r, 1u << l))
             return NULL;
     }
-    return GM_LIKELY(all) ? i + 1 : next(i, r);
+    meeting = a->space == IR_SPACE_LOCAL ? 0 : meeting_lanes(r, a, good);
+    if (meeting && !interp_store_lanes(i, r, meeting))
+        return NULL;
+    return GM_LIKELY(good == r->mask) ? i + 1 : next(i, r);
 }
 
 static const struct interp_insn *atom(const struct interp_insn *i, struct interp_run *r)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "device/soft/interp/format.h"
+#include "device/soft/ir/lanes.h"
 #include "device/soft/ir/phase.h"
 #include "device/soft/ir/spaces.h"
 
@@ -188,20 +189,28 @@ const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct
                                              uint32_t lanes)
 {
     const struct interp_access *a = &r->program->accesses[i->extra];
-    uint32_t bytes = (uint32_t)a->size * a->count;
+    uint32_t bytes = (uint32_t)a->size * a->count, turn = ir_store_group(bytes) - 1;
+    uint8_t *at[SOFT_WARP];
+    bool one = true;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        at[l] = lane_reach(r, a, l, bytes);
+        if (GM_UNLIKELY(!at[l]))
+            return NULL;
+        one = one && at[l] == at[__builtin_ctz(lanes)];
+    }
+    if (one && lanes)
+        lanes = 1u << ir_store_lane(lanes, bytes);
     if (orders_before(a))
         __atomic_thread_fence(__ATOMIC_RELEASE);
-    for (; lanes; lanes &= lanes - 1) {
-        unsigned l = (unsigned)__builtin_ctz(lanes);
-        uint8_t *p = lane_reach(r, a, l, bytes);
-        if (GM_UNLIKELY(!p))
-            return NULL;
+    for (uint32_t left = ir_store_order(lanes, turn); left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left) ^ turn;
         for (uint32_t k = 0; k < a->count; k++) {
             uint64_t v = interp_lane_read(r, a->value[k], a->width[k], l);
+            uint8_t *p = at[l] + k * a->size;
             if (GM_UNLIKELY(r->block->watch))
-                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size,
-                                &v);
-            element_store(a, p + k * a->size, v);
+                r->block->watch(r->block->watch_arg, r->first_thread + l, p, a->size, &v);
+            element_store(a, p, v);
         }
     }
     return i + 1;

@@ -6,6 +6,7 @@
 #define GMUX_SOFT_INTERP_VECTOR_H
 
 #include "device/soft/interp/program.h"
+#include "device/soft/ir/lanes.h"
 
 enum interp_handler {
 #define V1(OP, TYPE, VARIANT, FLAGS, ...) INTERP_H_##OP##_##TYPE##_##VARIANT##_##FLAGS,

@@ -146,11 +146,14 @@ static inline u8 *span_reach(const struct interp_run *r, u64 at, u64 bytes, u64 
             }                                                                                      \
             return i + 1;                                                                          \
         }                                                                                          \
-        for (u32 left = r->mask; left; left &= left - 1) {                                         \
-            u32 l = (u32)__builtin_ctz(left);                                                      \
+        u32 left = r->mask, turn = ir_store_group((u32)step) - 1;                                  \
+        if (s.pattern == ONE_ADDRESS)                                                              \
+            left = 1u << ir_store_lane(left, (u32)step);                                           \
+        for (left = ir_store_order(left, turn); left; left &= left - 1) {                          \
+            u32 l = (u32)__builtin_ctz(left) ^ turn;                                               \
             u8 *p = span_reach(r, s.at[l], step, step, is_shared);                                 \
             if (GM_UNLIKELY(!p))                                                                   \
-                return interp_store_lanes(i, r, left);                                             \
+                return interp_store_slow(i, r);                                                    \
             for (u32 k = 0; k < count; k++)                                                        \
                 ((T *)(void *)p)[k] = ((const T *)interp_operand(r, a->value[k]))[l];              \
         }                                                                                          \
