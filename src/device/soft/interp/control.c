@@ -261,7 +261,7 @@ static uint32_t missing(const struct interp_warp *w, uint32_t members, uint32_t 
 }
 
 /* Lets the running lanes wait at the instruction while others run. False: they have waited often
- * enough. */
+ * enough. As long as the others take branches they may still come, however long that takes. */
 static bool hold(const struct interp_insn *i, struct interp_run *r, const struct interp_insn **next)
 {
     struct interp_warp *w = r->warp;
@@ -269,7 +269,8 @@ static bool hold(const struct interp_insn *i, struct interp_run *r, const struct
         w->holds = 0;
         return false;
     }
-    w->holds++;
+    w->holds = r->branches == w->held ? w->holds + 1 : 0;
+    w->held = r->branches;
     w->sticky = 0;
     uint32_t block = waiting_from(r, i->block + 1), lanes = waiting_take(r, block);
     interp_wait_at(r, i->block, r->mask);

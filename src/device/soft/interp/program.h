@@ -134,10 +134,11 @@ struct interp_warp {
     uint32_t patience; /* after so many branches waiting lanes get a turn out of order */
     uint32_t sticky;   /* for so many more branches lanes that run out of order go on */
     uint32_t rotor;    /* the block where lanes last got such a turn */
-    uint32_t holds;    /* how often in a row lanes have waited in vain for others of their warp */
+    uint32_t holds;    /* waits for others in a row in which those took no branch */
     uint32_t arrived;  /* lanes that wait at a bar.warp.sync */
     uint32_t passing;  /* lanes that wait there although all have come */
-    uint32_t reserved[5];
+    uint32_t held;     /* branches taken in this turn when lanes last began to wait for others */
+    uint32_t reserved[4];
     struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
 };
 #define INTERP_NO_BLOCK UINT32_MAX
