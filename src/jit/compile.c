@@ -93,11 +93,11 @@ static int finish(struct jit_gen *g, LLVMMemoryBufferRef *object, struct jit_tim
 }
 
 /* If threads of the kernel may wait for each other, analyses it again, with turns. */
-static int let_wait(const struct ir_module *m, struct ir_analyse_options *options,
-                    struct ir_analysis **a, char *why, size_t why_size)
+static int let_wait(struct ir_module *m, struct ir_analyse_options *options, struct ir_analysis **a,
+                    char *why, size_t why_size)
 {
     uint32_t fn = (*a)->fn;
-    GM_AUTO_FREE bool *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
+    GM_AUTO_FREE bool *meets = NULL, *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
     uint32_t spin = polls ? jit_find_spin(&m->fns[fn], *a, polls) : UINT32_MAX;
     if (spin == UINT32_MAX)
         return -ENOMEM;
@@ -106,12 +106,21 @@ static int let_wait(const struct ir_module *m, struct ir_analyse_options *option
     ir_analysis_destroy(*a);
     options->polls = polls;
     int r = ir_analyse(m, fn, options, a);
+    if (r == 0 && jit_gathers(&m->fns[fn], *a)) {
+        ir_analysis_destroy(*a);
+        *a = NULL;
+        r = jit_cut_at_gatherings(&m->fns[fn], &polls, &meets);
+        options->polls = polls;
+        options->meets = meets;
+        if (r == 0)
+            r = ir_analyse(m, fn, options, a);
+    }
     if (r < 0)
         snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
     return r == -E2BIG ? -ENOTSUP : r;
 }
 
-static int analyse(const struct ir_module *m, uint32_t fn, const struct jit_gen *g,
+static int analyse(struct ir_module *m, uint32_t fn, const struct jit_gen *g,
                    struct ir_analysis **a, struct jit_times *times, char *why, size_t why_size)
 {
     struct ir_analyse_options options = { .small_grid = true, .lanes = g->lanes };
@@ -131,9 +140,9 @@ static int analyse(const struct ir_module *m, uint32_t fn, const struct jit_gen 
 
 /* Compiles the kernel with g->lanes to a warp. Their better number, if that is positive; 0: done.
  */
-static int compile_lanes(const struct ir_module *m, uint32_t fn, struct jit_gen *g,
-                         const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
-                         char *why, size_t why_size)
+static int compile_lanes(struct ir_module *m, uint32_t fn, struct jit_gen *g, const char *dump,
+                         LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
+                         size_t why_size)
 {
     struct ir_analysis *analysis;
     unsigned lanes = g->lanes;
@@ -154,10 +163,9 @@ static int compile_lanes(const struct ir_module *m, uint32_t fn, struct jit_gen 
     return lanes < g->lanes ? (int)lanes : r;
 }
 
-static int compile_entry(const struct ir_module *m, uint32_t fn,
-                         const struct soft_job_options *options, const char *dump,
-                         LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
-                         size_t why_size)
+static int compile_entry(struct ir_module *m, uint32_t fn, const struct soft_job_options *options,
+                         const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
+                         char *why, size_t why_size)
 {
     struct jit_gen first = { .m = m, .fn = &m->fns[fn], .options = options };
 

@@ -536,6 +536,20 @@ static void emit_other(struct jit_gen *g, const struct ir_block *block)
     memset(g->other, 0, end * sizeof(*g->other));
 }
 
+/* Lanes that have to wait for others in front of the block's first instruction are parked. */
+static void emit_gathering(struct jit_gen *g, const struct ir_block *block)
+{
+    g->at_instr = block->first;
+    g->i = &g->fn->instrs[block->first];
+    load_guard(g);
+    g->mask = jit_gather(g, g->mask);
+    LLVMBasicBlockRef some = jit_new_block(g, ""), none = jit_new_block(g, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, g->mask, zero32(g), ""), some, none);
+    jit_position(g, none);
+    dispatch(g, NULL, 0, true);
+    jit_position(g, some);
+}
+
 static void emit_block(struct jit_gen *g, uint32_t b)
 {
     const struct ir_block *block = &g->fn->blocks[b];
@@ -550,6 +564,8 @@ static void emit_block(struct jit_gen *g, uint32_t b)
         LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
     }
     forget_checks(g);
+    if (g->masked && info(g, b)->meets)
+        emit_gathering(g, block);
     emit_instrs(g, block, 0);
     emit_other(g, block);
 }

@@ -20,7 +20,7 @@
  *   width                 how many lanes of a warp at once
  *   meet, spin            whether lanes are together where they have to be; loops that poll
  *   flow                  blocks of the kernel, branches; which file emits an instruction
- *   park                  threads that wait for others
+ *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
  *   barrier               barriers
  *   texture, memory, pattern, runs   loads and stores
  *   cross                 shuffles and votes
@@ -153,9 +153,10 @@ struct jit_gen {
     struct jit_parking {
         LLVMValueRef lanes;      /* alloca i32: those that will look again */
         LLVMValueRef at_barrier; /* alloca i32 */
-        uint32_t offset;         /* of both in the save area */
-    } * parking;                 /* by block where lanes may be parked: park.c */
-    LLVMBasicBlockRef *entry;    /* by block, NULL: not in this region */
+        LLVMValueRef freed;   /* alloca i32, where lanes meet: they wait for no others any more */
+        uint32_t offset;      /* of both in the save area */
+    } * parking;              /* by block where lanes may be parked: park.c */
+    LLVMBasicBlockRef *entry; /* by block, NULL: not in this region */
     bool has_whole; /* blocks have a second version, for when all lanes of the warp run: flow.c */
     LLVMBasicBlockRef *whole_entry; /* by block: of that version */
     LLVMBasicBlockRef
@@ -219,6 +220,19 @@ unsigned jit_fewer_lanes(const struct jit_gen *g);
 /* Refuses kernels whose lanes would look at each other before all of them are there, as the
  * interpreter waits for: some are parked, have yet to call the function, or are in another loop. */
 void jit_check_meetings(struct jit_gen *g);
+
+/* --- gather.c: lanes that wait for lanes of their warp which are parked ----------------------- */
+/* Whether there is an instruction for which lanes meet while others are parked. */
+bool jit_gathers(const struct ir_fn *fn, const struct ir_analysis *a);
+/* Cuts the blocks so that each such instruction begins one, and makes `meets`, for the next
+ * analysis; `polls` is made anew. If there are too many, all stays as it is. 0 or -ENOMEM. */
+GM_MUST_CHECK int jit_cut_at_gatherings(struct ir_fn *fn, bool **polls, bool **meets);
+/* Whether the analysis knows of such blocks. Their many ways in make LLVM slow, which such a kernel
+ * spares it as a large one. */
+bool jit_has_gatherings(const struct jit_gen *g);
+/* At the beginning of such a block, for its first instruction: of the lanes that come and those
+ * that are parked here, the ones that go on now. The others are parked. */
+LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here);
 
 /* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */

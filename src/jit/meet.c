@@ -19,7 +19,7 @@ static bool polls_in_frontier(const struct jit_gen *g, uint32_t block)
 static const char *who_is_missing(const struct jit_gen *g, uint32_t block)
 {
     const struct ir_block_info *b = &g->a->blocks[block];
-    if (g->a->parking && polls_in_frontier(g, block))
+    if (g->a->parking && !b->meets && polls_in_frontier(g, block))
         return "while some wait for other threads";
     /* Lanes that call the function from elsewhere come later. */
     return b->function != 0 && b->frontier.count != 0 ? "in a function that others call" : NULL;

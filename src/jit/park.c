@@ -35,8 +35,13 @@ static LLVMValueRef saved(struct jit_gen *g, uint32_t offset)
     return jit_at_offset(g, g->b, g->w->save, offset);
 }
 
+/* What the first word of the save area says, when the warp has had a turn. */
+#define BEGUN 1u
+#define STUCK 2u /* at its end there was no lane but those that wait for others of the warp */
+
 /* Lanes that are parked at the block become lanes that wait to run. */
-static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMValueRef release)
+static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMValueRef stuck,
+                   LLVMValueRef release)
 {
     struct jit_parking *p = &g->parking[block];
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
@@ -48,19 +53,23 @@ static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMVa
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, both, lanes, ""), g->waiting[block]);
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, zero, stay, ""), p->at_barrier);
     LLVMBuildStore(g->b, zero, p->lanes);
+    if (!g->a->blocks[block].meets)
+        return;
+    p->freed = jit_lanes_slot(g);
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, stuck, lanes, zero, ""), p->freed);
 }
 
 static void emit_begin(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
-    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), one = LLVMConstInt(g->i32, 1, 0);
-    LLVMValueRef begun = LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, 0)), zero, "");
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), state = load(g, saved(g, 0));
+    LLVMValueRef begun = LLVMBuildICmp(g->b, LLVMIntNE, state, zero, "");
+    LLVMValueRef stuck = LLVMBuildICmp(g->b, LLVMIntEQ, state, LLVMConstInt(g->i32, STUCK, 0), "");
     LLVMValueRef release =
         LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, JIT_SAVE_RELEASE)), zero, "");
-    LLVMBuildStore(g->b, one, saved(g, 0));
     for (uint32_t n = 0; n < a->order_count; n++)
         if (a->blocks[a->order[n]].parks)
-            unpark(g, a->order[n], begun, release);
+            unpark(g, a->order[n], begun, stuck, release);
     LLVMBasicBlockRef next = jit_new_block(g, "go.on");
     LLVMBuildCondBr(g->b, begun, next, g->entry[0]);
     jit_position(g, next);
@@ -80,7 +89,7 @@ static void emit_end(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
     const struct ir_list *live = &a->regions[g->region].live_in;
-    LLVMValueRef at_barrier = LLVMConstInt(g->i32, 0, 0);
+    LLVMValueRef at_barrier = LLVMConstInt(g->i32, 0, 0), look_again = at_barrier;
     for (uint32_t k = 0; k < live->count; k++)
         if (g->save_offset[a->pool[live->first + k]] != IR_NONE)
             jit_save_register(g, a->pool[live->first + k]);
@@ -89,10 +98,18 @@ static void emit_end(struct jit_gen *g)
         if (!a->blocks[a->order[n]].parks)
             continue;
         LLVMValueRef here = load(g, p->at_barrier);
+        LLVMValueRef lanes = load(g, p->lanes);
         at_barrier = LLVMBuildOr(g->b, at_barrier, here, "");
-        LLVMBuildStore(g->b, load(g, p->lanes), saved(g, p->offset));
+        if (a->blocks[a->order[n]].polls || !a->blocks[a->order[n]].meets)
+            look_again = LLVMBuildOr(g->b, look_again, lanes, "");
+        LLVMBuildStore(g->b, lanes, saved(g, p->offset));
         LLVMBuildStore(g->b, here, saved(g, p->offset + 4));
     }
+    LLVMValueRef stuck = LLVMBuildICmp(g->b, LLVMIntEQ, look_again, LLVMConstInt(g->i32, 0, 0), "");
+    LLVMBuildStore(g->b,
+                   LLVMBuildSelect(g->b, stuck, LLVMConstInt(g->i32, STUCK, 0),
+                                   LLVMConstInt(g->i32, BEGUN, 0), ""),
+                   saved(g, 0));
     LLVMBuildStore(g->b, at_barrier, saved(g, JIT_SAVE_AT_BARRIER));
     LLVMBuildStore(g->b, load(g, g->alive), saved(g, JIT_SAVE_ALIVE));
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));

@@ -43,6 +43,9 @@ struct ir_analyse_options {
     /* By block, or NULL: headers of loops that wait for other threads. Lanes that come back to one
      * are parked there, and so are those at barriers, which may then be in divergent code. */
     const bool *polls;
+    /* With polls, by block: begins with an instruction for which lanes of the warp meet. Those that
+     * come before others are parked there. */
+    const bool *meets;
 };
 
 enum ir_shape {
@@ -139,6 +142,7 @@ struct ir_block_info {
     /* its frontier is not empty: it runs with a mask, not with all lanes that are alive */
     bool masked;
     bool polls; /* options.polls */
+    bool meets; /* options.meets */
     bool parks; /* lanes may be parked at its beginning */
 };
 
@@ -203,6 +207,12 @@ static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t
         return false;
     return a->blocks[from].barrier ||
            (a->blocks[to].polls && a->blocks[from].priority >= a->blocks[to].priority);
+}
+
+/* Whether they may be. */
+static inline bool ir_may_park(const struct ir_analysis *a, uint32_t from, uint32_t to)
+{
+    return a->blocks[to].meets || ir_parks(a, from, to);
 }
 
 /* The block's k-th successor; IR_NONE: it has fewer. */

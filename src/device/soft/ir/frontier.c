@@ -143,7 +143,7 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
         candidates[p / 64] |= 1ull << (p % 64);
         last = GM_MAX(last, p);
         any = true;
-        parked |= ir_parks(an->a, block, fn->succ[b->succ_first + s]);
+        parked |= ir_may_park(an->a, block, fn->succ[b->succ_first + s]);
         if (!info->divergent) {
             changed |= spread_all(an, candidates, parked ? an->a->order_count - 1 : p);
             parked = false;
@@ -330,13 +330,15 @@ static void find_parking(struct ir_analyser *an)
 {
     struct ir_analysis *a = an->a;
     a->parking = an->opt.polls != NULL;
-    for (uint32_t n = 0; n < a->order_count && a->parking; n++)
+    for (uint32_t n = 0; n < a->order_count && a->parking; n++) {
         a->blocks[a->order[n]].polls = an->opt.polls[a->order[n]];
+        a->blocks[a->order[n]].meets = an->opt.meets && an->opt.meets[a->order[n]];
+    }
     for (uint32_t n = 0; n < a->order_count && a->parking; n++) {
         const struct ir_block *b = &an->fn->blocks[a->order[n]];
         for (uint32_t s = 0; s < b->succ_count; s++) {
             struct ir_block_info *to = &a->blocks[an->fn->succ[b->succ_first + s]];
-            if (!ir_parks(a, a->order[n], an->fn->succ[b->succ_first + s]))
+            if (!ir_may_park(a, a->order[n], an->fn->succ[b->succ_first + s]))
                 continue;
             to->parks = true;
             an->parks[to->priority / 64] |= 1ull << to->priority % 64;
