@@ -20,6 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # name: source, what its compilation needs beside, arguments
 PROGRAMS = {
     "basics": ("basics.cu", [], []),
+    "bare": ("bare.cu", [], []),
+    "bare-17": ("bare.cu", ["-std=c++17", "-O0", "-cudart", "13"], []),
     "basics-13": ("basics.cu", ["-cudart", "13"], []),
     "basics-debug": ("basics.cu", ["-g", "-lineinfo", "-O0", "-std=c++14", "-arch=sm_70"], []),
     "basics-threads": ("basics.cu", ["--default-stream=per-thread", "-gencode", "arch=compute_90,code=sm_90"], []),

@@ -14,8 +14,11 @@
 #define __CUDACC__ 1 /* libstdc++ then leaves out what GPUs do not have */
 #include <cmath>
 #include <cstdlib>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <utility>
 #undef __CUDACC__
 #endif
 
