@@ -1,6 +1,7 @@
 /*
- * Reads NVIDIA's configuration file with the TOML reader of our own one (config.c), key by key from
- * a table, and writes the commands that an administrator would have typed.
+ * Applies NVIDIA's configuration file. The file is read with the TOML reader that reads our own
+ * (config.c). A table says which keys there are, and each key becomes the command that an
+ * administrator would have typed for it.
  */
 #include "control/apply.h"
 
@@ -33,7 +34,7 @@ struct namespace
 
 struct partition {
     unsigned server;
-    char device[16], number[16]; /* which table it is */
+    char device[16], number[16]; /* the table that is being read */
     char name[CTL_SERVER_NAME_MAX + 1];
     uint64_t chunks;
 };
@@ -132,7 +133,7 @@ static const char *read_feature(struct reading *r, const struct gm_toml_item *it
     if (!memacct && !share)
         return "there is no such feature";
     if (share && strcmp(key, "default_socket") == 0)
-        return NULL; /* of contexts that are not shared */
+        return NULL; /* the percentage of contexts that are not shared */
     if (strcmp(key, "enabled") != 0 && !(memacct && strcmp(key, "audit_log") == 0))
         return "there is no such key";
     if (item->type != GM_TOML_BOOLEAN)

@@ -1,6 +1,6 @@
 /*
- * A bucket of tokens for each user: a job of some hundred processes begins at once, a flood of them
- * is slowed down.
+ * Gives each user a bucket of tokens. A job whose hundreds of processes begin at once passes; a
+ * flood of processes is slowed down.
  */
 #include "control/caller.h"
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "control/conn.h"
 
-/* A job of a few hundred processes begins at once; a flood of them is slowed down. */
+/* A user may connect CLIENTS_BURST clients at once, and CLIENTS_RATE a second in the long run. */
 #define CLIENTS_BURST 512
 #define CLIENTS_RATE  250
 #define ADVANCE_MS    20
@@ -50,7 +50,7 @@ void ctl_caller_put(struct ctl_daemon *d, struct ctl_caller *u)
 {
     u->conns--;
     if (d->finished) {
-        u->ration.left = u->ration.burst; /* nobody comes any more */
+        u->ration.left = u->ration.burst; /* nobody else will connect */
         forget(u);
     }
 }
@@ -61,8 +61,8 @@ unsigned ctl_caller_conns(const struct ctl_daemon *d, uid_t uid)
     return u ? u->conns : 0;
 }
 
-/* After a restart nobody is served before the servers that there were have come back: he would get
- * another one. */
+/* After a restart the daemon serves nobody until the servers of the daemon before it have come
+ * back. A user who was served earlier would get a second server. */
 static bool is_whole(struct ctl_daemon *d)
 {
     if (d->returning && gm_now_ns() >= d->return_by_ns)

@@ -1,6 +1,6 @@
 /*
- * A process that has left meanwhile gets nothing: somebody else may have its connection, with the
- * limits of another group.
+ * Looks up the memory limit of a process's control group. A process that has ended meanwhile gets
+ * none: its process id may belong to another process by now, with the limits of another group.
  */
 #include "control/cgroup.h"
 
@@ -12,7 +12,7 @@
 #include "control/log.h"
 #include "device/cgroup.h"
 
-/* Version 1 has no word for "no limit" but a number of pages that no machine has. */
+/* Version 1 of control groups expresses "no limit" as a number of pages that no machine has. */
 #define NONE (1ull << 62)
 
 uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s,
@@ -24,14 +24,18 @@ uint64_t ctl_cgroup_memory(struct ctl_daemon *d, const struct ctl_server *s,
     if (!d->options.modules || !d->memacct || pid <= 0)
         return least;
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    if (s->guarantees) /* the software device: its memory is the host's */
+    /* The software device's memory is the host's, so that the group's limit of host memory
+     * counts. */
+    if (s->guarantees)
         least = dev_cgroup_memory(path, CTL_CGROUP_ROOT);
     else
         for (unsigned i = 0; i < s->devices_count; i++)
             least =
                 GM_MIN(least, dev_cgroup_device_memory(path, CTL_CGROUP_ROOT, s->devices[i].pci));
-    GM_AUTO_FD int process = ctl_channel_process(conn->channel); /* it was there to be asked */
-    if (process < 0 || access(path, R_OK) < 0)                   /* hidepid=2 */
+    /* The process still exists, so that what was read is about it. */
+    GM_AUTO_FD int process = ctl_channel_process(conn->channel);
+    /* With hidepid=2 nothing can be read. */
+    if (process < 0 || access(path, R_OK) < 0)
         least = 0;
     if (least >= NONE)
         return UINT64_MAX;

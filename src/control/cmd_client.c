@@ -22,7 +22,7 @@ void ctl_cmd_get_client_list(struct ctl_request *r)
             ctl_reply(r, "%u\n", c->key);
 }
 
-/* "0000:06:00.0" in its parts; all 0 if it is something else. */
+/* Parses "0000:06:00.0" into its four parts. All are 0 if the text is something else. */
 static void split_pci(const char *pci, unsigned part[4])
 {
     char rest;
@@ -38,7 +38,8 @@ static void reply_users_of(struct ctl_request *r, struct ctl_server *s, uint32_t
                 ctl_reply(r, "%u.%u\n", c->key, c->contexts[i].id);
 }
 
-/* A server that may use some of the devices numbers them by itself. */
+/* Returns the server's number for a device. A server that may use only some devices numbers those
+ * by itself. */
 static uint32_t number_in(const struct ctl_server *s, const char *uuid)
 {
     uint32_t i = 0;
@@ -66,7 +67,7 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
         gm_list_for_each (s, &d->servers, struct ctl_server, link)
             if (!only || only == s)
                 reply_users_of(r, s, number_in(s, d->devices[device].uuid));
-        if (r->reply.size == heading) /* nobody uses it: not listed */
+        if (r->reply.size == heading) /* A device that nobody uses is not listed. */
             ctl_text_cut(&r->reply, before);
     }
 }
@@ -81,7 +82,7 @@ static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s,
     snprintf(id, sizeof(id), "%u", context ? context->id : 0);
     snprintf(server, sizeof(server), "%d", (int)s->pid);
     if (context &&
-        context->device < s->devices_count) /* as much of the UUID as tells devices apart */
+        context->device < s->devices_count) /* enough of the UUID to tell devices apart */
         snprintf(device, sizeof(device), "%.22s", s->devices[context->device].uuid);
     else
         snprintf(device, sizeof(device), "-");
@@ -91,7 +92,7 @@ static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s,
         snprintf(namespace, sizeof(namespace), "-");
     ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", pid, id, server, device, namespace,
               ctl_request_may(r, c->uid) ? c->command
-                                         : "-"); /* what was started is its user's business */
+                                         : "-"); /* a user may not see what others have started */
 }
 
 static void reply_ps_server(struct ctl_request *r, struct ctl_server *s)
@@ -110,7 +111,7 @@ void ctl_cmd_ps(struct ctl_request *r)
     const char *word = ctl_words_after(&r->words, "-p");
     struct ctl_server *only = word ? ctl_server_find(d, word) : NULL;
     if (word && !only) {
-        /* Twice and an empty line: so does NVIDIA's. */
+        /* NVIDIA's program prints the line twice, and an empty line after it. */
         ctl_reply(r, "Server %s not found\nServer %s not found\n\n", word, word);
         return;
     }

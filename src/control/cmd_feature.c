@@ -1,6 +1,7 @@
 /*
- * Protocol 3's features: memacct, limits of device memory by control groups (cgroup.h). Contexts
- * are not shared between programs, so that context-share is a word that is known and nothing else.
+ * The commands for the features of protocol 3. There is one: memacct, which limits device memory by
+ * control groups (cgroup.h). The feature context-share is accepted as a word and does nothing,
+ * because programs do not share contexts here.
  */
 #include <string.h>
 
@@ -10,7 +11,8 @@
 #include "control/state.h"
 #include "device/cgroup.h"
 
-/* The feature that the first word names; replies if there is none. */
+/* Whether the first word names the feature memacct. If it does not, replies that there is no such
+ * feature. */
 static bool is_memacct(struct ctl_request *r)
 {
     const char *name = ctl_words_plain(&r->words, 0);
@@ -23,7 +25,7 @@ static bool is_memacct(struct ctl_request *r)
     return false;
 }
 
-/* Where this machine has no accounting, who turns it on is told so. */
+/* Tells the user who turns the accounting on that this machine has none. */
 static void warn(struct ctl_request *r)
 {
     if (!dev_cgroup_has_device_memory(CTL_CGROUP_ROOT))

@@ -1,7 +1,6 @@
 /*
- * Commands that NVIDIA's program does not have: what gmux(1) shows and sets. Their answers are for
- * programs: a line for each thing, fields with tabs between them, nothing that has to be guessed
- * from columns.
+ * Commands that NVIDIA's program does not have: they serve what gmux(1) shows and sets. The answers
+ * are for programs to read: one line for each thing, and a tab between two fields.
  */
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +74,7 @@ void ctl_cmd_pending(struct ctl_request *r)
 
 /* --- limits of clients, users and groups ------------------------------------------------------ */
 
-/* The words from `first` on. False once the answer says why not. */
+/* Reads limits from the words from `first` on. Returns false after it has replied what is wrong. */
 static bool read_limits(struct ctl_request *r, unsigned first, enum ctl_wish_of of,
                         struct ctl_wish *wish)
 {
@@ -87,7 +86,8 @@ static bool read_limits(struct ctl_request *r, unsigned first, enum ctl_wish_of 
     return !why;
 }
 
-/* Guarantees are at the cost of others, and only some devices give them. */
+/* Whether the user may have this guarantee. Replies if not. A guarantee takes from other users, and
+ * only some devices can give one. */
 static bool may_guarantee(struct ctl_request *r, uid_t uid, const struct ctl_wish *old,
                           const struct ctl_wish *wish)
 {
@@ -153,7 +153,7 @@ void ctl_cmd_limit_user(struct ctl_request *r)
         ctl_reply(r, "out of memory\n");
 }
 
-/* NAME, of who asks, or USER/NAME. */
+/* The argument is NAME, a group of the user who asks, or USER/NAME. */
 void ctl_cmd_limit_group(struct ctl_request *r)
 {
     const char *word = ctl_words_at(&r->words, 1);

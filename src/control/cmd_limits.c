@@ -1,13 +1,13 @@
 /*
- * Commands about limits. Defaults are for servers that start later, a server's own take effect on
- * its clients: running ones too, unless the daemon runs with --classic-limits.
+ * Commands about limits. The defaults are for servers that start later. What is set for a server
+ * takes effect on its running clients as well, unless the daemon runs with --classic-limits.
  */
 #include <string.h>
 
 #include "control/command.h"
 #include "control/server.h"
 
-/* The server that word 1 names; replies if there is none. */
+/* Finds the server that word 1 names. Replies if there is none. */
 static struct ctl_server *named_server(struct ctl_request *r)
 {
     const char *word = ctl_words_at(&r->words, 1);
@@ -27,7 +27,8 @@ void ctl_cmd_get_default_share(struct ctl_request *r)
 void ctl_cmd_set_default_share(struct ctl_request *r)
 {
     ctl_limits_set_share(&r->daemon->limits, ctl_words_at(&r->words, 1));
-    ctl_cmd_get_default_share(r); /* also where the word was no percentage: what is in force */
+    /* Replies the value in force, also if the word was no percentage. */
+    ctl_cmd_get_default_share(r);
 }
 
 void ctl_cmd_get_share(struct ctl_request *r)
@@ -61,7 +62,7 @@ void ctl_cmd_get_default_memory(struct ctl_request *r)
     reply_memory(r, &r->daemon->limits, ctl_words_at(&r->words, 1));
 }
 
-/* A bad value is ignored without a word, as NVIDIA's program does. */
+/* NVIDIA's program ignores a bad value without a word, and so does this one. */
 void ctl_cmd_set_default_memory(struct ctl_request *r)
 {
     ctl_limits_set_memory(&r->daemon->limits, ctl_words_at(&r->words, 1),

@@ -1,6 +1,6 @@
 /*
- * Commands about static partitions: NVIDIA's sm_partition and lspart, and sm-partition of
- * protocol 3.
+ * Commands about static partitions: sm_partition and lspart of NVIDIA's program, and sm-partition
+ * of protocol 3.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "control/state.h"
 
 #define USAGE     "Usage: sm_partition add DEVICE CHUNKS | rm DEVICE PARTITION\n"
-#define SHORTENED 12 /* of a UUID: "GPU-" and eight digits */
+#define SHORTENED 12 /* characters of a UUID: "GPU-" and eight digits */
 
 /* --- waiting for a server that knows the devices ---------------------------------------------- */
 
@@ -26,7 +26,7 @@ static bool is_known(const struct ctl_daemon *d)
     return d->devices_count && d->devices[0].parts.multiprocessors;
 }
 
-/* A server with all devices is there, or about to be. */
+/* Whether a server that sees all devices runs or is about to start. */
 static bool will_be_known(const struct ctl_daemon *d)
 {
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
@@ -35,7 +35,7 @@ static bool will_be_known(const struct ctl_daemon *d)
     return false;
 }
 
-/* Replies if that will not come. */
+/* Puts the request off until the devices are known. Replies if they never will be. */
 static void await(struct ctl_request *r, void (*again)(struct ctl_request *r))
 {
     struct ctl_daemon *d = r->daemon;
@@ -73,7 +73,8 @@ void ctl_partition_server_gone(struct ctl_daemon *d)
 
 /* --- sm_partition ----------------------------------------------------------------------------- */
 
-/* A device that can be divided, and so many of its groups; replies if there are none. */
+/* Makes a partition of `count` groups of the device. Replies if the device does not exist, or has
+ * too few free groups. */
 static struct ctl_partition *make(struct ctl_request *r, const char *device_word, uint64_t count)
 {
     struct ctl_daemon *d = r->daemon;
@@ -127,7 +128,8 @@ static void rm(struct ctl_request *r)
     ctl_partition_remove(p);
 }
 
-/* What ctl_state_save() has written: keep UUID MULTIPROCESSORS STEP GROUPS MASK [NAME SERVER]. */
+/* Restores a partition from a line that ctl_state_save() wrote: keep UUID MULTIPROCESSORS STEP
+ * GROUPS MASK [NAME SERVER]. */
 static void keep(struct ctl_request *r)
 {
     const struct ctl_words *w = &r->words;
@@ -165,7 +167,7 @@ void ctl_cmd_sm_partition(struct ctl_request *r)
         ctl_reply(r, USAGE);
 }
 
-/* As a public record of the tool has it. */
+/* The layout is that of a public record of NVIDIA's tool. */
 static void list(struct ctl_request *r)
 {
     const struct ctl_daemon *d = r->daemon;
@@ -215,7 +217,8 @@ static struct ctl_partition *named(const struct ctl_daemon *d, const char *name)
     return NULL;
 }
 
-/* Programs with contexts that began without a partition would be beside those in one. */
+/* Whether a program has a context that began without a partition: it would run on the
+ * multiprocessors of those that have one. */
 static bool is_busy(const struct ctl_daemon *d)
 {
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
@@ -270,7 +273,8 @@ void ctl_v3_partition_create(struct ctl_request *r)
               p->name, p->uuid, ctl_partition_groups(p) * p->parts.step, p->uuid, p->id);
 }
 
-/* --server= and --device= say which partition is meant, where they are there. */
+/* Whether the request means this partition. The options --server= and --device= narrow the choice
+ * if they are given. */
 static bool is_meant(struct ctl_request *r, const struct ctl_partition *p)
 {
     const char *server = ctl_words_option(&r->words, "server");
@@ -317,7 +321,8 @@ static void partition_row(struct ctl_listing *l, const char *server, const char 
     ctl_listing_row(l, cells);
 }
 
-/* With --all what of a device is in no partition, too. */
+/* Lists the partitions, and with --all also the groups of each device that belong to no
+ * partition. */
 static void partition_rows(struct ctl_listing *l)
 {
     struct ctl_request *r = l->request;

@@ -13,9 +13,9 @@
 #include "control/restart.h"
 #include "control/server.h"
 
-/* Force comes after at most a day. */
+/* `quit -t` waits for a day at most before it uses force. */
 #define QUIT_MAX_S 86400u
-/* For so long programs that wait for a server put off a restart. */
+/* A restart is put off for this long while programs wait for a server. */
 #define RESTART_LOOK_MS 50
 #define RESTART_TRIES   200
 
@@ -67,8 +67,8 @@ void ctl_cmd_shutdown_server(struct ctl_request *r)
         ctl_server_shutdown(s, ctl_words_have(&r->words, "-f"));
 }
 
-/* A client that its server has not taken yet is on its way through the link, and would be lost with
- * it. */
+/* Whether the server still has to take clients. A restart closes the link, and would lose the
+ * clients that are on their way through it. */
 static bool is_taking(const struct ctl_server *s)
 {
     gm_list_for_each (c, &s->clients, struct ctl_client, link)
@@ -77,7 +77,7 @@ static bool is_taking(const struct ctl_server *s)
     return s->state == CTL_SERVER_STARTING;
 }
 
-/* Programs that have not reached a server would lose their connection. */
+/* Whether programs wait for a server. A restart would close their connections. */
 static bool somebody_waits(const struct ctl_daemon *d)
 {
     gm_list_for_each (c, &d->conns, struct ctl_conn, link)
@@ -111,7 +111,7 @@ static void on_restart(void *request)
 
 void ctl_cmd_restart(struct ctl_request *r)
 {
-    if (*ctl_words_at(&r->words, 1)) { /* it is not to be done by mistake */
+    if (*ctl_words_at(&r->words, 1)) { /* with words it is a mistake: nothing is restarted */
         ctl_reply(r, "restart takes no words\n");
         return;
     }

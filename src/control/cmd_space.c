@@ -1,6 +1,6 @@
 /*
- * Protocol 3's commands about namespaces: what the programs of a server that connect in a directory
- * of their own may have.
+ * Commands of protocol 3 about namespaces. A namespace is a directory of a server's; it sets limits
+ * for the programs that connect there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ const char *ctl_v3_status(const struct ctl_server *s)
                                              : "Starting";
 }
 
-/* The namespace that is meant, of the server that a word names; replies if there is none. */
+/* Finds the namespace that the request names in that server. Replies if there is none. */
 static struct ctl_space *named_space(struct ctl_request *r, const char *server)
 {
     const char *name = ctl_words_plain(&r->words, 0);
@@ -79,7 +79,7 @@ static unsigned count_clients(const struct ctl_daemon *d, const struct ctl_space
     return n;
 }
 
-/* Programs that are in it stay with the server, in its namespace `default`. */
+/* Deletes a namespace. Programs that are in it stay with the server, in its namespace `default`. */
 void ctl_v3_space_delete(struct ctl_request *r)
 {
     struct ctl_daemon *d = r->daemon;

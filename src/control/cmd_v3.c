@@ -13,7 +13,7 @@
 #include "control/queue.h"
 #include "control/state.h"
 
-/* The server that the first word names; replies if there is none. */
+/* Finds the server that the first word names. Replies if there is none. */
 static struct ctl_named *named_server(struct ctl_request *r)
 {
     const char *name = ctl_words_plain(&r->words, 0);
@@ -23,7 +23,7 @@ static struct ctl_named *named_server(struct ctl_request *r)
     return n;
 }
 
-/* With -M, as whom all users' server runs. */
+/* Returns the user as whom the server of all users runs (-M). */
 static uid_t shared_by(const struct ctl_daemon *d)
 {
     return d->options.has_server_user ? d->options.server_uid : d->uid;
@@ -31,8 +31,8 @@ static uid_t shared_by(const struct ctl_daemon *d)
 
 /* --- servers ---------------------------------------------------------------------------------- */
 
-/* Of --uid, of the name if it is uid_UID, or the daemon's own; it has the name uid_UID where there
- * is none. */
+/* Finds out which server is to be made: the user of --uid, or of a name uid_UID, or the daemon's
+ * own user. Without a name the server is called uid_UID. */
 static bool wanted_server(const struct ctl_request *r, uid_t *uid,
                           char name[CTL_SERVER_NAME_MAX + 1])
 {
@@ -46,7 +46,7 @@ static bool wanted_server(const struct ctl_request *r, uid_t *uid,
         ctl_name_is_user(given, uid);
     if (!*given)
         ctl_name_of_user(*uid, name);
-    else /* one that is too long is no name */
+    else /* a name that is too long is no name */
         snprintf(name, CTL_SERVER_NAME_MAX + 1, "%s",
                  strlen(given) > CTL_SERVER_NAME_MAX ? "-" : given);
     return word || *given;
@@ -57,7 +57,8 @@ static bool is_yes(const char *word)
     return word && strcmp(word, "false") != 0 && strcmp(word, "0") != 0;
 }
 
-/* One that is there already must be the same. NULL with `*why`. */
+/* Makes the server. If it exists already it must belong to the same user. Returns NULL, with the
+ * reason in `*why`. */
 static struct ctl_named *create(struct ctl_request *r, uid_t uid, const char *name,
                                 const char **why)
 {
@@ -230,7 +231,7 @@ void ctl_v3_server_get(struct ctl_request *r)
 
 static const char *const client_fields[] = { "pid", "server", "device",  "maws-ns",
                                              "cmd", "pci-id", "linux-ns" };
-#define CLIENT_COLUMNS 5 /* of them in the list */
+#define CLIENT_COLUMNS 5 /* how many of the fields the list shows */
 #define CLIENT_FIELDS  GM_ARRAY_LEN(client_fields)
 
 struct client_cells {
@@ -282,7 +283,7 @@ void ctl_v3_client_list(struct ctl_request *r)
         ctl_listing(r, client_fields, CLIENT_COLUMNS, client_rows);
 }
 
-/* The client that the first word names, and its server; replies if there is none. */
+/* Finds the client that the first word names, and its server. Replies if there is none. */
 static struct ctl_client *named_client(struct ctl_request *r, struct ctl_server **server)
 {
     const char *word = ctl_words_plain(&r->words, 0);
@@ -335,7 +336,8 @@ static void device_row(struct ctl_listing *l, const struct ctl_server *s, unsign
     const struct ctl_device *device = &s->devices[i];
     const struct ctl_parts *parts = &device->parts;
     char ordinal[16], size[16] = "-", chunks[16] = "-";
-    for (unsigned j = 0; j < d->devices_count; j++) /* who has all devices has said it of them */
+    /* A server that has all devices has described them. */
+    for (unsigned j = 0; j < d->devices_count; j++)
         if (strcmp(d->devices[j].uuid, device->uuid) == 0)
             parts = &d->devices[j].parts;
     snprintf(ordinal, sizeof(ordinal), "%u", i);

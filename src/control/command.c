@@ -1,5 +1,6 @@
 /*
- * The table of UI commands, and what is common to all: receiving and permission.
+ * The table of the commands of UIs, and what all commands have in common: how a line is received,
+ * and who may give which command.
  */
 #include "control/command.h"
 

@@ -9,10 +9,10 @@
 
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
-    CTL_OWN =
-        2, /* for those two, and for each user where his own clients are meant (ctl_request_may) */
-    CTL_FEWER = 8, /* for protocol 3: the last word may be missing */
-    CTL_KEPT = 4,  /* its effect outlives a daemon that is killed (state.h) */
+    CTL_OWN = 2,     /* for those two, and for each user where clients of that user are meant
+                        (ctl_request_may) */
+    CTL_FEWER = 8,   /* for protocol 3: the last word may be missing */
+    CTL_KEPT = 4,    /* its effect outlives a daemon that is killed (state.h) */
 };
 
 struct ctl_command {

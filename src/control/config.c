@@ -1,6 +1,6 @@
 /*
- * Turns each key into the option or the command that means the same, checks all of them, and
- * applies them then.
+ * Applies gmux's configuration file. Each key becomes the option or the command with the same
+ * meaning. All are checked before the first is applied.
  */
 #include "control/config.h"
 
@@ -59,7 +59,7 @@ static const char *read_option(struct reading *r, const struct gm_toml_item *ite
     return r->settings[r->settings_count++].value ? NULL : "out of memory";
 }
 
-/* What `gmux set` would say: a limit of a user, or of a user's group. */
+/* Reads a limit as `gmux set` would: of a user, or of a group of a user. */
 static const char *read_limit(struct reading *r, const struct gm_toml_item *item, bool group)
 {
     const char *user = item->path[1], *name = group ? item->path[2] : NULL;
@@ -94,7 +94,8 @@ static const char *on_item(void *arg, const struct gm_toml_item *item)
     return "there is no such key: tables are users.USER and groups.USER.GROUP";
 }
 
-/* The whole file, not followed if it is a link that another user may have made; -errno. */
+/* Reads the whole file, or returns -errno. A symbolic link is not followed, because another user
+ * may have made it. */
 static int read_file(const char *path, char **text, size_t *size)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /*
- * Accepted connections, as long as they are the daemon's: until a client has been handed to its
- * server, or a UI has left. The first message says what the peer is. A peer that says something
- * else, something malformed, or nothing, is dropped with a line in the log.
+ * A connection belongs to the daemon from when it is accepted until its client has been handed to a
+ * server, or its UI has left. The first message says what the peer is. A peer that says nothing, or
+ * something malformed or unexpected, is dropped with a line in the log.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason)
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_refused(&e, 0, &(struct wire_refused) { .result = result, .reason = text });
     int r = ctl_channel_send(c->channel, &e, -1);
-    (void)r; /* it has left: nothing to tell it */
+    (void)r; /* the peer has left and need not be told */
     ctl_conn_close(c);
 }
 
@@ -99,8 +99,9 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
     ctl_caller_admit(c);
 }
 
-/* What else a client asks for; its hello comes behind it, and has the answer: a client that is
- * refused while it still sends sees a broken connection, not the reason. */
+/* Takes what a client asks for beside its hello. The hello comes after it and gets the answer: a
+ * client that is refused while it still sends would see a broken connection instead of the
+ * reason. */
 static void join(struct ctl_conn *c, struct tp_packet *p)
 {
     struct wire_join m;
@@ -150,7 +151,7 @@ static void ui_command(struct ctl_conn *c, struct tp_packet *p)
     ctl_hooks.command(c, m.line);
 }
 
-/* A server that an earlier daemon had started. */
+/* Takes back a server that an earlier daemon started. */
 static void server_returned(struct ctl_conn *c, struct tp_packet *p)
 {
     struct wire_link_return m;
@@ -162,7 +163,7 @@ static void server_returned(struct ctl_conn *c, struct tp_packet *p)
         ctl_conn_drop(c, why);
 }
 
-/* What a connection may send, by phase; everything else ends it. */
+/* The messages that a connection may send in each phase. Any other ends the connection. */
 static const struct {
     enum ctl_conn_phase phase;
     unsigned type;
@@ -200,8 +201,8 @@ static void on_gone(void *owner, int error)
     if (error == -EBADMSG) {
         ctl_conn_drop(c, "malformed message");
     } else if (c->phase == CTL_CONN_NEW) {
-        /* Connected and left without a word: somebody looked whether we live. NVIDIA's words for
-         * it. */
+        /* The peer connected and left without a word, to see whether the daemon lives. The line is
+         * NVIDIA's. */
         ctl_log_stranger(c->daemon, "User did not send valid credentials");
         ctl_conn_close(c);
     } else if (c->phase == CTL_CONN_WAITING) {
@@ -224,9 +225,10 @@ size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid)
     return n;
 }
 
-/* The privileged socket and root have a quarter of all connections to themselves. Of the others a
- * user may take as many as he leaves to others: the first half of them, the next one half of the
- * rest, so that no two lock a third one out. */
+/* Whether a user may have another connection. A quarter of all connections is kept for the
+ * privileged socket and root. Of the others a user may take as many as are left for everybody else:
+ * the first user half of them, the second half of the rest, and so on. So no two users can lock a
+ * third one out. */
 static bool may_connect(const struct ctl_daemon *d, uid_t uid, bool privileged)
 {
     const unsigned open_to_all = d->conns_max - d->conns_max / 4;
@@ -292,7 +294,8 @@ static void accept_all(struct ctl_daemon *d, const struct ctl_listener *l)
             continue;
         if (errno != EAGAIN) {
             ctl_log_stranger(d, "Cannot accept a connection: %s", strerror(errno));
-            ctl_conn_listen(d, false); /* the sweep tries again: without a pause this would spin */
+            /* A loop that kept listening would spin. The sweep listens again. */
+            ctl_conn_listen(d, false);
             ctl_timer_start(d->sweep, SWEEP_MS);
         }
         return;
@@ -326,17 +329,18 @@ void ctl_conn_listen(struct ctl_daemon *d, bool on)
         watch_listener(&l->poll, on);
 }
 
-/* Its patience with a silent daemon is limited (GMUX_ANSWER_TIMEOUT). */
+/* Tells the client that it is waiting: it gives up on a daemon that is silent for too long
+ * (GMUX_ANSWER_TIMEOUT). */
 static void say_waiting(struct ctl_conn *c)
 {
     uint8_t buffer[64];
     struct wire_enc e;
     if (ctl_channel_unread(c->channel))
-        return; /* it has not read the last ones */
+        return; /* the client has not read the messages before this one */
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_waiting(&e, 0, &(struct wire_waiting) { 0 });
     int r = ctl_channel_send(c->channel, &e, -1);
-    (void)r; /* it has left: the loop says so */
+    (void)r; /* if the peer has left, the loop notices */
 }
 
 void ctl_conn_sweep(void *daemon)

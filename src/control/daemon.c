@@ -1,9 +1,10 @@
 /*
- * The daemon's life: directory, lock, sockets, logs, signals; then the loop; then the end. See
- * daemon.h.
+ * The daemon's life: it takes the directory and its lock, opens sockets and logs, runs the loop,
+ * and cleans up at its end. See daemon.h.
  *
- * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it
- * when a daemon dies in whatever way, so that the holder may replace what a dead one left behind.
+ * There is one daemon for each pipe directory: the one that holds the lock on `control_lock`. The
+ * kernel releases the lock however a daemon dies. So the holder may replace what a dead daemon
+ * left.
  */
 #include "control/daemon.h"
 
@@ -49,8 +50,8 @@ static void close_handle(uv_handle_t *h)
         uv_close(h, NULL);
 }
 
-/* Nothing is left to wait for. When the last UI hears of it, the directory is free for the next
- * daemon. */
+/* There is nothing left to wait for. When the last UI learns of the end, the next daemon can
+ * already take the directory. */
 static void finish(struct ctl_daemon *d)
 {
     for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++) {
@@ -63,7 +64,7 @@ static void finish(struct ctl_daemon *d)
     ctl_log(d, "Exit with status 0");
     ctl_place_leave(d);
 
-    ctl_partition_known(d); /* nobody will say */
+    ctl_partition_known(d); /* no server will describe the devices now */
     gm_list_for_each_safe (r, &d->quits, struct ctl_request, link) {
         gm_list_remove(&r->link);
         ctl_request_finish(r);
@@ -79,8 +80,8 @@ static void finish(struct ctl_daemon *d)
     ctl_timer_close(d->end);
 }
 
-/* From the loop, not from wherever the last server was seen to be gone: this frees what callers
- * hold. */
+/* Ends the daemon. The loop calls this later, because it frees objects that callers still use where
+ * the end of the last server is noticed. */
 static void on_end(void *daemon)
 {
     struct ctl_daemon *d = daemon;
@@ -94,8 +95,8 @@ static void on_end(void *daemon)
 
 static void watch_place(struct ctl_daemon *d);
 
-/* Programs find us by the names in the pipe directory. Without them they would run without us, and
- * a second daemon would find no lock. */
+/* A name in the pipe directory has changed. Programs find the daemon by these names: without them
+ * programs would run without it, and a second daemon would find no lock. */
 static void on_place(uv_fs_event_t *watch, const char *name, int events, int status)
 {
     struct ctl_daemon *d = watch->data;
@@ -123,7 +124,7 @@ static void watch_place(struct ctl_daemon *d)
     int r = uv_fs_event_start(&d->watch, on_place, d->pipe_directory, 0);
     if (r < 0)
         ctl_log(d, "Cannot watch the pipe directory: %s", uv_strerror(r));
-    /* Something may have happened before. */
+    /* Names may have changed before the watch began. */
     else if (ctl_place_restore(d) < 0)
         ctl_quit(d, -1);
 }
@@ -143,7 +144,8 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-/* Who started us may have had some blocked; we have to hear of servers that end. */
+/* Unblocks all signals. The process that started the daemon may have blocked some, and the daemon
+ * must learn when a server ends. */
 static void unblock_signals(void)
 {
     sigset_t none;
@@ -151,7 +153,8 @@ static void unblock_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Connections and clients need descriptors: as many as the system grants. */
+/* Raises the limit of descriptors, which connections and clients need, as far as the system lets
+ * it. Returns how many connections there may be. */
 static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -160,7 +163,7 @@ static unsigned raise_descriptor_limit(void)
     limit.rlim_cur = GM_MIN(limit.rlim_max, (rlim_t)65536);
     setrlimit(RLIMIT_NOFILE, &limit);
     getrlimit(RLIMIT_NOFILE, &limit);
-    /* Half of them: the other half is for handing over, servers and files. */
+    /* The other half is for servers, files and descriptors on their way to servers. */
     return limit.rlim_cur > 64 ? (unsigned)(limit.rlim_cur - 32) / 2 : 16;
 }
 
@@ -194,7 +197,8 @@ static int start_loop(struct ctl_daemon *d)
     return 0;
 }
 
-/* A terminal's or caller's descriptors are not held for ever. */
+/* Closes the descriptors of the terminal or of the calling program, so that they are not held for
+ * ever. */
 static void detach(void)
 {
     int zero = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -250,7 +254,7 @@ static void server_gone(struct ctl_daemon *d)
     ctl_quit_server_gone(d);
 }
 
-/* The top: what parts below tell those above them. */
+/* The functions by which lower parts of the daemon tell those above them. */
 const struct ctl_hooks ctl_hooks = {
     .command = ctl_command_received,
     .request_left = ctl_request_orphan,
@@ -273,8 +277,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .uid = geteuid(),
         .pid = getpid(),
         .server_path = ctl_spawn_find_server(),
-        .server_name = ctl_is_classic_name(argv[0]) ? "nvidia-cuda-mps-server"
-                                                    : "gmux-server", /* of the same family */
+        /* The server that was built with this daemon. */
+        .server_name = ctl_is_classic_name(argv[0]) ? "nvidia-cuda-mps-server" : "gmux-server",
         .program = realpath("/proc/self/exe", NULL),
         .argv = argv,
         .control_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
@@ -309,7 +313,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     tp_foreign_init(SIGURG);
 
     if (ctl_place_open(d) < 0)
-        return 1; /* it has said why */
+        return 1; /* it has logged the reason */
     int r = start_loop(d);
     if (r < 0) {
         fprintf(stderr, "gmux-control: cannot start: %s\n", strerror(-r));
@@ -320,13 +324,14 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     ctl_state_load(d, ctl_command_again);
     ctl_inherited_finish(&d->options.inherited);
     if (background) {
-        if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */
+        /* So the daemon does not keep a file system mounted. Nothing depends on it. */
+        if (chdir("/") < 0)
             ctl_log(d, "Cannot change to /: %s", strerror(errno));
         detach();
     }
     if (ready_fd >= 0) {
         ssize_t written = write(ready_fd, "", 1);
-        (void)written; /* the parent has gone: nobody waits */
+        (void)written; /* the parent has gone, and nobody waits */
         gm_close(ready_fd);
     }
     ctl_service_ready();

@@ -1,6 +1,6 @@
 /*
- * A walk from the root, one part at a time, each opened without following links and looked at
- * through its descriptor: what was checked is what is used. See directory.h.
+ * Walks a path from the root, one part at a time. Each part is opened without following links and
+ * checked through its descriptor, so that what was checked is what is used. See directory.h.
  */
 #include "control/directory.h"
 
@@ -16,15 +16,15 @@
 
 #define LINKS_MAX 40
 
-/* Where ids of other user namespaces appear, and the first user namespace's inode (the kernel's
- * PROC_USER_INIT_INO). */
+/* How the kernel shows ids of other user namespaces, and the inode of the first user namespace
+ * (PROC_USER_INIT_INO). */
 #define OVERFLOW_UID    65534
 #define INITIAL_USER_NS 0xeffffffdu
 
 struct walk {
     int at; /* O_PATH */
     unsigned links;
-    char rest[PATH_MAX]; /* what of the path has not been walked yet */
+    char rest[PATH_MAX]; /* the part of the path that has not been walked yet */
     char *why;
     size_t why_size;
 };
@@ -35,8 +35,9 @@ static int refuse(struct walk *w, const char *text)
     return -1;
 }
 
-/* In a user namespace the machine's root cannot be told from others, and must have made what lies
- * above us. */
+/* Whether this process is in a user namespace other than the machine's first. There the machine's
+ * root has the overflow id, as all users of other namespaces have. What lies above our directories
+ * is taken to be root's. */
 static bool in_user_namespace(void)
 {
     struct stat st;
@@ -49,8 +50,8 @@ static bool trusted(uid_t owner, bool last)
            (owner == OVERFLOW_UID && !last && in_user_namespace());
 }
 
-/* Others who own a directory, or may rename what is in it, could put something of theirs at our
- * place. */
+/* Refuses a directory that another user owns or may rename things in: that user
+ * could put something else in the place of ours. */
 static int check(struct walk *w, const struct stat *st, bool last)
 {
     const char *which = last ? "" : "a directory above it ";
@@ -71,7 +72,7 @@ static int check(struct walk *w, const struct stat *st, bool last)
     return -1;
 }
 
-/* Cuts the next part off; false at the end. */
+/* Cuts the next part off the path. Returns false at its end. */
 static bool next_part(struct walk *w, char part[NAME_MAX + 1], bool *last)
 {
     const char *p = w->rest + strspn(w->rest, "/");
@@ -93,7 +94,7 @@ static void go_to(struct walk *w, int fd)
     w->at = fd;
 }
 
-/* What the link says comes before what was left. */
+/* Puts the link's target in front of the rest of the path. */
 static int follow(struct walk *w, int fd)
 {
     char target[PATH_MAX * 2];

@@ -1,6 +1,7 @@
 /*
- * Makes and removes by descriptor, so that nobody can put something else in the way meanwhile. The
- * daemon holds the pipe directory's lock: a socket that nobody here listens on is a dead daemon's.
+ * Makes and removes a namespace's sockets by descriptor, so that nobody can put something else in
+ * their place meanwhile. The daemon holds the lock of the pipe directory. So a socket in it on
+ * which nobody in this process listens was left by a dead daemon.
  */
 #include "control/door.h"
 
@@ -18,7 +19,7 @@
 #include "control/log.h"
 #include "control/place.h"
 
-/* The last thing that went wrong, in words. */
+/* The last problem, as text. */
 static char problem[256];
 
 static const char *complain(const char *path, const char *why)
@@ -42,7 +43,7 @@ void ctl_door_name(const struct ctl_space *s, bool of_server, char *out)
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-/* A directory of ours below one that is open. Descriptor or -errno. */
+/* Opens a directory of ours below an open one. Returns a descriptor or -errno. */
 static int open_below(const struct ctl_daemon *d, int at, const char *name)
 {
     struct stat st;
@@ -78,7 +79,7 @@ static void close_listener(struct ctl_listener *l)
     l->fd = gm_close(l->fd);
 }
 
-/* 0 or -errno. */
+/* Listens on a namespace's socket. Returns 0 or -errno. */
 static int listen_in(struct ctl_daemon *d, int directory, struct ctl_space *s, unsigned i)
 {
     struct ctl_listener **door = &s->doors[i];
@@ -141,7 +142,7 @@ static const char *open_space(struct ctl_daemon *d, int server_fd, struct ctl_sp
     return r < 0 ? complain(path, strerror(-r)) : NULL;
 }
 
-/* Without a file of its own its lines go to everybody's. */
+/* Opens the server's log. If that fails, its lines go to the daemon's log. */
 static void open_log(struct ctl_daemon *d, struct ctl_named *n)
 {
     char why[256];
@@ -179,7 +180,7 @@ struct ctl_named *ctl_door_user(struct ctl_daemon *d, uid_t uid)
         return n;
     n = ctl_named_make(d, name, uid, &why);
     if (n)
-        why = ctl_door_open(d, n); /* its programs do not need it */
+        why = ctl_door_open(d, n); /* the user's programs can do without the directory */
     if (why)
         ctl_log(d, "Server %s has no directory: %s", name, why);
     return n;
@@ -217,7 +218,7 @@ void ctl_door_close_server(struct ctl_daemon *d, struct ctl_named *n)
 {
     gm_list_for_each (s, &n->spaces, struct ctl_space, link)
         ctl_door_close(d, s);
-    unlinkat(d->pipe_fd, n->name, AT_REMOVEDIR); /* not if something else is in it */
+    unlinkat(d->pipe_fd, n->name, AT_REMOVEDIR); /* fails, and may, if other files are in it */
 }
 
 void ctl_door_restore(struct ctl_daemon *d)

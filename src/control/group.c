@@ -1,5 +1,5 @@
 /*
- * Keeps each user's groups, and tells the servers when one changes.
+ * Keeps each user's groups, and tells the servers when a group changes.
  */
 #include "control/group.h"
 
@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "control/process.h"
 
-#define PER_USER_MAX 256 /* groups for which something is set */
+#define PER_USER_MAX 256 /* groups with limits that a user may have */
 
 static bool has_limits(const struct ctl_group *g)
 {

@@ -1,5 +1,6 @@
 /*
- * An array, looked through from its beginning: a daemon takes each once.
+ * Keeps the inherited sockets in an array that is searched from its beginning: a daemon takes each
+ * of them once.
  */
 #include "control/inherited.h"
 

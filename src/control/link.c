@@ -1,6 +1,6 @@
 /*
- * Reads what a server says, message by message, in the order that is allowed; a server that says
- * anything else is dropped. Commands wait here for their answers, with a bound.
+ * Reads what a server says, message by message, and drops a server that says something out of
+ * order. Commands that ask a server wait here for its answer, for a limited time.
  */
 #include "control/link.h"
 
@@ -34,7 +34,8 @@ static void format_uuid(char out[41], struct wire_bytes uuid)
              b[14], b[15]);
 }
 
-/* Not all: what it says of devices is not what there is. */
+/* Whether the server may use only some of the devices: its description is not one of the whole
+ * machine. */
 static bool has_some_devices(const struct ctl_server *s)
 {
     return s->named && *s->named->visible;
@@ -141,7 +142,7 @@ static void set_context(struct ctl_client *c, const struct wire_link_client_stat
         return;
     }
     if (i == CTL_CONTEXTS_MAX)
-        return; /* it has more than we list */
+        return; /* the client has more contexts than the daemon lists */
     if (i == c->contexts_count)
         c->contexts_count++;
     c->contexts[i] = (struct ctl_context) { .id = m->context,
@@ -157,7 +158,7 @@ static void on_client_state(struct ctl_server *s, struct tp_packet *p)
         return;
     struct ctl_client *c = ctl_server_client(s, m.pid);
     if (!c)
-        return; /* only those we handed over are listed */
+        return; /* only clients that this daemon handed over are listed */
     if (m.pid_namespace)
         c->pid_namespace = m.pid_namespace;
     if (m.context)
@@ -310,8 +311,8 @@ static void on_usage(struct ctl_server *s, struct tp_packet *p)
 {
     struct wire_link_usage m;
     struct wire_dec list;
-    struct ctl_request *r =
-        find_serial(s, p->header.serial); /* NULL: it has been told that there is no answer */
+    /* NULL: the UI has been told already that no answer came */
+    struct ctl_request *r = find_serial(s, p->header.serial);
     wire_get_link_usage(&p->body, &m);
     if (!wire_dec_finish(&p->body))
         return;
@@ -362,7 +363,7 @@ static void on_packet(void *owner, struct tp_packet *p)
     for (size_t i = 0; i < GM_ARRAY_LEN(allowed); i++) {
         if (allowed[i].type != type)
             continue;
-        /* A server that was told to end while it started may still say that it is ready. */
+        /* A server that was told to end while it was starting may still report that it is ready. */
         if (s->state == CTL_SERVER_STOPPING && allowed[i].states == STARTING)
             return;
         if (!(allowed[i].states & 1u << s->state))

@@ -1,11 +1,11 @@
 /*
- * Lists of protocol 3: as a table, whose columns are as wide as what is in them, or as CSV.
+ * Prints the lists of protocol 3, as a table with columns as wide as their contents, or as CSV.
  */
 #include "control/listing.h"
 
 #include <string.h>
 
-/* Commands of programs may have anything in them. */
+/* Writes a cell. A program's command line may contain any character. */
 static void reply_csv(struct ctl_request *r, const char *cell)
 {
     if (!strpbrk(cell, ",\"")) {

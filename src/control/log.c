@@ -1,5 +1,5 @@
 /*
- * Decides which lines of strangers are written; logfile.c writes them.
+ * Decides which of the lines that strangers cause are written. The file logfile.c writes them.
  */
 #include "control/log.h"
 
@@ -8,10 +8,11 @@
 #include "base/clock.h"
 #include "control/conn.h"
 
-/* Lines that strangers may cause: at once, and in the long run. */
+/* How many lines strangers may cause at once, and in a second in the long run. */
 #define STRANGER_BURST 1000
 #define STRANGER_RATE  50
-/* The same for UIs of root and of the daemon's user, which look at long lists. */
+/* How many lines the UIs of root and of the daemon's user may cause. They may look at long
+ * lists. */
 #define TRUSTED_BURST 20000
 #define TRUSTED_RATE  1000
 
@@ -50,7 +51,7 @@ void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
 
 void ctl_log_accept(struct ctl_daemon *d)
 {
-    /* The least interesting line: it must not use up what there is for the others. */
+    /* This is the least interesting line, and may use up half of the ration only. */
     if (may_log(d, &d->strangers, STRANGER_BURST / 2))
         ctl_log(d, "Accepting connection...");
 }

@@ -1,6 +1,6 @@
 /*
- * Appends lines and puts full files aside. A log that cannot be written is tried again later: the
- * daemon goes on without.
+ * Appends lines to a log, and starts a new file when it is full. If the log cannot be written the
+ * daemon goes on without it, and tries again later.
  */
 #include "control/logfile.h"
 
@@ -56,8 +56,8 @@ bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns)
     return r->left == r->burst;
 }
 
-/* The directory may be one where others can put links and files of theirs (sticky): they are not
- * written to. */
+/* Opens the log. Where others can put files or links into the directory (it is sticky), those are
+ * refused. */
 static int open_file(struct ctl_logfile *l)
 {
     struct stat st;
@@ -107,7 +107,7 @@ void ctl_logfile_finish(struct ctl_logfile *l)
     l->directory = gm_close(l->directory);
 }
 
-/* Tried again after as much, where it is not possible. */
+/* Starts a new file. If that fails it is tried again after as many bytes. */
 static void rotate(struct ctl_logfile *l)
 {
     char old[64];
@@ -120,7 +120,7 @@ static void rotate(struct ctl_logfile *l)
 void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt,
                         va_list ap)
 {
-    char line[4608]; /* a UI command has up to 4096 bytes */
+    char line[4608]; /* a UI's command has up to 4096 bytes */
     struct timespec now;
     struct tm tm;
 

@@ -14,9 +14,9 @@
 #include "base/text.h"
 #include "transport/foreign.h"
 
-/* A peer that lets this much pile up does not read. */
+/* A peer does not read if this many bytes wait for it. */
 #define CHANNEL_WAITING_MAX (4u << 20)
-/* Packets read in one go, so that a chatty peer does not starve the others. */
+/* Packets that are read from a peer before it is the next one's turn. */
 #define CHANNEL_BURST 32
 
 struct waiting {
@@ -35,10 +35,10 @@ struct ctl_channel {
     void *owner;
     struct gm_list waiting;
     size_t waiting_bytes;
-    uint64_t moved_ns; /* when the peer last took something of it, or it began to wait */
+    uint64_t moved_ns; /* when the peer last read something, or the first packet began to wait */
 };
 
-/* One at a time is in use: callbacks do not read. */
+/* One packet at a time is in use, because no callback reads another one. */
 static struct tp_packet packet;
 
 static void free_channel(uv_handle_t *h)
@@ -50,7 +50,8 @@ static void drop_waiting(struct ctl_channel *c, struct waiting *w)
 {
     gm_list_remove(&w->link);
     c->waiting_bytes -= w->size;
-    tp_close_foreign(w->fd); /* a client's, and who was to have it may be gone */
+    /* The socket is a client's, and the server that was to have it may be gone. */
+    tp_close_foreign(w->fd);
     free(w);
 }
 
@@ -104,7 +105,7 @@ void ctl_channel_drain(struct ctl_channel *c)
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
     struct ctl_channel *c = GM_CONTAINER_OF(poll, struct ctl_channel, poll);
-    /* A status is a condition on the socket; reading it says which. */
+    /* The status tells of a state of the socket. Reading says which. */
     if (status < 0 || (events & UV_READABLE))
         ctl_channel_drain(c);
     if (!c->closed && c->writing && (events & UV_WRITABLE))
@@ -121,7 +122,7 @@ struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl
     }
     *c = (struct ctl_channel) { .fd = fd, .ops = ops, .owner = owner };
     gm_list_init(&c->waiting);
-    int r = uv_poll_init(loop, &c->poll, fd); /* makes it non-blocking */
+    int r = uv_poll_init(loop, &c->poll, fd); /* makes the descriptor non-blocking */
     if (r < 0) {
         gm_close(fd);
         free(c);
@@ -187,11 +188,11 @@ static void set_blocking(int fd, bool blocking)
         fcntl(fd, F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
-/* `end`: also the connection, which is nobody else's. */
+/* Closes the channel; with `end` also the connection, which nobody else holds. */
 static void close_channel(struct ctl_channel *c, bool end)
 {
-    /* Stopping takes the socket out of epoll, which matters: the kernel would go on watching the
-     * open file as long as anybody holds it. */
+    /* uv_poll_stop() takes the socket out of epoll. Without it the kernel would watch the open file
+     * for as long as any process holds it. */
     uv_poll_stop(&c->poll);
     c->fd = end ? tp_hang_up(c->fd) : tp_close_foreign(c->fd);
     c->closed = true;
@@ -206,7 +207,8 @@ int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e,
     int fd = fcntl(given->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    set_blocking(given->fd, true); /* a property of the open file, which both descriptors share */
+    /* Blocking is a property of the open file, which both descriptors share. */
+    set_blocking(given->fd, true);
     int r = ctl_channel_send(c, e, fd);
     if (r < 0)
         set_blocking(given->fd, false);
@@ -229,7 +231,7 @@ struct ctl_lines {
     uv_poll_t poll;
     int fd;
     bool closed;
-    bool cutting; /* the rest of a line that was too long */
+    bool cutting; /* the rest of a line that was too long is being skipped */
     ctl_line_fn line;
     void *owner;
     size_t used;
@@ -268,7 +270,7 @@ static void take_bytes(struct ctl_lines *l, const char *p, size_t n)
     }
 }
 
-/* At most a pipe's worth at a time. */
+/* Reads what waits in the pipe, but no more than a pipe can hold. */
 void ctl_lines_drain(struct ctl_lines *l)
 {
     char buffer[4096];

@@ -1,6 +1,6 @@
 /*
- * gmux-control, also called nvidia-cuda-mps-control: with -d or -f the control daemon, without
- * either the UI that sends commands to it.
+ * gmux-control, also called nvidia-cuda-mps-control. With -d or -f it is the control daemon, else a
+ * UI that sends commands to the daemon.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static void print_modules_scdoc(void)
                                       : "");
 }
 
-/* An option that there is not. Under NVIDIA's name the words and the status are NVIDIA's. */
+/* Refuses an option that does not exist. Under NVIDIA's name, text and exit status are NVIDIA's. */
 static int refuse(const char *argv0, const char *word)
 {
     if (ctl_is_classic_name(argv0)) {
@@ -81,14 +81,15 @@ static int refuse(const char *argv0, const char *word)
     return 1;
 }
 
-/* A daemon keeps nothing of its caller's, and passes nothing on: not a lock, not the end of a pipe.
- */
+/* Closes all descriptors that the daemon got from its caller, so that it neither keeps nor passes
+ * on a lock or the end of a pipe. */
 static void drop_descriptors(bool background)
 {
     syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, background ? 0 : CLOSE_RANGE_CLOEXEC);
 }
 
-/* Standard descriptors that are missing would be taken by sockets, and written to as terminals. */
+/* Opens /dev/null for each standard descriptor that is closed. Otherwise a socket would get its
+ * number, and would be written to as a terminal. */
 static void fill_standard_descriptors(void)
 {
     int fd;
@@ -98,7 +99,8 @@ static void fill_standard_descriptors(void)
     gm_close(fd);
 }
 
-/* The parent waits until the child listens, or has said why not. */
+/* Starts the daemon in a child process. The parent waits until the child listens, or has said why
+ * it does not. */
 static int run_in_background(const struct ctl_options *options, char **argv)
 {
     int ready[2];
@@ -130,7 +132,8 @@ static int run_in_background(const struct ctl_options *options, char **argv)
     return 1;
 }
 
-/* False with one line that says why not. */
+/* Sets the user as whom servers run. Returns false after it has printed one line that says what is
+ * wrong. */
 static bool set_server_user(struct ctl_options *options, const char *name)
 {
     uint64_t number;
@@ -156,8 +159,9 @@ static bool is_on(const char *variable)
     return value && *value && strcmp(value, "0") != 0;
 }
 
-/* An option that may also stand in the environment becomes that; a daemon that was started anew has
- * it there. Paths hold wherever the process is later. False with one line that says why not. */
+/* Sets the environment variable of an option that has one. A daemon that starts its own program
+ * again finds it there. Paths are made absolute. Returns false after it has printed one line that
+ * says what is wrong. */
 static bool set_variable(const struct gm_option *o, const char *argument, bool restarted)
 {
     const char *why = argument && o->check ? o->check(argument) : NULL;
@@ -172,7 +176,8 @@ static bool set_variable(const struct gm_option *o, const char *argument, bool r
                path       ? path
                : argument ? argument
                           : "1",
-               !restarted && o->id != CTL_OPTION_PROTOCOL); /* whose variable wins with NVIDIA's */
+               /* NVIDIA's daemon, too, lets the variable win over the argument */
+               !restarted && o->id != CTL_OPTION_PROTOCOL);
     return !why;
 }
 
@@ -182,8 +187,9 @@ static bool speaks_three(void)
     return protocol && strcmp(protocol, "3") == 0;
 }
 
-/* Command line, environment and configuration file come together: each but the first has what the
- * ones before it leave open. False with one line that says why not. */
+/* Merges the command line, the environment and the configuration file, in this order: each sets
+ * only what those before it left open. Returns false after it has printed one line that says what
+ * is wrong. */
 static bool set_options(struct ctl_options *options)
 {
     char why[PATH_MAX + 512];
@@ -294,11 +300,12 @@ int main(int argc, char **argv)
         drop_descriptors(!foreground);
     if (foreground)
         return ctl_daemon_run(&options, false, -1, argv);
-    if (background && options.restarted) /* it is in the background */
+    /* The daemon that restarted was in the background already. */
+    if (background && options.restarted)
         return ctl_daemon_run(&options, true, -1, argv);
     if (background)
         return run_in_background(&options, argv);
-    /* -q alone is --quit in protocol 3. */
+    /* In protocol 3, -q alone means --quit. */
     if (quit || (ready && speaks_three()))
         return ctl_ui_run(1, (char *[]) { word_quit });
     return ctl_ui_run(argc - walk.index, argv + walk.index);

@@ -1,5 +1,6 @@
 /*
- * The table of protocol 3's commands, and what is common to all: what words they know, and help.
+ * The table of the commands of protocol 3, and what they have in common: the words that each of
+ * them knows, and help.
  */
 #include "control/module.h"
 
@@ -82,7 +83,7 @@ static const struct ctl_module_command *find(const char *module, const char *ver
     return NULL;
 }
 
-/* The word is one of the list's, each of which has a blank behind it. */
+/* Whether the word is in the list. Each word of the list has a blank behind it. */
 static bool is_listed(const char *list, const char *word, size_t size)
 {
     for (size_t n; (n = strcspn(list, " ")) > 0; list += n + 1)
@@ -91,7 +92,7 @@ static bool is_listed(const char *list, const char *word, size_t size)
     return false;
 }
 
-/* Words that the command does not know, too few of them, or too many. */
+/* Replies if the request has words that the command does not know, or too few or too many. */
 static bool check(struct ctl_request *r, const struct ctl_module_command *c)
 {
     for (unsigned w = 2; w < r->words.count; w++) {

@@ -1,5 +1,5 @@
 /*
- * The table of options, with a check for each value.
+ * The table of the daemon's options, with a check for each value.
  */
 #include "control/options.h"
 
@@ -82,7 +82,7 @@ const struct gm_option ctl_options_table[] = {
               "for each other." },
     { .id = CTL_OPTION_MULTIUSER,
       .letter = 'm',
-      .name = "multiuser", /* as protocol 3 has it */
+      .name = "multiuser", /* the name in protocol 3 */
       .variable = "GMUX_MULTIUSER_SERVER",
       .help = "As -M",
       .hidden = true },

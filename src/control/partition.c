@@ -1,6 +1,6 @@
 /*
- * A partition is a mask of a device's groups. Adding one takes the lowest that are free, as
- * NVIDIA's tool does.
+ * A partition is a mask of the groups of a device. A new one takes the lowest groups that are free,
+ * as NVIDIA's tool does.
  */
 #include "control/partition.h"
 
@@ -16,7 +16,7 @@
 bool ctl_partitions_hold(const struct ctl_daemon *d)
 {
     return d->options.partitions || !gm_list_empty(&d->partitions) ||
-           !gm_list_empty(&d->part_waits); /* there are about to be some */
+           !gm_list_empty(&d->part_waits); /* a command that makes one is waiting */
 }
 
 struct ctl_device *ctl_partition_device(struct ctl_daemon *d, const char *uuid)
@@ -53,7 +53,8 @@ static uint64_t taken(const struct ctl_daemon *d, const char *uuid)
     return all;
 }
 
-/* Tells partitions apart, and is the same for the next daemon: which groups they are. */
+/* Makes the partition's id from the groups that it has. So each id is different, and the next
+ * daemon makes the same one. */
 static void write_id(struct ctl_partition *p)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -1,6 +1,6 @@
 /*
- * Opens the directories and what lies in them, by descriptor, so that nobody can put something else
- * in their place meanwhile. A daemon whose files were removed makes them again.
+ * Opens the daemon's directories, and makes the files in them by descriptor, so that nobody can put
+ * something else in their place meanwhile. If the files are removed the daemon makes them again.
  */
 #include "control/place.h"
 
@@ -26,11 +26,11 @@
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 #define DEFAULT_LOG_DIRECTORY  "/var/log/nvidia-mps"
 
-/* What went wrong, as one line. */
+/* The length of a line that says what went wrong. */
 #define PROBLEM 512
-#define TRIES   1000u /* to make things again: some 50 ms */
+#define TRIES   1000u /* attempts to make the files again: some 50 ms */
 
-/* One line: what, and why. */
+/* Writes what went wrong, and why, as one line. */
 static int complain(char *problem, const char *path, const char *why)
 {
     snprintf(problem, PROBLEM, "gmux-control: %s: %s", path, why);
@@ -49,8 +49,8 @@ const char *ctl_place_pipe_directory(void)
     return s && *s ? s : DEFAULT_PIPE_DIRECTORY;
 }
 
-/* Opens the directory, made if it is not there yet, and finds its real name, which the caller
- * frees. */
+/* Opens the directory, which is made if it does not exist, and finds its real path. The caller
+ * frees that. */
 static int open_directory(const char *path, char **real, char *problem)
 {
     char why[PROBLEM / 2];
@@ -73,7 +73,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* The name in the pipe directory leads to the file that we hold. */
+/* Whether the name in the pipe directory still leads to the file that we hold. */
 static bool is_ours(const struct ctl_daemon *d, const char *name, const struct stat *held)
 {
     struct stat st;
@@ -87,7 +87,8 @@ static int take_lock(struct ctl_daemon *d, char *problem)
         d->lock_fd = ctl_inherited_take(&d->options.inherited, CTL_LOCK_FILE);
     if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
         return 0;
-    /* Ours alone: anybody who can open it can lock it, and keep every daemon out. */
+    /* Only we may open the lock: anybody else who can open it can hold it, and keep every daemon
+     * out. */
     GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_LOCK_FILE,
                                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -105,9 +106,8 @@ static int take_lock(struct ctl_daemon *d, char *problem)
     return 0;
 }
 
-/* Binds by a name relative to the directory that is open, whatever its path leads to by now. The
- * mode comes from the umask: chmod() afterwards would change what somebody may have put there
- * instead. */
+/* Binds to a name relative to the open directory, wherever the directory's path leads by now. The
+ * umask sets the mode: chmod() after bind() could change a file that somebody put there instead. */
 int ctl_place_listen(int directory, const char *name, mode_t mode)
 {
     GM_AUTO_FD int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -123,18 +123,19 @@ int ctl_place_listen(int directory, const char *name, mode_t mode)
     return r;
 }
 
-/* A socket that a service manager made says its whole path; ours says its name only. */
+/* Whether the socket lies outside of the pipe directory. A socket that a service manager made has
+ * its whole path as its address, ours only its name. */
 static bool is_elsewhere(const struct ctl_listener *l)
 {
     struct sockaddr_un a = { 0 };
-    socklen_t size = sizeof(a) - 1; /* a path that fills it has no end */
+    socklen_t size = sizeof(a) - 1; /* a path of that length has no zero at its end */
     struct stat st;
     return getsockname(l->fd, (struct sockaddr *)&a, &size) == 0 && a.sun_path[0] == '/' &&
            (lstat(a.sun_path, &st) < 0 || !same_file(&st, &l->file));
 }
 
-/* The socket of the program that was here before in this process, or of a service manager: the name
- * leads to it. */
+/* Takes over a socket that the name leads to and that was inherited from a service manager or from
+ * the program that ran in this process before. */
 static int take_over(struct ctl_daemon *d, struct ctl_listener *l, const char *name, char *problem)
 {
     if (fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0 ||
@@ -145,8 +146,8 @@ static int take_over(struct ctl_daemon *d, struct ctl_listener *l, const char *n
                : 0;
 }
 
-/* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays.
- * The lock is held, so that no living daemon's socket is removed. */
+/* Makes a socket in place of one that a dead daemon left. A file of any other kind belongs to
+ * somebody and stays. We hold the lock, so that no living daemon's socket is removed. */
 static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char *name, mode_t mode,
                        char *problem)
 {
@@ -173,13 +174,13 @@ static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char 
         l->fd = gm_take_fd(&fd);
         return 0;
     }
-    uv_poll_stop(&l->poll); /* it knows the number, which stays */
+    uv_poll_stop(&l->poll); /* libuv remembers the descriptor's number, which stays */
     return dup3(fd, l->fd, O_CLOEXEC) < 0 ? complain_of(problem, d, name, strerror(errno)) : 0;
 }
 
 static int write_pid(struct ctl_daemon *d, char *problem)
 {
-    unlinkat(d->pipe_fd, CTL_PID_FILE, 0); /* a stale one may be somebody else's */
+    unlinkat(d->pipe_fd, CTL_PID_FILE, 0); /* an old file may be another user's */
     GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_PID_FILE,
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0 || fchmod(fd, 0644) < 0 || fstat(fd, &d->pid_file) < 0 ||
@@ -188,8 +189,8 @@ static int write_pid(struct ctl_daemon *d, char *problem)
     return 0;
 }
 
-/* Logs that were asked for must be possible; at the default place they need not, or only root could
- * do without. */
+/* Opens the logs. Logs in a place that the administrator named have to work. At the default place
+ * they may fail, because only root could write there. */
 static int open_logs(struct ctl_daemon *d, char *problem)
 {
     const char *asked = getenv("CUDA_MPS_LOG_DIRECTORY");
@@ -221,7 +222,7 @@ void ctl_place_reopen_logs(struct ctl_daemon *d)
     ctl_logfile_reopen(&d->server_log, fd);
 }
 
-/* Every socket's name has to fit behind it. */
+/* Whether the names of all sockets fit behind the directory's path. */
 static bool fits(const char *directory, char *problem)
 {
     char text[96];
@@ -233,8 +234,9 @@ static bool fits(const char *directory, char *problem)
     return false;
 }
 
-/* For daemons that are not root, who are not as strict (directory.h). Where the directory was
- * chosen by somebody its owner is their business; the default in /tmp anybody can have made. */
+/* Checks the owner of the pipe directory for a daemon that is not root, which is less strict
+ * (directory.h). A directory that was named on purpose may be anybody's. Anybody can have made the
+ * default one in /tmp. */
 static int check_owner(struct ctl_daemon *d, char *problem)
 {
     struct stat st;
@@ -252,7 +254,7 @@ static int check_owner(struct ctl_daemon *d, char *problem)
     return 0;
 }
 
-/* What is ours already stays as it is. */
+/* Makes the sockets that are not ours yet. */
 static int make_sockets(struct ctl_daemon *d, char *problem)
 {
     return make_socket(d, &d->listeners[0], CTL_SOCKET, 0666, problem) < 0 ||
@@ -308,8 +310,7 @@ int ctl_place_restore(struct ctl_daemon *d)
     char problem[PROBLEM];
     if (is_whole(d))
         return 0;
-    /* The one that removes it may not be done, and take away the directory or a name that was just
-     * made. */
+    /* Whatever is removing our files may still be at it, and may remove what was just made. */
     int r = make_again(d, problem);
     for (unsigned tries = 0; r < 0 && tries < TRIES; tries++) {
         sched_yield();

@@ -1,5 +1,5 @@
 /*
- * Reads, merges and prints limits. The lower one counts.
+ * Reads, merges and prints limits. Of two limits the lower one counts.
  */
 #include "control/policy.h"
 
@@ -132,7 +132,7 @@ bool ctl_limits_set_priority(struct ctl_limits *l, const char *word)
     return true;
 }
 
-/* The identifier goes into a list with ',' and '='. */
+/* Whether the word can name a device in a list that uses ',' and '='. */
 static bool is_device_word(const char *s)
 {
     size_t n = strlen(s);

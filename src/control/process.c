@@ -1,5 +1,5 @@
 /*
- * Signals, packets and log lines of a server's process, for everything above it.
+ * Signals, packets and log lines of a server's process, for the files above.
  */
 #include "control/process.h"
 
@@ -35,13 +35,13 @@ void ctl_server_kill(struct ctl_server *s, const char *reason)
 void ctl_server_send(struct ctl_server *s, const struct wire_enc *e)
 {
     int r = s->channel ? ctl_channel_send(s->channel, e, -1) : 0;
-    /* One that has closed its link is about to end: the loop tells. One that does not read is
-     * beyond help. */
+    /* A server that has closed its link is about to end, and the loop tells us. A server that does
+     * not read cannot be helped. */
     if (r < 0 && r != -EPIPE && r != -ECONNRESET)
         ctl_server_kill(s, "it does not read its link");
 }
 
-/* Lines before the server has its device are tagged differently in NVIDIA's log. */
+/* NVIDIA's log tags the lines that come before a server has its device in another way. */
 static const char *tag_of(struct ctl_server *s, const char *line)
 {
     bool other = !s->initialised;

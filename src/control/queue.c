@@ -1,6 +1,6 @@
 /*
- * Clients wait in one list in the order in which they came. It is looked through again after each
- * change that they may wait for.
+ * Clients that cannot be served yet wait in one list, in the order in which they came. The list is
+ * gone through again after each change that a client may wait for.
  */
 #include "control/queue.h"
 
@@ -22,7 +22,7 @@ static bool may_serve(const struct ctl_daemon *d, uid_t uid)
     return d->uid == 0 || uid == d->uid;
 }
 
-/* The server that takes new clients of that user, in protocol 3 those of that name. */
+/* Finds the server that takes the user's new clients; in protocol 3 the server of that name. */
 static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid, const struct ctl_named *named)
 {
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
@@ -36,8 +36,8 @@ static struct ctl_named *named_of(const struct ctl_conn *c)
     return c->space ? c->space->server : NULL;
 }
 
-/* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's
- * own. */
+/* Whether the user has to wait because a device admits one server at a time. A server that is
+ * ending counts as well, even if it is the user's own. */
 static bool must_wait(struct ctl_daemon *d, uid_t uid, const struct ctl_named *named)
 {
     const struct ctl_server *own = server_of(d, uid, named);
@@ -76,7 +76,8 @@ static void serve(struct ctl_conn *c)
     ctl_server_give(s, c);
 }
 
-/* Users' servers that are as they would be made anew, and that nobody uses. */
+/* Forgets users' servers that have no process, no namespaces and no limits: they would be made
+ * again just as they are. */
 static void drop_unused(struct ctl_daemon *d)
 {
     gm_list_for_each_safe (n, &d->names, struct ctl_named, link) {
@@ -102,7 +103,8 @@ static struct ctl_named *server_of_user(struct ctl_daemon *d, uid_t uid)
     return ctl_door_user(d, uid);
 }
 
-/* In protocol 3 every client is in a namespace: false if it is in none, which it has been told. */
+/* Puts the client into a namespace, which each client of protocol 3 has. Returns false if there is
+ * none for it, after it has told the client. */
 static bool choose_space(struct ctl_conn *c)
 {
     struct ctl_daemon *d = c->daemon;
@@ -165,7 +167,7 @@ const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid, struct ctl_named *n
     return ctl_server_create(d, uid, CTL_NO_GROUP, named) ? NULL : "out of memory";
 }
 
-/* Serves the first user in the queue and those behind it who are the same. */
+/* Serves the first user in the queue, and those right behind who are the same user. */
 static void next_user(struct ctl_daemon *d)
 {
     if (gm_list_empty(&d->queue)) {
@@ -193,8 +195,8 @@ static void on_backoff(void *daemon)
     ctl_queue_advance(d);
 }
 
-/* Asks a server to make room. Tried again when its last client leaves; the timer is there for the
- * log, where users look for what they wait for. */
+/* Asks a server to end, and make room. The same is tried again when its last client leaves. The
+ * timer is for the log, in which users look up what they wait for. */
 static void try_ending(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
@@ -217,7 +219,7 @@ static void try_ending(struct ctl_server *s)
     }
 }
 
-/* Who waits waits for this server to end. */
+/* Whether the clients in the queue wait for this server to end. */
 static bool in_the_way(const struct ctl_server *s)
 {
     return s->exclusive || ctl_users_take_turns(s->daemon);

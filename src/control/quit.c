@@ -1,5 +1,5 @@
 /*
- * Refuses those who wait, then ends the servers. The daemon ends with the last one.
+ * Refuses the clients that wait, then ends the servers. The daemon ends with the last server.
  */
 #include "control/quit.h"
 
@@ -26,7 +26,7 @@ void ctl_quit(struct ctl_daemon *d, int64_t force_ms)
             continue;
         }
         bool has_process = s->pid > 0;
-        ctl_server_shutdown(s, false); /* frees one that has no process */
+        ctl_server_shutdown(s, false); /* frees a server that has no process */
         if (has_process && force_ms > 0)
             ctl_server_force_after(s, (uint64_t)force_ms);
     }

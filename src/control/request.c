@@ -1,5 +1,5 @@
 /*
- * A request stays until its command has answered, even if the connection that it came from is gone.
+ * A request lives until its command has answered, even if the connection that it came by is gone.
  */
 #include "control/request.h"
 
@@ -9,7 +9,7 @@
 #include "control/conn.h"
 #include "control/log.h"
 
-#define REPLY_BYTES 32768 /* of one ui_reply */
+#define REPLY_BYTES 32768 /* bytes of one message ui_reply */
 
 void ctl_reply(struct ctl_request *r, const char *fmt, ...)
 {
@@ -43,7 +43,8 @@ void ctl_request_orphan(struct ctl_request *r)
     r->conn = NULL;
 }
 
-/* A UI that leaves a request waiting was trusted: others' requests are answered at once. */
+/* Writes the request into the log. A UI that may leave a request waiting was trusted before; the
+ * requests of others are answered at once. */
 static void log_line(const struct ctl_request *r, const char *p, size_t n)
 {
     if (r->conn)

@@ -1,6 +1,7 @@
 /*
- * Starts the program anew under the same process id, with one variable more: what stays open. It
- * names the process, so that no child believes it.
+ * Runs the daemon's program again in the same process. One more environment variable names the
+ * descriptors that stay open. It also contains the process id, so that no child process takes it
+ * for its own.
  */
 #include "control/restart.h"
 
@@ -36,11 +37,11 @@ void ctl_restart_read(struct ctl_options *out)
         const char *number = strsep(&name, ":");
         if (name && gm_parse_u64(number, INT32_MAX, &fd) && fd > STDERR_FILENO &&
             ctl_inherited_add(&out->inherited, (int)fd, name) < 0)
-            continue; /* is made anew */
+            continue; /* this one is made anew */
     }
 }
 
-/* `t` is NULL when it is to be undone. */
+/* Makes a descriptor survive exec, and notes its name. With `t` NULL it undoes that. */
 static void pass(struct ctl_text *t, int fd, const char *name)
 {
     if (t)

@@ -1,6 +1,6 @@
 /*
- * Reads the introduction of a server that outlived its daemon, and puts it and its clients where
- * they would be had this daemon started them.
+ * Reads the introduction of a server that outlived its daemon. The server and its clients are put
+ * where they would be if this daemon had started them.
  */
 #include "control/return.h"
 
@@ -15,9 +15,11 @@
 #include "control/log.h"
 #include "control/users.h"
 
-#define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
+/* Servers of a user: one takes new clients, the others may still have old ones. */
+#define PER_USER_MAX 8
 
-/* He may have that, and one more for each that has a name. */
+/* Whether the user has as many servers as a user may have: those above, and one for each server
+ * with a name. */
 static bool has_enough(const struct ctl_daemon *d, uid_t uid)
 {
     unsigned n = 0, most = PER_USER_MAX;
@@ -47,7 +49,7 @@ static const char *why_not(const struct ctl_conn *c, const struct wire_link_retu
     return NULL;
 }
 
-/* It goes on for its clients and looks for no other daemon. */
+/* Refuses the server. It goes on for the clients that it has, and looks for no other daemon. */
 static void send_away(struct ctl_conn *c)
 {
     uint8_t buffer[64];
@@ -55,7 +57,7 @@ static void send_away(struct ctl_conn *c)
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_shutdown(&e, 0, &(struct wire_link_shutdown) { .force = 0 });
     int r = ctl_channel_send(c->channel, &e, -1);
-    (void)r; /* it has gone */
+    (void)r; /* the server has gone */
 }
 
 const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return *m)
@@ -118,7 +120,7 @@ bool ctl_return_space(struct ctl_server *s, const struct wire_link_return_space 
     name[n] = '\0';
     struct ctl_named *named = d->options.modules ? ctl_named_find(d, name) : NULL;
     if (!named || named->uid != s->uid)
-        return true; /* it was deleted, or there are none in this daemon's protocol */
+        return true; /* the server was deleted meanwhile, or this daemon's protocol has no names */
     ctl_server_name(s, named);
     c->space = ctl_space_find(named, m->name + n + 1);
     return true;
@@ -135,7 +137,7 @@ bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group 
     return true;
 }
 
-/* What was set for users and groups, and outlived the daemon before this one. */
+/* Tells the server what was set for users and groups under an earlier daemon. */
 static void limit_clients(struct ctl_server *s)
 {
     if (s->daemon->options.modules && !s->named)

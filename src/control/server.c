@@ -1,6 +1,6 @@
 /*
- * Server processes: starting and retrying them, handing clients over, ending them. What they say
- * over the link is in link.c.
+ * Starts server processes, tries again if that fails, hands clients over to them, and ends them.
+ * What servers say over the link is in link.c.
  */
 #include "control/server.h"
 
@@ -26,15 +26,15 @@
 #include "control/spawn.h"
 #include "control/users.h"
 
-/* Lines that one server may write: at once, and in the long run. */
+/* How many lines a server may write at once, and in a second in the long run. */
 #define LINES_BURST 5000
 #define LINES_RATE  200
 
-/* Bursts of packets that a server may have left behind. */
+/* How often the link of a server that has ended is read for its last packets. */
 #define LAST_BURSTS 64
 
 #define TICK_MS 250
-/* above every process id of Linux; where NVIDIA's servers put theirs, too */
+/* Above every process id of Linux. NVIDIA's servers use numbers there, too. */
 #define HIDDEN_PIDS 0x40000000u
 
 static void start(struct ctl_server *s);
@@ -133,14 +133,14 @@ bool ctl_users_take_turns(const struct ctl_daemon *d)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-/* The device turned out to admit one server, and another user's was there first: its clients wait
- * for their turn. */
+/* Whether the device turned out to admit one server and another user's server was there first. Then
+ * the clients of this one wait for their turn. */
 static bool waits_for_turn(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
     bool others = false, turns = ctl_users_take_turns(d);
-    /* Else both have to say so: this one that it found no room, the other one that it leaves none.
-     */
+    /* Otherwise both servers have to say so: this one that it found no room, the other that it
+     * leaves none. */
     gm_list_for_each (o, &d->servers, struct ctl_server, link)
         others |= o->state == CTL_SERVER_ACTIVE &&
                   (turns || (o->exclusive && s->result == GM_CUDA_DEVICES_UNAVAILABLE));
@@ -157,7 +157,7 @@ static bool waits_for_turn(struct ctl_server *s)
     return true;
 }
 
-/* The process died before it was ready, or there never was one. Frees `s` when it gives up. */
+/* The process died before it was ready, or was never started. Frees `s` if it gives up. */
 static void start_failed(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
@@ -202,8 +202,7 @@ static void send_setup(struct ctl_server *s)
     ctl_server_send(s, &e);
 }
 
-/* Sends it off; whatever goes wrong is found out later, when the timer or the process's end says
- * so. */
+/* Starts the process. What goes wrong is noticed later, by the timer or when the process ends. */
 static void start(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
@@ -222,7 +221,7 @@ static void start(struct ctl_server *s)
     s->result = 0;
     s->killed = false;
     s->initialised = false;
-    s->knows_spaces = true; /* what runs is as new as we are */
+    s->knows_spaces = true; /* a new server knows as much as this daemon */
     pid_t pid = ctl_spawn_server(&how, &link_fd, &output_fd);
     if (pid < 0) {
         snprintf(s->cause, sizeof(s->cause), "cannot make a process: %s", strerror((int)-pid));
@@ -270,7 +269,8 @@ struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid
     return c;
 }
 
-/* Those who come faster than the server takes them must not fill up its link. */
+/* Whether the user may have another client on the way to this server. Clients that come faster than
+ * the server takes them must not fill its link. */
 static bool has_room(const struct ctl_server *s, uid_t uid)
 {
     unsigned n = 0;
@@ -287,7 +287,8 @@ void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c)
         ctl_hooks.turn(s->daemon);
 }
 
-/* One that is to have a partition must not run on everything instead. */
+/* Whether the client is to have a partition that this server cannot give: it must not get the whole
+ * device instead. */
 static bool wants_impossible(const struct ctl_daemon *d, const struct ctl_conn *conn)
 {
     return *conn->partition && !ctl_partitions_hold(d);
@@ -342,10 +343,11 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     forget_client(s, c);
     if (r != -EPIPE && r != -ECONNRESET && r != -ENOBUFS) {
         ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED,
-                        strerror(-r)); /* our trouble, not the server's */
+                        strerror(-r)); /* the failure is the daemon's, not the server's */
         return;
     }
-    /* The server has died and nobody has told us yet, or it hangs: the client gets the next one. */
+    /* The server hangs, or has died and the daemon has not been told yet. The client gets the next
+     * server. */
     ctl_server_kill(s, r == -ENOBUFS ? "it does not read its link" : "it has closed its link");
     if (++conn->attempts < CTL_SERVER_STARTS)
         ctl_hooks.client(conn);
@@ -367,7 +369,7 @@ bool ctl_server_believed(const struct ctl_server *s)
     return s->daemon->options.multiuser || s->uid == 0 || s->uid == s->daemon->uid;
 }
 
-/* Which of the ways there are to serve several users on a device that admits one context. */
+/* Logs which way of serving several users is in use on a device that admits one context. */
 static void log_turns(const struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
@@ -399,7 +401,7 @@ void ctl_server_ready(struct ctl_server *s)
         gm_list_remove(&c->waiting);
         hand_over(s, c);
     }
-    while (!gm_list_empty(&s->pending)) { /* it failed in between */
+    while (!gm_list_empty(&s->pending)) { /* the server failed in between */
         struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
         gm_list_remove(&c->waiting);
         ctl_hooks.client(c);
@@ -425,7 +427,8 @@ void ctl_server_limits_changed(struct ctl_server *s)
 
 /* --- end -------------------------------------------------------------------------------------- */
 
-/* Killed and still there: it hangs in the kernel, in a driver. Nobody can wait for that. */
+/* The process was killed and has not ended: it hangs in a driver, and the daemon stops waiting for
+ * it. */
 static void abandon(struct ctl_server *s)
 {
     ctl_log(s->daemon, "Server %d cannot be killed: it is left behind", (int)s->pid);
@@ -434,7 +437,7 @@ static void abandon(struct ctl_server *s)
 
 void ctl_server_link_closed(struct ctl_server *s)
 {
-    if (s->process >= 0) { /* nobody tells us when it ends */
+    if (s->process >= 0) { /* nobody will tell us when it ends */
         ctl_log(s->daemon, "Server %d has ended", (int)s->pid);
         destroy(s);
         return;
@@ -462,7 +465,7 @@ static void send_shutdown(struct ctl_server *s)
     ctl_server_send(s, &e);
 }
 
-/* True if no client is left, also as far as the system knows: a server that hangs does not tell. */
+/* Whether no client is left, in the system's view as well: a server that hangs does not report. */
 static bool deserted(const struct ctl_server *s)
 {
     gm_list_for_each (c, &s->clients, struct ctl_client, link)
@@ -550,8 +553,8 @@ static void ended(struct ctl_server *s, int status)
 {
     struct ctl_daemon *d = s->daemon;
     char how[96];
-    s->killed = true; /* the process id is no longer ours */
-    /* Its last words may still be on the way. */
+    s->killed = true; /* another process may get the process id */
+    /* Its last lines may still be in the pipe. */
     if (s->output)
         ctl_lines_drain(s->output);
     for (int i = 0; i < LAST_BURSTS && s->channel; i++)
@@ -589,9 +592,10 @@ void ctl_server_reap(struct ctl_daemon *d)
         if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0 || child.si_pid == 0)
             return;
         struct ctl_server *s = server_of_process(d, child.si_pid);
+        /* The process belonged to a server. Otherwise the server had come back and its link has
+         * been closed already, or the server had been left behind. */
         if (waitpid(child.si_pid, &status, WNOHANG) == child.si_pid && s)
-            ended(s, status); /* else one that had come back and whose link closed before, or that
-                                 was left behind */
+            ended(s, status);
     }
 }
 

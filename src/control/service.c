@@ -1,5 +1,6 @@
 /*
- * Speaks the protocols of systemd: readiness, and sockets that it has opened.
+ * Speaks systemd's protocols: it reports that the daemon is ready, and takes sockets that systemd
+ * has opened.
  */
 #include "control/service.h"
 
@@ -75,7 +76,7 @@ void ctl_service_ready(void)
     if (a.sun_path[0] == '@')
         a.sun_path[0] = '\0'; /* an abstract address */
     GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0) /* if the manager does not listen, nobody waits for it */
+    if (fd >= 0) /* no manager listens: nobody waits for the report */
         (void)sendto(fd, ready, sizeof(ready) - 1, MSG_NOSIGNAL, (const struct sockaddr *)&a,
                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
 }

@@ -1,5 +1,6 @@
 /*
- * Lists that are short, and searched from their beginning.
+ * Keeps servers with names, and their namespaces, in short lists that are searched from their
+ * beginning.
  */
 #include "control/space.h"
 
@@ -13,7 +14,8 @@
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Names beside which a directory would stand, and which the daemon may come to need. */
+/* Names that a directory beside the daemon's files must not have, because the daemon may come to
+ * use them. */
 static bool is_taken(const char *s)
 {
     return strncmp(s, "control", 7) == 0 || strcmp(s, "log") == 0;
@@ -88,7 +90,7 @@ struct ctl_named *ctl_named_make(struct ctl_daemon *d, const char *name, uid_t u
     return n;
 }
 
-/* Word `i` of a list with commas. */
+/* Copies word `i` of a list with commas. */
 static bool word_of(const char *list, uint64_t i, char *out, size_t size)
 {
     while (i--) {
@@ -114,7 +116,8 @@ static bool has_word_with(const char *list, const char *beginning)
     return false;
 }
 
-/* As the process's environment has to name it: numbers are those of the daemon's devices. */
+/* Translates a device into what the environment of the server's process has to say: numbers are
+ * those of the daemon's devices. */
 static const char *visible_word(const char *word, char *out, size_t size)
 {
     const char *own = getenv("CUDA_VISIBLE_DEVICES");
@@ -217,7 +220,8 @@ void ctl_space_free(struct ctl_space *s)
     free(s);
 }
 
-/* SIZE, of each device, or DEVICE=SIZE with commas; what is set for other devices stays. */
+/* Sets memory limits: SIZE for each device, or DEVICE=SIZE with commas. Limits of devices that are
+ * not named stay. */
 static const char *set_memory(struct ctl_wish *w, const char *value)
 {
     struct ctl_limits all = { .memory_count = 0 }, read = { .memory_count = 0 };

@@ -1,6 +1,6 @@
 /*
- * Fork and exec of a server. By hand rather than with uv_spawn(): that one drops supplementary
- * groups, which is how a user may open /dev/nvidia*.
+ * Starts a server with fork and exec. uv_spawn() would drop the supplementary groups, and it may be
+ * by one of them that a user can open /dev/nvidia*.
  */
 #include "control/spawn.h"
 
@@ -37,8 +37,7 @@ static void become_user(const struct ctl_spawn *how)
         child_fail("cannot set the groups of user", uid_text);
     if (setgid(gid) < 0 || setuid(how->uid) < 0)
         child_fail("cannot become user", uid_text);
-    /* What the environment says about the daemon's user is wrong from here on: caches go to these
-     * places. */
+    /* The environment describes the daemon's user, and caches go to these places. */
     setenv("HOME", pw && pw->pw_dir ? pw->pw_dir : "/", 1);
     setenv("USER", pw ? pw->pw_name : uid_text, 1);
     setenv("LOGNAME", pw ? pw->pw_name : uid_text, 1);
@@ -54,8 +53,8 @@ static GM_NORETURN void child(const struct ctl_spawn *how, int link_fd, int outp
     if (dup2(output_fd, STDERR_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 || zero < 0 ||
         dup2(zero, STDIN_FILENO) < 0)
         _exit(127);
-    /* The daemon's handlers would tell the daemon; ignored signals and the mask would survive exec.
-     */
+    /* A handler of the daemon's that ran in the child would tell the daemon. Ignored signals and
+     * the mask would stay across exec. */
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
     sigemptyset(&none);
@@ -67,7 +66,8 @@ static GM_NORETURN void child(const struct ctl_spawn *how, int link_fd, int outp
     } else if (dup2(link_fd, LINK_FD) < 0) {
         child_fail("cannot pass on", "the link");
     }
-    /* The driver reads the one, the software device the other, which programs do not have. */
+    /* The driver reads the first variable; the software device reads the second, which programs do
+     * not have. */
     if (how->visible_devices)
         setenv("CUDA_VISIBLE_DEVICES", how->visible_devices, 1);
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -108,13 +108,13 @@ pid_t ctl_spawn_server(const struct ctl_spawn *how, int *link_fd, int *output_fd
     return pid;
 }
 
-/* DIR/REST if that can be executed. The caller frees. */
+/* Returns DIR/REST if it can be executed, else NULL. The caller frees it. */
 static char *candidate(const char *dir, const char *rest)
 {
     char *path;
     if (asprintf(&path, "%s/%s", dir, rest) < 0)
         return NULL;
-    /* The daemon changes its directory: a relative name is no good. */
+    /* The daemon changes its directory, after which a relative path would lead elsewhere. */
     char *real = access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
     free(path);
     return real;

@@ -1,6 +1,6 @@
 /*
- * Writes what was set as the commands that set it, and runs those when a daemon begins. The file is
- * a new one that takes the old one's name.
+ * Saves what was set, as the commands that set it, and runs those commands when a daemon begins.
+ * Saving writes a new file, which then takes the old one's name.
  */
 #include "control/state.h"
 
@@ -100,7 +100,7 @@ static void put_all(struct ctl_text *t, const struct ctl_daemon *d)
 
 static int write_new(const struct ctl_daemon *d, const struct ctl_text *t)
 {
-    unlinkat(d->pipe_fd, NEW_NAME, 0); /* of a daemon that was killed here */
+    unlinkat(d->pipe_fd, NEW_NAME, 0); /* left by a daemon that was killed here */
     GM_AUTO_FD int fd =
         openat(d->pipe_fd, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
@@ -134,7 +134,7 @@ void ctl_state_remove(struct ctl_daemon *d)
 
 /* --- from a file ------------------------------------------------------------------------------ */
 
-/* Only what this user has written himself counts. */
+/* Opens the file. It only counts if the daemon's own user wrote it. */
 static FILE *open_state(struct ctl_daemon *d)
 {
     struct stat st;
@@ -160,7 +160,7 @@ void ctl_state_load(struct ctl_daemon *d, ctl_state_run *run)
     if (!in)
         return;
     d->loading = d->restoring = true;
-    d->limits.memory_count = 0; /* all that there are come */
+    d->limits.memory_count = 0; /* the file contains all limits */
     while (fgets(line, sizeof(line), in)) {
         line[strcspn(line, "\n")] = '\0';
         ctl_log(d, "From an earlier daemon: %s", line);

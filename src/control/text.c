@@ -1,5 +1,5 @@
 /*
- * A text that grows. What does not fit in CTL_TEXT_MAX, or in memory, is left out.
+ * A text that grows. What exceeds CTL_TEXT_MAX, or finds no memory, is left out.
  */
 #include "control/text.h"
 

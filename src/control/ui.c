@@ -1,5 +1,5 @@
 /*
- * The other end of the daemon's socket: sends a line and prints what comes back.
+ * The side of the daemon's socket that sends a line and prints the answer.
  */
 #include "control/ui.h"
 
@@ -21,10 +21,10 @@
 #include "transport/sock.h"
 #include "wire/messages.h"
 
-/* After `quit`: how long the daemon's process may take to go. */
+/* How long the daemon's process may take to end after `quit`. */
 #define GONE_MS 5000
 
-/* The daemon gives a server CTL_ANSWER_MS to answer a question, and then answers itself. */
+/* The daemon gives a server CTL_ANSWER_MS for its answer, and answers itself after that. */
 #define PATIENCE_S     15
 #define PATIENCE_MAX_S 86400
 
@@ -80,8 +80,7 @@ bool ctl_ui_ask(int fd, const char *line, FILE *out)
     return true;
 }
 
-/* Scripts look for the process right after `quit`: it is over when it is gone, not when it has
- * answered. */
+/* Waits until the daemon's process has ended. Scripts look for the process right after `quit`. */
 static void wait_until_gone(int fd)
 {
     struct tp_peer peer;
@@ -99,8 +98,8 @@ static bool is_quit(const char *line)
     return ctl_words_parse(&w, line) && strcmp(ctl_words_at(&w, 0), "quit") == 0;
 }
 
-/* 0, or the exit status. The daemon ends with the first `quit` that works; lines after it cannot be
- * sent. */
+/* Sends one line. Returns 0 or an exit status. The first `quit` that works ends the daemon, and the
+ * lines after it cannot be sent. */
 static int run_line(int fd, const char *line)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -108,12 +107,13 @@ static int run_line(int fd, const char *line)
         printf("Command too long\n");
         return 0;
     }
-    ctl_ui_patience(fd, !is_quit(line)); /* which waits for programs to end */
+    /* `quit` waits for programs to end, so that it has no limit. */
+    ctl_ui_patience(fd, !is_quit(line));
     if (!ctl_ui_ask(fd, line, stdout)) {
         printf("Cannot send command to MPS control daemon process\n");
         return 1;
     }
-    /* A `quit` that was refused leaves the connection open. */
+    /* A refused `quit` leaves the connection open. */
     if (is_quit(line) && poll(&p, 1, 100) > 0)
         wait_until_gone(fd);
     return 0;
@@ -133,7 +133,8 @@ static int run_input(int fd)
     return status;
 }
 
-/* What nobody has got is no success; who closes a pipe early knows that he did. */
+/* Returns the exit status, which tells of output that could not be written. A program that closes
+ * the pipe early does so on purpose. */
 static int finish_output(int status)
 {
     if (fflush(stdout) < 0)

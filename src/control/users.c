@@ -1,6 +1,6 @@
 /*
- * Names and limits of users. A limit that changes is told to all servers that have clients of the
- * user.
+ * Names of users, and their limits. When a limit changes, all servers are told that have clients of
+ * the user.
  */
 #include "control/users.h"
 
@@ -65,8 +65,9 @@ void ctl_client_set_wish(struct ctl_server *s, struct ctl_client *c, const struc
         ctl_client_place(s, c);
 }
 
-/* What holds in a namespace: its percentage in place of the client's, its priority where the client
- * has none. What a command has set is lowered only. */
+/* Returns what holds for a client in its namespace. The namespace's percentage replaces the
+ * client's, its priority counts if the client has none. What a command has set can only be
+ * lowered. */
 static struct ctl_wish wish_in_space(const struct ctl_client *c)
 {
     struct ctl_wish w = c->wish;

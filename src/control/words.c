@@ -1,6 +1,6 @@
 /*
- * Cutting a command line into words. Blanks separate; there is no quoting, as in NVIDIA's control
- * program.
+ * Cuts a command line into words. Blanks separate words, and there is no quoting, as in NVIDIA's
+ * control program.
  */
 #include <string.h>
 
