@@ -1,15 +1,15 @@
 /*
- * Checkpoints of processes. What a session has on its device is the server's, which does not take
- * it away and bring it back: a process runs, and cannot be locked. Calls that only make sense in
- * another state say that it is not that one.
+ * Checkpoints of processes. A session's state on the device belongs to the server, which cannot
+ * take it away and bring it back later. So a process always counts as running, and it cannot be
+ * locked. Calls that need another state fail, because the process is not in it.
  */
 #include <unistd.h>
 
 #include "client/gen/api.h"
 #include "client/session/attach.h"
 
-/* Of this process. Others have to be asked about where they run: this library knows nothing of
- * them. */
+/* Checks that the call is about this process. Another process may run anywhere, and this library
+ * knows nothing of it. */
 static int enter(int pid)
 {
     int r = rt_ready();
@@ -53,7 +53,7 @@ CUresult rt_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args GM_UNUSE
 CUresult rt_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args GM_UNUSED)
 {
     int r = enter(pid);
-    return r ? r : CUDA_ERROR_ILLEGAL_STATE; /* it is not locked */
+    return r ? r : CUDA_ERROR_ILLEGAL_STATE; /* the process is not locked */
 }
 
 CUresult rt_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args GM_UNUSED)

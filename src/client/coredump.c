@@ -1,7 +1,7 @@
 /*
- * Settings of core dumps. A fault of a kernel ends its client's work on the device, and no core is
- * written for it: what a program sets it reads again, a context's settings for itself and those of
- * the process, which new contexts begin with.
+ * Settings of core dumps. When a kernel faults, its client's work on the device ends and no core is
+ * written. The settings are only kept: a program reads what it set, for the process or for one
+ * context. A new context begins with those of the process.
  */
 #include <string.h>
 
@@ -12,13 +12,14 @@
 #define NAME_BYTES 1024u
 
 struct settings {
-    uint64_t context; /* its id; 0: the process */
+    uint64_t context; /* the context's id; 0: the settings are the process's */
     bool flags[CU_COREDUMP_FILE];
     char file[NAME_BYTES], pipe[NAME_BYTES];
     unsigned generation;
 };
 
-#define CONTEXTS 16u /* that have settings of their own; the oldest are forgotten */
+/* How many contexts can have settings of their own; the oldest are forgotten. */
+#define CONTEXTS 16u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct settings process = { .flags = { [CU_COREDUMP_TRIGGER_HOST] = true },
@@ -27,7 +28,8 @@ static struct settings process = { .flags = { [CU_COREDUMP_TRIGGER_HOST] = true 
 static struct settings contexts[CONTEXTS];
 static unsigned next;
 
-/* Lock held. One of a context's own only with `own`. */
+/* Finds the settings that hold for the context; with `own` only settings of its own. Called with
+ * the lock held. */
 static struct settings *settings_of(const struct rt_context *c, bool own)
 {
     for (unsigned i = 0; c && i < CONTEXTS; i++)
@@ -69,7 +71,7 @@ static bool is_text(CUcoredumpSettings attribute)
     return attribute == CU_COREDUMP_FILE || attribute == CU_COREDUMP_PIPE;
 }
 
-/* With `value` NULL only the size is asked for. */
+/* Reads a setting. With `value` NULL it returns its size only. */
 static int get(const struct rt_context *c, CUcoredumpSettings attribute, void *value, size_t *size)
 {
     size_t want;

@@ -1,8 +1,8 @@
 /*
- * cuGetExportTable: private tables of functions that NVIDIA's libraries ask the driver for. Two of
- * them are only ever the genuine library's own; the others, as far as the libraries need them, are
- * here. What is known of them is public knowledge and what was seen at the interface; docs/adr/0008
- * says which and why.
+ * cuGetExportTable: the private tables of functions that NVIDIA's libraries ask the driver for. Two
+ * of them come from the genuine library only. The others are here, as far as the libraries need
+ * them. They are built from public knowledge and from what was seen at the interface; docs/adr/0008
+ * says from what, and why.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("tables");
 
-/* A word of a table: the table's size in bytes, or a function. */
+/* A word of a table is the table's size in bytes, or a function. */
 typedef void table_fn(void);
 
 #define SLOT(f) ((table_fn *)(void *)(f))
@@ -31,7 +31,7 @@ typedef void table_fn(void);
 
 #define SLOTS_MAX 96
 
-/* Tables as they are told apart in that line. */
+/* How that line names the tables. */
 enum table_name {
     TABLE_HOOKS,
     TABLE_TLS,
@@ -53,7 +53,7 @@ static CUresult unknown(enum table_name table, unsigned slot)
     return rt_not_supported(text, &said[table][slot]);
 }
 
-/* One function for each slot of a table, by which it is known who was called. */
+/* Each slot has a function of its own, so that the line can say which slot was called. */
 #define SLOT_16(X, t, n)                                                                           \
     X(t, n##0)                                                                                     \
     X(t, n##1)                                                                                     \
@@ -135,7 +135,7 @@ static CUresult context_number(CUcontext handle, uint64_t *id)
     return CUDA_SUCCESS;
 }
 
-/* Calls back for each kernel of a module; not a CUresult: 1 says that it was done. */
+/* Calls back for each kernel of a module. This is no CUresult: 1 means success. */
 static int module_each(CUcontext handle GM_UNUSED, CUmodule module,
                        int (*each)(void *user, CUfunction f), void *user)
 {
@@ -157,7 +157,7 @@ static int module_each(CUcontext handle GM_UNUSED, CUmodule module,
     return 1;
 }
 
-/* The stream that a handle stands for, and a stream's number: cuBLAS keeps workspaces by it. */
+/* Finds the stream of a handle, and its number: cuBLAS keeps a workspace for each number. */
 static CUresult stream_of(CUcontext context GM_UNUSED, CUstream handle, CUstream *out)
 {
     struct rt_context *c;
@@ -219,14 +219,14 @@ static void fill_tables(void)
 
 static const struct {
     const char id[GM_UUID_TEXT];
-    const void *table; /* NULL: only ever the genuine library's */
+    const void *table; /* NULL: the table comes from the genuine library only */
 } tables[] = {
     { "d4082055-bde6-704b-8d34-ba123c66e1f2",
-      NULL }, /* the driver's word for its own authenticity */
+      NULL }, /* by this one the driver proves its authenticity */
     { RT_TABLE_RUNTIME, NULL },
     { "69a28e9f-2449-8b47-b030-c5da330ea4e9",
       NULL }, /* NVRTC's cache of what it has compiled; needs no context */
-    { "da9151d3-3ae6-cc41-a5c0-4f26d533e328", NULL }, /* the same */
+    { "da9151d3-3ae6-cc41-a5c0-4f26d533e328", NULL }, /* also NVRTC's cache */
     { "c693336e-1121-df11-a8c3-68f355d89593", local_table },
     { "a094798c-2e74-2e74-93f2-0800200c0a66", hooks_table },
     { "42d85a81-23f6-cb47-8298-f6e78a3aecdc", tls_table },
@@ -236,7 +236,7 @@ static const struct {
     { "1734dc26-800d-4745-8726-c0f1e7dd8bca", third_table },
 };
 
-static atomic_bool given; /* one of ours: a program that has it keeps to the session */
+static atomic_bool given; /* one of our tables was given: its program must stay with the session */
 
 static const void *find(const CUuuid *id, const char *text)
 {
@@ -252,8 +252,8 @@ static const void *find(const CUuuid *id, const char *text)
     return NULL;
 }
 
-/* The runtime interface is the first thing that a runtime asks for, and one older than 12.0 would
- * load modules through it, into the genuine library's context. */
+/* The runtime interface is the first table that a runtime asks for. A runtime older than 12.0 would
+ * use it to load modules into the genuine library's context. */
 static CUresult leave_for_older(const void **table, const CUuuid *id)
 {
     int r = rt_attach_leave(atomic_load(&given));
@@ -261,7 +261,7 @@ static CUresult leave_for_older(const void **table, const CUuuid *id)
     return r ? (CUresult)r : rt_api_current()->cuGetExportTable(table, id);
 }
 
-/* The runtime goes on to fail with an error that says nothing of this. */
+/* Says why no runtime can work here: the error with which the runtime goes on to fail does not. */
 static void say_no_runtime(void)
 {
     static atomic_bool said;

@@ -1,7 +1,7 @@
 /*
- * cuInit, what may be called before it, and the table by which folders tell those above them. The
- * files beside this one are the top of the library: they may call every folder, and none calls
- * them.
+ * cuInit, the calls that may come before it, and the table by which folders call those above them.
+ * The files in this folder are the top of the library: they may call every folder, and no folder
+ * calls them.
  */
 #include "client/entry/hooks.h"
 #include "client/gen/api.h"
@@ -17,7 +17,7 @@
 #include "client/stream/check.h"
 #include "client/stream/context.h"
 
-/* Another build of this library, looking for the genuine one, knows us by this name. */
+/* By this name another build of this library recognises ours when it looks for the genuine one. */
 GM_EXPORT extern const char gmux_client_library[];
 const char gmux_client_library[] = GMUX_VERSION;
 

@@ -1,11 +1,10 @@
 /*
- * What a program can be told unasked, and profilers: the driver's log, notifications, where to
- * begin and end profiling.
+ * Profilers, and what a program can be told without asking: the driver's log and notifications.
  *
- * The log is of a driver that says more than error codes. This library keeps none (GMUX_LOG shows
- * its own): the log is empty, and who wants to hear of its messages is never called. The one
- * notification there is, that a process is over its budget of memory, is for devices that take
- * memory away from processes; this one refuses allocations instead.
+ * The log is for drivers that say more than an error code. This library keeps no such log (GMUX_LOG
+ * shows its own one): the log is empty, and callbacks for its messages are never called. The only
+ * notification says that a process exceeds its budget of memory. It is for devices that take memory
+ * away from processes; this library refuses allocations instead.
  */
 #include <fcntl.h>
 
@@ -16,7 +15,7 @@
 
 struct callback {
     struct rt_object object;
-    bool log; /* else of a device's notifications */
+    bool log; /* the handle is of the log; otherwise of a device's notifications */
 };
 
 static struct rt_table callbacks = RT_TABLE(RT_KIND_CALLBACK, struct callback);
@@ -107,7 +106,7 @@ CUresult rt_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
     int r = ready();
     if (r)
         return r;
-    (void)flags; /* the genuine library does not look at them */
+    (void)flags; /* the genuine library ignores them */
     if (!iterator_out)
         return CUDA_ERROR_INVALID_VALUE;
     *iterator_out = 0;

@@ -1,6 +1,7 @@
 /*
- * The part of the dispatch that is the same for every function: which table is active, and what a
- * function without an implementation answers. The tables are generated; dispatch.h explains them.
+ * The part of the dispatch that is the same for all functions: the table that is active, and the
+ * answer of functions without an implementation. The tables are generated; dispatch.h explains
+ * them.
  */
 #include "client/gen/api.h"
 
@@ -16,10 +17,10 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("api");
 _Atomic(const struct rt_api *) rt_active = &rt_api_first;
 _Thread_local CUstream rt_default_stream = CU_STREAM_LEGACY;
 
-/* What to make active in order to use `api`: itself, or the call printer on top of it. */
+/* Returns the table to activate in order to use `api`: itself, or the call printer on top of it. */
 static const struct rt_api *printed(const struct rt_api *api)
 {
-    /* secure_getenv: a privileged program's calls are not for everybody's eyes. */
+    /* With secure_getenv() nobody can have a privileged program print its calls. */
     const char *want = secure_getenv("GMUX_TRACE");
     if (!want || strcmp(want, "api") != 0)
         return api;
@@ -30,8 +31,8 @@ static const struct rt_api *printed(const struct rt_api *api)
 const struct rt_api *rt_api_begin(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    /* Two first calls at once: the second must not undo what a cuInit in the first one made active.
-     */
+    /* Two threads may make their first calls at once. The second must not undo what the first has
+     * activated in cuInit. */
     pthread_mutex_lock(&lock);
     const struct rt_api *api = atomic_load_explicit(&rt_active, memory_order_acquire);
     if (api == &rt_api_first) {

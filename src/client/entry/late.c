@@ -1,7 +1,7 @@
 /*
- * Each way is a jump through a word of its own, which leaves registers and stack as they are:
- * nothing is known of these functions' parameters. Words are claimed without a lock, since a fork
- * may come at any time.
+ * Each way is a jump through a word of its own. It leaves registers and stack as they are, because
+ * nothing is known of the parameters of these functions. Words are claimed without a lock, since
+ * the program may fork at any time.
  */
 #include "client/entry/late.h"
 
@@ -12,7 +12,7 @@
 #include "base/attr.h"
 #include "device/genuine/genuine.h"
 
-/* as many as the jumps below; drivers of one year bring some dozens of functions */
+/* As many as the jumps below; the drivers of a year add some dozens of functions. */
 #define WAYS         256
 #define WAY_BYTES    16
 #define STRING_OF(x) #x
@@ -38,7 +38,7 @@ _Atomic(rt_proc_fn) rt_late_words[WAYS] __attribute__((visibility("hidden"), use
     [0 ... WAYS - 1] = (rt_proc_fn)too_early,
 };
 extern const unsigned char rt_late_ways[WAYS * WAY_BYTES] __attribute__((visibility("hidden")));
-static _Atomic(rt_proc_fn) functions[WAYS]; /* which word is whose */
+static _Atomic(rt_proc_fn) functions[WAYS]; /* the function that each word was claimed for */
 static _Atomic int decision = UNDECIDED;
 
 #if defined(__x86_64__)
@@ -66,7 +66,7 @@ static void point(unsigned i, rt_proc_fn function, int decided)
     atomic_store(&rt_late_words[i], decided == FOR_GENUINE ? function : (rt_proc_fn)not_served);
 }
 
-/* The way to `function`; NULL: there are no more. */
+/* Returns the way to `function`, or NULL if no way is left. */
 static rt_proc_fn way_to(rt_proc_fn function)
 {
     for (unsigned i = 0; i < WAYS; i++) {

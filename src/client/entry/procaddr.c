@@ -1,19 +1,19 @@
 /*
- * Looks up functions for cuGetProcAddress. The rules are those of the genuine library: a name is a
- * base name; the newest variant not newer than the version asked for is taken; per-thread variants,
- * once asked for and existing, are not replaced by plain ones for a version that is too low; the
- * call itself succeeds whatever it finds, so that programs look at the pointer and the status.
+ * Looks up functions for cuGetProcAddress, by the rules of the genuine library. A name is a base
+ * name, and the newest variant that is not newer than the requested version is taken. If a
+ * per-thread variant is wanted and exists, no plain one takes its place for a version that is too
+ * low. The call succeeds whatever it finds; programs look at the pointer and the status.
  */
 #include "client/entry/procaddr.h"
 #include "client/gen/api.h"
 
 #include <string.h>
 
-/* NVIDIA's driver refuses versions above its own. A driver beside us may be newer than we are, but
- * not by so much. */
+/* NVIDIA's driver refuses versions above its own. A driver beside this library may be newer than
+ * the library, but not by that much. */
 #define VERSION_MAX 20000
 
-/* The first row whose base is not less than `name`. */
+/* Returns the first row whose base name is not less than `name`. */
 static size_t lower_bound(const struct rt_proc *table, size_t count, const char *name)
 {
     size_t low = 0;
@@ -95,7 +95,7 @@ CUresult rt_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
     return result;
 }
 
-/* The first form has no status to tell it with, so that a missing function is an error. */
+/* This first form has no status, so that a missing function is an error. */
 CUresult rt_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;

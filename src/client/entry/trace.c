@@ -1,7 +1,6 @@
 /*
- * Writes the lines of the call printer. A line that is too long for its buffer is cut, so that
- * printing neither allocates nor fails; it goes out in one write, so that lines of several threads
- * do not mix.
+ * Writes the lines of the call printer. A line that is too long is cut, so that printing neither
+ * allocates nor fails. A line is written at once, so that lines of several threads do not mix.
  */
 #include "client/entry/trace.h"
 
@@ -13,7 +12,7 @@
 
 #include "base/clock.h"
 
-enum { TEXT_MAX = 80 }; /* of a string argument */
+enum { TEXT_MAX = 80 }; /* characters of a string argument */
 
 _Atomic(const struct rt_api *) rt_trace_under;
 
@@ -120,13 +119,13 @@ void rt_trace_end(struct rt_trace_line *l, CUresult result)
     int saved = errno;
     uint64_t ns = gm_now_ns() - l->start_ns;
     const char *name = rt_error_name(result);
-    /* The end of the line is worth more than the last arguments. */
+    /* If there is too little room, the last arguments go and the end of the line stays. */
     l->used = GM_MIN(l->used, (uint32_t)sizeof(l->text) - 120);
     if (name)
         put(l, ") = %s <%" PRIu64 ".%" PRIu64 "us>\n", name, ns / 1000, ns % 1000 / 100);
     else
         put(l, ") = %d <%" PRIu64 ".%" PRIu64 "us>\n", (int)result, ns / 1000, ns % 1000 / 100);
     ssize_t written = write(STDERR_FILENO, l->text, l->used);
-    (void)written; /* nobody to tell */
+    (void)written; /* nobody could be told */
     errno = saved;
 }

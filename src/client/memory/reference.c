@@ -26,8 +26,8 @@ struct reference {
 };
 
 static struct rt_table references = RT_TABLE(RT_KIND_REFERENCE, struct reference);
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* before all others: one look-up or end at a time */
+/* Before all others: one look-up or end at a time. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- handles ---------------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include "client/module/module.h"
 #include "client/stream/reach.h"
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* before those of requests, functions and look-ups */
+/* Before those of requests, functions and look-ups. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Lock held. */
 static int load_on(struct rt_module *m, int device, struct rt_module **out)

@@ -17,8 +17,8 @@
 #include "transport/memfd.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("module");
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER;  /* one thread at a time loads anew; before all others */
+/* One thread at a time loads anew; before all others. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool some_ended; /* since the program began */
 
 /* What the library is there; NULL: nothing, or nothing that could be loaded anew. */

@@ -1,6 +1,6 @@
 /*
- * A client without a daemon speaks to another program's server only here: one message with the
- * token. The connection with the answer goes to our own server.
+ * Only here does a client without a daemon speak to another program's server. It sends one message,
+ * with the token. The connection that comes back goes to this client's own server.
  */
 #include "client/session/adopt.h"
 

@@ -1,8 +1,8 @@
 /*
- * The decision of how to run, and the state that comes of it. The daemon is asked first, by
- * connecting: the person who set up a daemon wants it used. A connection that stands and then fails
- * is an error (805 or what the daemon says), never a reason to run without limits. Nobody listening
- * is an error only where GMUX_REQUIRE asks for one (connect.c).
+ * Decides how the process runs, and keeps what comes of that. The daemon is asked first, by
+ * connecting: whoever set up a daemon wants it to be used. If a connection was made and then fails,
+ * that is an error (805 or the daemon's), and never a reason to run without limits. If nobody
+ * listens, that is an error only with GMUX_REQUIRE (connect.c).
  */
 #include "client/session/attach.h"
 
@@ -32,11 +32,12 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 _Atomic int rt_state = RT_DETACHED;
-static struct rt_api genuine_api; /* attach_lock, until it is activated */
+static struct rt_api genuine_api; /* protected by attach_lock until it is activated */
 
-/* What an attach that is under way has so far; attach_lock, but in the child of a fork. */
+/* What an attach in progress has made so far. Protected by attach_lock, but not in the child of a
+ * fork. */
 static struct {
-    _Atomic int fd; /* the connection + 1, at least until the session has it */
+    _Atomic int fd; /* the connection + 1, at least until the session owns it */
     struct rt_session *_Atomic session;
 } attaching;
 
@@ -47,7 +48,7 @@ int rt_ready(void)
                : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* What `ps` shows: the command line, arguments separated by blanks. */
+/* Reads the command line that `ps` shows, with blanks between the arguments. */
 static void read_command(char *out, size_t size)
 {
     GM_AUTO_FD int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -64,7 +65,7 @@ static void read_command(char *out, size_t size)
     out[n] = '\0';
 }
 
-/* Group and guarantee, if there is either. 0 or -errno. */
+/* Tells the daemon the group and the guarantee, if there are any. Returns 0 or -errno. */
 static int say_join(int fd)
 {
     uint8_t buffer[128];
@@ -85,7 +86,7 @@ static int say_join(int fd)
     return tp_send(fd, &e, NULL, 0);
 }
 
-/* The name is the daemon's to judge. */
+/* Tells the daemon the name of the partition, which the daemon checks. */
 static int say_partition(int fd)
 {
     uint8_t buffer[256];
@@ -94,7 +95,7 @@ static int say_partition(int fd)
     if (!name || !*name)
         return 0;
     if (strlen(name) > 128)
-        name = "?"; /* there is none of that name */
+        name = "?"; /* no partition has this name */
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_partition(&e, 0, &(struct wire_partition) { .name = name });
     return tp_send(fd, &e, NULL, 0);
@@ -152,7 +153,7 @@ static void after_fork_in_parent(void)
     rt_companion_fork_end();
 }
 
-/* A thread was about to attach, which there is not here: the child may do so itself. */
+/* Forgets the attach of a thread that the child does not have. The child may attach itself. */
 static void forget_attaching(void)
 {
     int fd = atomic_load(&attaching.fd) - 1;
@@ -166,8 +167,8 @@ static void forget_attaching(void)
     (void)pthread_mutex_init(&attach_lock, NULL);
 }
 
-/* After a fork only the forking thread lives on; it must not find a current context, and nobody a
- * session. */
+/* Only the thread that forked lives on in the child. It must not have a current context, and no
+ * thread may have the session. */
 static void after_fork_in_child(void)
 {
     rt_hooks.fork_child();
@@ -185,7 +186,8 @@ static void after_fork_in_child(void)
     }
 }
 
-/* A fork in the middle of it has another thread, or the child, do it again. */
+/* Registers the handlers of forks. If a fork comes in the middle of it, another thread or the child
+ * does it again. */
 static void watch_forks(void)
 {
     static atomic_bool done;
@@ -203,7 +205,7 @@ static int open_session(int fd, bool is_private)
     int r = rt_say_hello(fd, !is_private);
     s = r < 0 ? NULL : rt_session_create(fd);
     attaching.session = s;
-    atomic_store(&attaching.fd, 0); /* the session's from here on */
+    atomic_store(&attaching.fd, 0); /* the session owns it now */
     if (r < 0) {
         gm_close(fd);
         gm_error(&topic, "%s hung up: %s", is_private ? "private server" : "daemon", strerror(-r));
@@ -249,7 +251,8 @@ static void *genuine_symbol(void *library, const char *symbol)
     return dlsym(library, symbol);
 }
 
-/* CUDA_ERROR_NO_DEVICE stands for "no genuine driver here". */
+/* Makes the genuine driver's functions the active ones. CUDA_ERROR_NO_DEVICE means that there is no
+ * genuine driver here. */
 static int pass_through(unsigned flags, char *why, size_t why_size)
 {
     void *library = dev_genuine_library(why, why_size);
@@ -277,8 +280,8 @@ static int attach_private(char *why, size_t why_size)
     return open_session(fd, true);
 }
 
-/* Checked programs have the software device to themselves, whatever else there is: nobody else pays
- * for it. */
+/* A checked program gets a software device of its own whatever else there is, so that no other
+ * program is slowed down. */
 static int attach_checked(char *why, size_t why_size)
 {
     if (rt_sharing_required()) {
@@ -322,8 +325,8 @@ static int attach_locked(unsigned flags)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-/* attach_lock held. The genuine library is the companion: it was initialised for the session's
- * devices, and not for a daemon of NVIDIA's. */
+/* Leaves the session for the genuine library, which is the companion already: it was initialised
+ * for the session's devices, and not for a daemon of NVIDIA's. Called with attach_lock held. */
 static int leave_locked(void)
 {
     char why[256];
@@ -355,7 +358,7 @@ int rt_attach_leave(bool used)
 
 static struct rt_api ended_api;
 
-/* Stands for functions with any parameters: they are not looked at. */
+/* Stands for functions with any parameters, which it ignores. */
 static CUresult ended(void)
 {
     return CUDA_ERROR_DEINITIALIZED;
@@ -369,8 +372,8 @@ static void *find_ended(void *arg, const char *symbol)
     return texts ? texts : (void *)(uintptr_t)ended;
 }
 
-/* The driver has such a handler, too, from cuInit on: destructors of static objects that call it
- * afterwards learn that it is over. */
+/* Makes every later call fail. The driver, too, has such a handler from cuInit on: destructors of
+ * static objects that call it afterwards learn that it has ended. */
 static void end_calls(void)
 {
     if (atomic_load(&rt_state) != RT_SESSION)
@@ -399,7 +402,7 @@ int rt_attach(unsigned flags)
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&rt_state) == RT_DETACHED)
         r = attach_locked(flags);
-    /* Now the program has used nothing yet; when its runtime comes to ask (export_table.c) it may
+    /* The program has used nothing yet. Later, when its runtime asks (export_table.c), it may
      * have. */
     if (atomic_load(&rt_state) == RT_SESSION && rt_session->memory_apart && rt_older_loaded() &&
         !rt_sharing_required())

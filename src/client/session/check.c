@@ -1,6 +1,6 @@
 /*
- * What the environment asks the checker for, and where its report goes. What it does:
- * client/stream/check.c.
+ * Reads from the environment what the checker is to do, and where its report goes. The file
+ * client/stream/check.c tells the checker what happens.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * Loads NVIDIA's library and initialises it for the devices of the session. Variables of the
- * environment that would lead it elsewhere are taken away for so long, and put back.
+ * environment that would mislead it are removed meanwhile, and then put back.
  */
 #include "client/session/companion.h"
 
@@ -15,27 +15,28 @@
 #include "client/session/attach.h"
 #include "device/genuine/genuine.h"
 
-/* Of the runtime interface's table: the handle of a device's primary context, which is not made by
- * asking. */
+/* The slot of the runtime interface's table that returns the handle of a device's primary context
+ * without making the context. */
 #define SLOT_PRIMARY_CONTEXT 2
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("companion");
 
-static CUresult (*get_table)(const void **,
-                             const CUuuid *); /* set before the session's table is active */
-static void *companion;                       /* set with it */
+/* Both are set before the session's table becomes active. */
+static CUresult (*get_table)(const void **, const CUuuid *);
+static void *companion;
 static CUcontext primaries[16];
 static unsigned primaries_count;
 
-static pthread_mutex_t environment_lock =
-    PTHREAD_MUTEX_INITIALIZER; /* it is not the program's, or a fork */
-static _Thread_local bool
-    initialising; /* who may fork all the same, as the driver does for its helpers */
+/* Held while the environment is not what the program has set, and over a fork. */
+static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER;
+/* This thread initialises the library, and may fork: the driver does so for its helper processes.
+ */
+static _Thread_local bool initialising;
 
-/* Sets a variable of the environment and remembers what it was. */
+/* An environment variable that was changed, and its value before. */
 struct saved {
     const char *name;
-    char *value; /* NULL: was not set */
+    char *value; /* NULL: it was not set */
 };
 
 static struct saved replace(const char *name, const char *value)
@@ -66,8 +67,9 @@ static void device_list(const struct rt_session *s, char *out, size_t size)
     }
 }
 
-/* It reads its environment now and not again: it must neither find our daemon (or NVIDIA's) nor see
- * other devices than the session has. The program's children inherit what the program had set. */
+/* Initialises the library. It reads its environment once, now: it must find neither our daemon (or
+ * NVIDIA's) nor other devices than the session's. Children of the program inherit what the program
+ * had set. */
 static CUresult initialise(void *library, const struct rt_session *s)
 {
     CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(library, "cuInit");

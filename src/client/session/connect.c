@@ -1,6 +1,6 @@
 /*
- * Who listens in the pipe directory. One who is not believed (transport/trust.h) gets nothing from
- * this program.
+ * Connects to the daemon that listens in the pipe directory. One that is not trusted
+ * (transport/trust.h) gets nothing from this program.
  */
 #include "client/session/connect.h"
 
@@ -74,7 +74,7 @@ static const char *why_not(int error)
     }
 }
 
-/* How long to wait for a daemon that is not there. */
+/* Returns how long to wait for a daemon that is not there. */
 static uint64_t patience_ns(void)
 {
     const char *text = secure_getenv("GMUX_WAIT");
@@ -82,8 +82,8 @@ static uint64_t patience_ns(void)
     return text && gm_parse_u64(text, ANSWER_MAX_S, &seconds) ? seconds * GM_NS_PER_S : 0;
 }
 
-/* Looks again as long as the program's patience lasts: a directory that may itself not be there
- * cannot be watched. */
+/* Tries again for as long as the program is patient. Waiting for a change of the directory would
+ * not do, because it may not exist yet. */
 static int connect_in_time(const char *path, _Atomic int *made)
 {
     const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * GM_NS_PER_MS };
@@ -110,7 +110,7 @@ int rt_daemon_connect(_Atomic int *made)
     GM_AUTO_FD int fd =
         n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : connect_in_time(path, made);
     if (fd < 0) {
-        /* Nothing at the place that nobody named is how most machines are. */
+        /* On most machines nothing listens, and nobody has named another place. */
         if (directory == named || rt_sharing_required() || (fd != -ENOENT && fd != -ENOTDIR))
             rt_attach_say("%.300s: %s: %s", path, why_not(fd),
                           fd == -EAGAIN ? "error 805" : without);

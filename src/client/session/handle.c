@@ -1,14 +1,15 @@
 /*
- * Slots come in chunks that are allocated once and kept. Generations count up by one when an object
- * becomes visible (odd) and when it is released (even), so a handle of an earlier life never
- * matches.
+ * Slots come in chunks, which are never freed. A slot's generation counts up by one when its object
+ * becomes visible (it is odd then) and when that is released (even), so that a handle from an
+ * earlier life never matches.
  */
 #include "client/session/handle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes one more chunk and puts its slots on the free list, lowest index first. Lock held. */
+/* Makes one more chunk and puts its slots on the free list, the lowest index first. Called with the
+ * lock held. */
 static bool grow(struct rt_table *t)
 {
     uint32_t count = atomic_load_explicit(&t->count, memory_order_relaxed);

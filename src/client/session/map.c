@@ -1,7 +1,7 @@
 /*
- * The address map: ranges sorted by address in one array. Insertion moves the tail, which for some
- * ten thousand allocations is a few microseconds beside a round trip to the server; lookups are a
- * binary search in dense memory.
+ * The map of addresses: one array of ranges, sorted by address. Inserting moves the ranges behind.
+ * With some ten thousand allocations that takes a few microseconds, which is little beside a
+ * request to the server. Looking up is a binary search in dense memory.
  */
 #include "client/session/map.h"
 
@@ -15,7 +15,7 @@ static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rt_range *ranges; /* map_lock; they do not overlap */
 static size_t count, capacity;  /* map_lock */
 
-/* Number of ranges that start at or below `address`. */
+/* Returns the number of ranges that start at or below `address`. */
 static size_t upper_bound(uint64_t address)
 {
     size_t low = 0, high = count;
@@ -49,7 +49,8 @@ bool rt_memory_overlaps(uint64_t address, uint64_t size)
     return found;
 }
 
-/* Rare and slow: registered memory is few and large, and asked for by the host's address. */
+/* This is slow, but rare: there are few registered ranges, and programs seldom ask by the host's
+ * address. */
 bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
 {
     bool found = false;
@@ -64,7 +65,7 @@ bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
     return found;
 }
 
-/* Virtual memory may be used across the edges of what is mapped side by side. */
+/* An access to virtual memory may cross the borders of mappings that lie side by side. */
 static bool virtual_range(uint64_t address, uint64_t size, struct rt_range *range)
 {
     uint64_t end;
@@ -144,7 +145,7 @@ int rt_memory_insert(struct rt_range *r)
     return result;
 }
 
-/* map_lock held for writing. */
+/* Called with map_lock held for writing. */
 static void remove_at(size_t i)
 {
     memmove(ranges + i, ranges + i + 1, (count - i - 1) * sizeof(*ranges));
@@ -188,7 +189,8 @@ const struct rt_range *rt_memory_freeze(size_t *out)
 
 void rt_memory_thaw(bool child)
 {
-    if (child) /* it knows its writer by a number that is another in the child */
+    /* The lock knows the writer by a thread's number, which is another one in the child. */
+    if (child)
         (void)pthread_rwlock_init(&map_lock, NULL);
     else
         pthread_rwlock_unlock(&map_lock);

@@ -1,5 +1,5 @@
 /*
- * Looks at the libraries that the process has loaded, by their names.
+ * Looks at the names of the libraries that the process has loaded.
  */
 #include "client/session/older.h"
 
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* libcudart.so.11.0; some packages put a checksum in the middle: libcudart-d0da41ae.so.11.0. */
+/* The name is libcudart.so.11.0, or in some packages, with a checksum,
+ * libcudart-d0da41ae.so.11.0. */
 static int look_at(struct dl_phdr_info *info, size_t size GM_UNUSED, void *found)
 {
     const char *slash = strrchr(info->dlpi_name, '/');

@@ -1,8 +1,8 @@
 /*
- * What kernels print and what a failed assertion says: it waits in session memory
- * (transport/output.h) until this process has waited for something, and is then written to its
- * standard output or standard error, not through stdio, as the genuine driver does. A program that
- * ends without waiting does not see it, there as here.
+ * Writes what kernels print, and what a failed assertion says. That waits in session memory
+ * (transport/output.h) until this process has waited for something. Then it goes to standard output
+ * or standard error, not through stdio, as with the genuine driver. With either, a program that
+ * ends without waiting does not see it.
  */
 #include <errno.h>
 

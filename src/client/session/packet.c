@@ -1,6 +1,6 @@
 /*
- * The session's socket: a request goes out, and its answer is the packet with the same serial.
- * Answers to frees, for which nobody waits, are counted as they come by.
+ * The session's socket. A request is sent, and its answer is the packet with the same serial
+ * number. Nobody waits for the answers to frees; they are counted as they come.
  */
 #include <cuda.h>
 
@@ -27,7 +27,7 @@ int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd)
     return tp_send(s->fd, e, &fd, fd >= 0 ? 1 : 0) < 0 ? rt_server_gone(s) : CUDA_SUCCESS;
 }
 
-/* In the place of another answer a status is a failure. */
+/* Turns a status into a result. In place of another answer it says that the request failed. */
 static int status_result(struct tp_packet *p)
 {
     struct wire_status m;

@@ -1,12 +1,12 @@
 /*
- * A server of our own for a process without daemon and driver. It hangs on a socket pair and ends
- * when our end closes, however we end.
+ * Starts a server of our own for a process that has neither a daemon nor a driver. The two are
+ * connected by a socket pair, and the server ends when our end closes, however this process ends.
  *
- * The program we live in must not notice that we have a child: no SIGCHLD in a handler that reaps
- * what it does not know, no zombie, nothing for its waitpid(-1). So the server is nobody's child
- * but init's: a short-lived helper that shares our memory and sends no signal when it exits (clone
- * without an exit signal) spawns it and is waited for by its id with __WCLONE, which ordinary waits
- * do not match.
+ * The program in which this library lives must not notice a child: no SIGCHLD for a handler that
+ * reaps unknown processes, no zombie, nothing for its waitpid(-1). So the server's parent is init.
+ * A helper process that shares our memory spawns the server and exits. It is made by clone()
+ * without an exit signal, so that it sends no signal, and only a wait for its id with __WCLONE
+ * finds it.
  */
 #include "client/session/attach.h"
 
@@ -49,7 +49,7 @@ static int helper_main(void *arg)
     return 0;
 }
 
-/* Runs the order in a helper that vanishes without a trace. 0 or -errno. */
+/* Runs the order in a helper process that leaves no trace. Returns 0 or -errno. */
 static int spawn_detached(struct spawn_order *o)
 {
     sigset_t all, before;
@@ -57,7 +57,7 @@ static int spawn_detached(struct spawn_order *o)
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED)
         return -errno;
-    /* No handler of the program may run in the helper, on memory that both share. */
+    /* No signal handler of the program may run in the helper, whose memory is the program's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t helper = clone(helper_main, stack + HELPER_STACK, CLONE_VM | CLONE_VFORK, o);
@@ -78,8 +78,8 @@ static bool try_server(char *out, size_t size, const char *directory, const char
     return n > 0 && (size_t)n < size && access(out, X_OK) == 0;
 }
 
-/* The server that belongs to this library: named by the environment, beside us in a build tree, or
- * installed. */
+/* Finds the server that belongs to this library: the environment names it, or it lies beside us in
+ * a build tree, or it is installed. */
 static bool find_server(char *out, size_t size)
 {
     const char *named = secure_getenv("GMUX_LIBEXECDIR");
@@ -110,8 +110,8 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
                                                      POSIX_SPAWN_SETSID);
     r = r ? r : posix_spawnattr_setsigmask(attributes, &none);
     r = r ? r : posix_spawnattr_setsigdefault(attributes, &all);
-    /* The socket first: descriptor 3 may be it, or the program's. Nothing else of the program's
-     * stays open there. */
+    /* The socket comes first, because descriptor 3 may be the socket or one of the program's. No
+     * other descriptor of the program's stays open in the server. */
     r = r ? r : posix_spawn_file_actions_adddup2(actions, fd, SERVER_FD);
     r = r ? r : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     r = r ? r : posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -147,8 +147,8 @@ int rt_private_start(char *why, size_t why_size)
         (void)snprintf(why, why_size, "socketpair: %s", strerror(-r));
         return r;
     }
-    /* A program that closed its standard descriptors may have got one of their numbers for the
-     * server's end, which the redirections below would overwrite: move it out of their way. */
+    /* If the program has closed its standard descriptors, the server's end may have one of their
+     * numbers, which the redirections below would overwrite. So it gets another number. */
     int theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, SERVER_FD + 1);
     gm_close(fds[1]);
     r = theirs < 0 ? -errno : 0;

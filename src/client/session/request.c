@@ -1,9 +1,9 @@
 /*
- * What the server is asked, and what its answers mean. Messages are packed and unpacked by ask.c,
- * which the generator writes; packet.c has the socket. One request at a time.
+ * Asks the server, and turns its answers into what callers need. Messages are packed and unpacked
+ * by ask.c, which the generator writes; packet.c has the socket. There is one request at a time.
  *
- * Frees alone are not waited for; their answers are counted as they come by, and waited for where
- * it matters that they were carried out.
+ * Only frees are not waited for. Their answers are counted as they come, and waited for where the
+ * memory must really be free.
  */
 #include "client/session/ask.h"
 
@@ -30,7 +30,7 @@ static int end(struct rt_session *s, int result)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* Waits for the frees under way; request lock held. */
+/* Waits for the answers of all frees. Called with the request lock held. */
 static int settle_frees(struct rt_session *s)
 {
     while (s->frees_out) {
@@ -42,11 +42,11 @@ static int settle_frees(struct rt_session *s)
     return CUDA_SUCCESS;
 }
 
-/* True if the server's answer lies where it has to. */
+/* Whether a range that the server has answered lies in the area where it has to be. */
 static bool in_area(const struct rt_session *s, bool host, uint64_t address, uint64_t size)
 {
     uint64_t area = host ? s->window_base + s->window_half : s->window_base;
-    uint64_t offset = address - area; /* wraps far away if the address lies below */
+    uint64_t offset = address - area; /* a huge number if the address lies below */
     return offset < s->window_half && size <= s->window_half - offset;
 }
 
@@ -204,7 +204,8 @@ int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
     return end(s, r == CUDA_SUCCESS && *fd < 0 ? rt_server_gone(s) : r);
 }
 
-/* Request lock held. What another program's server has for the token becomes an object of ours. */
+/* Makes an object of ours of what another program's server has for the token. Called with the
+ * request lock held. */
 static int adopt(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES],
                  struct wire_object_made *answer, int *host_fd)
 {
@@ -236,7 +237,7 @@ int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align
     const struct wire_range_reserve m = { .size = size, .align = align, .kind = kind };
     struct wire_memory_allocated answer = { 0 };
     begin(s);
-    int r = settle_frees(s); /* they give addresses back */
+    int r = settle_frees(s); /* the frees give addresses back */
     r = r ? r : rt_ask_range_reserve(s, &m, &answer);
     if (r == CUDA_SUCCESS && !in_area(s, kind == WIRE_MEMORY_KIND_HOST, answer.address, size))
         r = rt_server_gone(s);
@@ -250,8 +251,7 @@ int rt_request_range_release(struct rt_session *s, uint64_t address)
     return end(s, rt_ask_range_release(s, &(struct wire_range_release) { .address = address }));
 }
 
-/* The access bits of each device, moved to the places that the server's numbers of the devices
- * have. */
+/* Translates the access bits from the server's numbers of the devices to this session's. */
 static uint32_t access_by_index(const struct rt_session *s, uint32_t access)
 {
     uint32_t out = 0;
@@ -290,7 +290,7 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
     return end(s, r);
 }
 
-/* Once it is open it needs no name. Request lock held. */
+/* Maps the object. Once it is mapped it needs no name. Called with the request lock held. */
 static int open_adopted(struct rt_session *s, const struct wire_memory_open *m,
                         struct wire_memory_opened *answer, int *fd)
 {

@@ -1,7 +1,7 @@
 /*
- * Opening a session: take the server's word for the geometry only after checking it, map the three
- * memories, answer. The window is taken with MAP_FIXED_NOREPLACE: should something of the program
- * already live there, the server is asked for another one.
+ * Opens a session: checks the geometry that the server names, maps the three memories, and answers.
+ * The window is mapped with MAP_FIXED_NOREPLACE: if something of the program's lies there already,
+ * the server is asked for another window.
  */
 #include "client/session/session.h"
 
@@ -20,7 +20,7 @@
 #include "transport/memfd.h"
 
 #define WINDOW_TRIES 8
-#define READY_SERIAL 1 /* of the first request, rt_request_ready() */
+#define READY_SERIAL 1 /* the serial number of the first request, rt_request_ready() */
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
 /* On a GPU, whose completion nobody can wake us for at once: a thread that sleeps hears of it 35 to
  * 70 us later. There are as many threads that wait in the executor as here, so that the processor
@@ -33,8 +33,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("session");
 
 struct rt_session *rt_session;
 
-/* Ends a wait when the session has an error, or when the server has hung up: its end of the socket
- * is its life. */
+/* Ends a wait when the session has an error, or when the server has hung up: it lives as long as
+ * its end of the socket is open. */
 static int watchdog(void *arg)
 {
     struct rt_session *s = arg;
@@ -82,7 +82,8 @@ static int map_area(int fd, uint64_t address, uint64_t size, int protection)
     void *p = mmap(want, size, protection, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, fd, 0);
     if (p == MAP_FAILED)
         return -errno;
-    if (p != want) { /* a kernel before 4.17 takes the flag for a hint */
+    /* A kernel before 4.17 does not know the flag and treats the address as a hint. */
+    if (p != want) {
         munmap(p, size);
         return -EEXIST;
     }
@@ -99,7 +100,7 @@ void rt_session_hide(const struct rt_session *s, uint64_t address, uint64_t size
         rt_session_keep(p, size);
 }
 
-/* 0; -EEXIST: the addresses are taken. */
+/* Returns 0, or -EEXIST if the addresses are in use. */
 static int map_window(struct rt_session *s)
 {
     const int both = PROT_READ | PROT_WRITE;
@@ -160,7 +161,8 @@ static int take_descriptors(struct rt_session *s, int *session_fd)
     return *session_fd >= 0 && s->device_fd >= 0 && s->host_fd >= 0 ? 0 : -EBADMSG;
 }
 
-/* One session_open: 0 when all is mapped, -EEXIST when the window is taken, other -errno. */
+/* Handles one message session_open. Returns 0 when everything is mapped, -EEXIST when the window's
+ * addresses are in use, or another -errno. */
 static int take_offer(struct rt_session *s, const struct wire_session_open *m)
 {
     GM_AUTO_FD int session_fd = -1;
@@ -197,7 +199,7 @@ static int failed(char *why, size_t why_size, int result, const char *text)
     return result ? result : CUDA_ERROR_UNKNOWN;
 }
 
-/* Reads packets until a session stands or cannot. CUresult. */
+/* Reads packets until there is a session, or there cannot be one. Returns a CUresult. */
 static int negotiate(struct rt_session *s, char *why, size_t why_size)
 {
     for (int tries = 0; tries < WINDOW_TRIES;) {
@@ -317,8 +319,8 @@ int rt_session_open(struct rt_session *s, char *why, size_t why_size)
 
 void rt_session_abandon(struct rt_session *s)
 {
-    /* The mappings did not come along (MADV_DONTFORK); the socket must not outlive the parent in
-     * us. */
+    /* The child does not have the mappings (MADV_DONTFORK). Its copy of the socket must not outlive
+     * the parent. */
     s->fd = gm_close(s->fd);
     s->device_fd = gm_close(s->device_fd);
     s->host_fd = gm_close(s->host_fd);

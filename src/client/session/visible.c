@@ -1,7 +1,7 @@
 /*
- * CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: which of the session's devices the program sees, and
- * in which order. The driver library interprets them, and so does this one, with the rules of
- * NVIDIA's.
+ * CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: the devices of the session that the program sees, and
+ * their order. The driver library interprets these variables, and this library does so by the rules
+ * of NVIDIA's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT])
     gm_uuid_text(out + sprintf(out, "GPU-"), uuid);
 }
 
-/* The device that the first entry of a list names, by its number or the beginning of its UUID;
- * `count` if there is none, or more than one. */
+/* Finds the device that the first entry of a list names, by its number or by the beginning of its
+ * UUID. Returns `count` if there is no such device, or more than one. */
 static unsigned device_named(const char *entry, const struct rt_device *devices, unsigned count)
 {
     char uuid[RT_UUID_TEXT], *end;
@@ -49,8 +49,8 @@ static int by_bus(const void *a, const void *b)
     return 0;
 }
 
-/* Anything else leaves the order that the server has from its driver, as a rule the fastest first.
- */
+/* Sorts the devices. With any other value they keep the order that the server has from its driver,
+ * which usually has the fastest device first. */
 static void put_in_order(struct rt_device *devices, unsigned count)
 {
     const char *order = secure_getenv("CUDA_DEVICE_ORDER");
@@ -58,8 +58,8 @@ static void put_in_order(struct rt_device *devices, unsigned count)
         qsort(devices, count, sizeof(*devices), by_bus);
 }
 
-/* In the list's order; what names no device ends it. One that is named twice leaves none, as
- * NVIDIA's library has it. */
+/* Puts the devices into the list's order. The list ends at an entry that names no device. If a
+ * device is named twice no device is left, as with NVIDIA's library. */
 unsigned rt_device_visible(struct rt_device *devices, unsigned count)
 {
     const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");

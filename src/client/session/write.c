@@ -7,7 +7,7 @@
 
 #include "client/session/session.h"
 
-/* Gives up at the first error that is one: the text has nowhere to go. */
+/* Gives up at the first real error: the text has nowhere to go. */
 void rt_write_out(int fd, const char *text, size_t size)
 {
     while (size) {

@@ -1,15 +1,15 @@
 /*
- * Attributes of streams. Those about caches and about how far writes have to be seen are about
- * speed: they are checked, kept and answered, and the device is not told. The synchronization
- * policy is how this process waits for the stream.
+ * Attributes of streams. Those about caches, and about who must see a write, affect speed only:
+ * they are checked, kept and answered, and the device is not told. The synchronization policy is
+ * how this process waits for the stream.
  */
 #include "client/gen/api.h"
 #include "client/stream/context.h"
 
-/* What NVIDIA's driver answers for a stream whose policy was never set. */
+/* The answer of NVIDIA's driver for a stream whose policy was never set. */
 #define POLICY_NONE ((CUsynchronizationPolicy)-1)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* hints of all streams */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the hints of all streams */
 
 static int32_t attribute(CUdevice_attribute a)
 {
@@ -24,7 +24,8 @@ static bool window_ok(const CUaccessPolicyWindow *w)
            (unsigned)w->missProp <= CU_ACCESS_PROPERTY_STREAMING;
 }
 
-/* Counts for streams that have had no work yet: the device makes its own stream then. */
+/* Sets the priority. It counts for a stream that has had no work yet: the device makes its own
+ * stream with the first work. */
 static void set_priority(struct rt_stream *st, int priority)
 {
     pthread_mutex_lock(&rt_session->ring_lock);
@@ -48,7 +49,7 @@ static bool domains_ok(CUlaunchMemSyncDomainMap map)
     return map.default_ < count && map.remote < count;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static int set_hint(struct rt_stream_hints *h, CUstreamAttrID attr, const CUstreamAttrValue *v)
 {
     bool good = false;
@@ -157,7 +158,7 @@ CUresult rt_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
     return CUDA_SUCCESS;
 }
 
-/* Lines persist only for windows that a device was told of. */
+/* Cache lines only persist in windows that a device was told of, and it is told of none. */
 CUresult rt_cuCtxResetPersistingL2Cache(void)
 {
     struct rt_context *c;

@@ -1,6 +1,6 @@
 /*
- * One call at a time: the answer has one place in session memory. Who calls holds the lock until
- * the answer is read.
+ * Makes calls to the executor, one at a time, because session memory has room for one answer. The
+ * caller holds the lock until it has read the answer.
  */
 #include "client/stream/call.h"
 
@@ -10,7 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rt_stream *stream;                            /* lock */
-static uint64_t number;                                     /* lock: of the last call */
+static uint64_t number;                                     /* lock; the number of the last call */
 static uint8_t answer[sizeof((struct tp_reply *)0)->bytes]; /* lock */
 static struct {                                             /* lock */
     struct wire_rec_call record;

@@ -1,7 +1,7 @@
 /*
- * A capture spoilt by a call that has no place in it stays until it is ended, and refuses
- * everything meanwhile. The legacy stream, which would wait for every blocking stream that
- * captures, has a part of its own that refuses.
+ * A capture that was spoilt by a call which may not be captured stays until it is ended, and
+ * refuses everything meanwhile. The legacy stream waits for every blocking stream. So while one of
+ * them captures, the legacy stream has a capture state of its own that refuses work.
  */
 #include "client/stream/capture.h"
 
@@ -12,8 +12,8 @@ __thread CUstreamCaptureMode rt_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list captures = { &captures, &captures };
-static struct rt_stream_capture
-    implicit; /* the legacy stream's, while a blocking stream of its context captures */
+/* The state of the legacy stream while a blocking stream of its context captures. */
+static struct rt_stream_capture implicit;
 
 void rt_capture_lock(void)
 {
@@ -25,7 +25,7 @@ void rt_capture_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Addresses of threads are used again, these numbers are not. */
+/* Addresses of threads are used again, but these numbers are not. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t threads;
@@ -59,8 +59,8 @@ int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out)
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-/* Whether the legacy stream of a context may be used depends on whether a blocking stream of it
- * captures. */
+/* Notes whether the context's legacy stream may be used, which depends on whether one of its
+ * blocking streams captures. */
 static void mark_legacy(struct rt_context *context)
 {
     struct rt_stream *legacy = atomic_load_explicit(&context->legacy, memory_order_acquire);
@@ -153,7 +153,8 @@ int rt_capture_unsafe_slow(void)
     return r;
 }
 
-/* Spoils what has a stream of this context, or only what has a blocking one. */
+/* Spoils the captures that have a stream of this context, or only those that have a blocking
+ * one. */
 static bool spoil_context(struct rt_context *context, bool blocking_only)
 {
     bool any = false;
@@ -182,7 +183,7 @@ int rt_capture_spoil(struct rt_stream *st, int result)
         (void)spoil_context(st->context, true);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    if (!sc) /* ended by another thread just now */
+    if (!sc) /* another thread has just ended the capture */
         return result;
     if (sc->capture->invalidated)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -204,7 +205,7 @@ int rt_capture_refuse_locked(struct rt_stream *st)
 {
     int r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return r == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                                      : r; /* if spoilt, too */
+                                                      : r; /* also if the capture is spoilt */
 }
 
 int rt_capture_refuse(struct rt_stream *st)

@@ -1,6 +1,6 @@
 /*
- * A call for each thing that the checker is told. What this library writes through the window
- * itself is one of them.
+ * Each thing that the checker has to know is told by a call of its own. That includes what this
+ * library itself writes through the window.
  */
 #include "client/stream/check.h"
 
@@ -37,7 +37,8 @@ int rt_check_begin(void)
     return r;
 }
 
-/* What cannot be noted is a session in error, which the program will hear of. */
+/* Tells the checker something. If that fails the session has an error, of which the program will
+ * learn. */
 static void note(uint32_t what, uint64_t address, uint64_t size)
 {
     struct rt_call call;
@@ -55,7 +56,7 @@ void rt_check_entered(const struct rt_range *r)
     case RT_MEMORY_PAGEABLE: /* no kernel can reach it */
         break;
     case RT_MEMORY_DEVICE:
-        /* Kernels before that may use what was freed there. */
+        /* Earlier kernels may still use what was freed there. */
         (void)rt_reach_wait(rt_reach_of(r));
         note(WIRE_CHECK_NOTE_MADE, r->window, r->size);
         break;
@@ -102,7 +103,7 @@ void rt_check_end(void)
     if (r == CUDA_SUCCESS)
         wire_get_call_check_counted(&call.reply, &found);
     r = rt_call_end(&call, r);
-    if (r) /* what ended the session may have left no more than what was told so far */
+    if (r) /* the call that ended the session may have left only what was told before */
         found.places = found.times = rt_check_told;
     say(text,
         snprintf(text, sizeof(text), "========= ERROR SUMMARY: %s%llu error%s (%llu times)%s\n",

@@ -1,6 +1,6 @@
 /*
- * Contexts: handles of primary ones, one for each device, and created ones. How they end is in
- * context_end.c, what programs call for primary ones in primary.c.
+ * Contexts. The handles of primary ones, of which each device has one, and created ones. How
+ * contexts end is in context_end.c; the calls of programs for primary contexts are in primary.c.
  */
 #include "client/stream/context.h"
 
@@ -14,7 +14,7 @@
 
 int rt_context_primary(CUdevice dev, struct rt_context **out)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* inside rt_context_lock */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken inside rt_context_lock */
     static struct rt_context *primaries[RT_DEVICES];
     int r = rt_ready();
     if (r)
@@ -31,7 +31,7 @@ int rt_context_primary(CUdevice dev, struct rt_context **out)
     return r;
 }
 
-/* NVIDIA's runtime names primary contexts as the genuine library does. */
+/* Finds a primary context by the genuine library's handle, which NVIDIA's runtime uses. */
 static struct rt_context *primary_by_alias(CUcontext handle)
 {
     struct rt_context *c;
@@ -81,7 +81,7 @@ static uint64_t next_id(void)
     return atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
 }
 
-/* The daemon's devices are partitioned, and it knows of no partition of ours there. */
+/* Says that the devices are partitioned, and this program has no partition on this one. */
 static void say_homeless(int device)
 {
     const char *partition = secure_getenv("CUDA_MPS_SM_PARTITION");
@@ -117,8 +117,8 @@ static int create(CUdevice device, unsigned flags, bool primary, uint32_t part,
     c->multiprocessors = multiprocessors;
     c->api_version = 3020;
     rt_context_set_flags(c, flags);
-    int r =
-        primary ? CUDA_SUCCESS : rt_context_activate(c); /* a primary context is a handle first */
+    /* A primary context is only a handle at first. */
+    int r = primary ? CUDA_SUCCESS : rt_context_activate(c);
     if (r != CUDA_SUCCESS) {
         rt_object_release(&rt_contexts, &c->object);
         return r;
@@ -139,7 +139,7 @@ int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part,
     return create(device, flags, false, part, multiprocessors, out);
 }
 
-/* The server knows of its root alone. */
+/* The server knows only the root of a green context. */
 int rt_context_make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors,
                           struct rt_context **out)
 {

@@ -1,5 +1,5 @@
 /*
- * cuCtx*: created contexts, the thread's stack of them, and what a context can be asked.
+ * cuCtx*: created contexts, the thread's stack of contexts, and questions about contexts.
  */
 #include "client/gen/api.h"
 #include "client/session/attach.h"
@@ -14,7 +14,8 @@ static int ready(void)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* `limit`: so many multiprocessors, rounded up; NULL: as many as its percentage says, or all. */
+/* Creates a context. `limit` is its number of multiprocessors, which is rounded up; with NULL it
+ * has as many as its percentage says, or all. */
 static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevice dev)
 {
     struct rt_context *c;
@@ -49,7 +50,7 @@ CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
     return (CUresult)create(pctx, NULL, flags, dev);
 }
 
-/* Of several parameters of a kind the last one counts. */
+/* Of several parameters of one kind the last one counts. */
 CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
                            unsigned int flags, CUdevice dev)
 {
@@ -96,8 +97,8 @@ CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
     return r;
 }
 
-/* The counted life of CUDA 2: a created context begins with one, of which `references` has those
- * beyond. */
+/* Attaches to a context, as CUDA 2 had it. A created context begins with one reference;
+ * `references` counts those beyond it. */
 CUresult rt_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
     struct rt_context *c;
@@ -175,8 +176,8 @@ CUresult rt_cuCtxGetCurrent(CUcontext *pctx)
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-/* The context asked about: NULL means the current one. No sticky errors: these calls tell what is
- * known anyway. */
+/* Finds the context that a question is about; NULL means the current one. Sticky errors do not
+ * matter: the answers are known anyway. */
 static int subject(CUcontext ctx, struct rt_context **out)
 {
     int r = ready();
@@ -189,8 +190,8 @@ static int subject(CUcontext ctx, struct rt_context **out)
                                       : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A primary context that nobody retains has a device already: NVIDIA's runtime asks before it
- * retains it. */
+/* Answers even for a primary context that nobody retains: NVIDIA's runtime asks before it retains
+ * it. */
 CUresult rt_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
     struct rt_context *c;
@@ -233,7 +234,7 @@ CUresult rt_cuCtxSetFlags(unsigned int flags)
     if (!rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
     rt_context_set_flags(
-        c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* what it has it keeps */
+        c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* the context keeps that flag */
     return CUDA_SUCCESS;
 }
 
@@ -315,8 +316,8 @@ CUresult rt_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
         return r;
     if (!pConfig)
         return CUDA_ERROR_INVALID_VALUE;
-    *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; /* no device since compute capability 5.0
-                                                            has a choice */
+    /* Since compute capability 5.0 no device has a choice. */
+    *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
     return CUDA_SUCCESS;
 }
 

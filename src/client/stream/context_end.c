@@ -1,6 +1,6 @@
 /*
- * How contexts end. What a context owns is found by looking through the tables for objects that
- * name it; nothing on the way there has to keep lists.
+ * How contexts end. A context's objects are found by searching the tables for objects that name it.
+ * So creating an object need not keep a list.
  */
 #include "client/entry/hooks.h"
 #include "client/stream/coherence.h"
@@ -37,7 +37,7 @@ static void wait_green(struct rt_object *o, void *arg)
         w->result = wait_own(c);
 }
 
-/* Of a primary context: those green ones that it is the root of, too. */
+/* Waits for the context; for a primary context also for the green contexts whose root it is. */
 int rt_context_wait(struct rt_context *c)
 {
     struct waiting w = { c, wait_own(c) };
@@ -55,7 +55,7 @@ static void end_stream(struct rt_object *o, void *arg)
 
 static void end_streams(struct rt_context *c)
 {
-    (void)rt_context_wait(c); /* an error ends the waiting as well */
+    (void)rt_context_wait(c); /* an error ends the wait as well */
     atomic_store_explicit(&c->active, false, memory_order_release);
     atomic_store_explicit(&c->legacy, NULL, memory_order_release);
     rt_local_destroy_all(c);

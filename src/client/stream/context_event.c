@@ -1,13 +1,14 @@
 /*
- * Events of a whole context: all that was issued in it, and all that will be. A stream of our own
- * gathers: it waits for every stream of the context and is recorded; or it waits for the event, and
- * every stream waits for it, those made later too.
+ * Events of a whole context: of all that was issued in it, and of all that will be. A stream of
+ * this library's gathers the work. To record, it waits for every stream of the context, and then
+ * records the event. To wait, it waits for the event, and every stream waits for it, including
+ * those made later.
  */
 #include "client/gen/api.h"
 #include "client/stream/capture.h"
 #include "client/stream/event.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one such call at a time */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one such call runs at a time */
 
 static int barrier(struct rt_context *c, struct rt_stream **out)
 {
@@ -22,7 +23,7 @@ static int barrier(struct rt_context *c, struct rt_stream **out)
     return r;
 }
 
-/* What both calls begin with. */
+/* The checks with which both calls begin. */
 static int enter(CUcontext ctx, CUevent event, struct rt_context **c)
 {
     int r = rt_enter_any();
@@ -36,7 +37,7 @@ static int enter(CUcontext ctx, CUevent event, struct rt_context **c)
     return rt_capture_context_used(*c);
 }
 
-/* Makes `b` wait for all that the context's streams hold, destroyed ones included. */
+/* Makes `b` wait for all work of the context's streams, and of destroyed ones, too. */
 static int gather(struct rt_context *c, struct rt_stream *b)
 {
     struct rt_session *s = rt_session;
@@ -80,7 +81,7 @@ static void hold_one(struct rt_object *o, void *arg)
     if (st->context != h->context || st->number == h->number)
         return;
     int r = rt_queue_wait(st, h->number, h->seq);
-    if (r && r != CUDA_ERROR_INVALID_HANDLE) /* destroyed just now */
+    if (r && r != CUDA_ERROR_INVALID_HANDLE) /* the stream has just been destroyed */
         h->result = r;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The state that every call looks at first: the tables of contexts and streams, and which context
- * is the thread's.
+ * The state that every call needs first: the tables of contexts and streams, and the thread's
+ * current context.
  */
 #include "client/session/attach.h"
 #include "client/stream/context.h"
@@ -10,7 +10,7 @@ struct rt_table rt_streams = RT_TABLE(RT_KIND_STREAM, struct rt_stream);
 pthread_mutex_t rt_context_lock = PTHREAD_MUTEX_INITIALIZER;
 __thread struct rt_current rt_current __attribute__((tls_model("initial-exec")));
 
-/* Before a session stands no table has objects, so a stack is empty in all other states. */
+/* Before there is a session no table has objects, and so the stack is empty in all other states. */
 int rt_current_missing(void)
 {
     if (rt_current.in_callback)

@@ -1,7 +1,7 @@
 /*
- * cuDevice*: what session_open said about the device. The number of multiprocessors is the one
- * granted to this client, as under NVIDIA's MPS, so that programs size their grids by what they may
- * use.
+ * cuDevice*: answers what session_open said about the devices. The number of multiprocessors is the
+ * number that this client may use, as under NVIDIA's MPS, so that programs choose their grids by
+ * what they get.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ CUresult rt_cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
     return rt_cuDeviceGetUuid_v2(uuid, dev);
 }
 
-/* Identifiers of Windows. */
+/* These identifiers exist on Windows only. */
 CUresult rt_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
 {
     const struct rt_device *d;
@@ -125,7 +125,7 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
         *pi = (int)d->pci_device;
         break;
-    /* What this library does not do, whatever the device could. */
+    /* This library does not do these things, whatever the device could do. */
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
@@ -152,7 +152,8 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     case CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED:
         *pi = 0;
         break;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: /* they are the library's, or the server's */
+    /* Pools are kept by this library or the server. */
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
@@ -272,8 +273,8 @@ bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *ope
     return true;
 }
 
-/* A link without native atomics has no operation; what one with them has, the genuine library
- * knows. */
+/* A link without native atomics has no operation. For a link that has them the genuine library
+ * knows the operations. */
 CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
                                               const CUatomicOperation *operations,
                                               unsigned int count, CUdevice dev)
@@ -296,8 +297,8 @@ CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
     return rt_not_supported("cuDeviceGetHostAtomicCapabilities", &said);
 }
 
-/* Other devices are given no way to write to this one's memory (see the attributes above): there is
- * nothing to flush. */
+/* Nothing has to be flushed: other devices cannot write to this one's memory (see the attributes
+ * above). */
 CUresult rt_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                        CUflushGPUDirectRDMAWritesScope scope)
 {

@@ -1,9 +1,9 @@
 /*
- * An event is a record in its stream, whose number it remembers: with timing a `stamp`, which makes
- * the device write the time to the event's slot, else a `mark`. At both the device writes the
- * stream's completion at once, whatever comes behind. No record is needed where the last one was
- * such a one, or where everything is done. A slot is used again only when the last stamp sent to it
- * has been written, lest an old stamp land in a new event.
+ * An event is a record in its stream, and remembers that record's number. An event with timing is a
+ * `stamp`, at which the device writes the time to the event's slot; without timing it is a `mark`.
+ * At both the device writes the stream's completion at once, whatever comes after it. No record is
+ * made if the last one was a stamp or mark already, or if everything is done. A slot is used again
+ * only after the last stamp for it has been written, so that no old stamp lands in a new event.
  */
 #include "client/stream/event.h"
 
@@ -25,15 +25,16 @@ struct rt_event {
     struct rt_context *context;
     unsigned flags;
     uint32_t slot;           /* NO_SLOT: no timing */
-    struct rt_signal signal; /* of an event that other processes use */
+    struct rt_signal signal; /* for an event that other processes use */
     /* point_lock */
     bool recorded;
     uint32_t number;
     uint64_t seq;
-    _Atomic(struct rt_event_capture *) capture; /* graph lock; seen without */
+    /* Protected by the graph lock; also read without it. */
+    _Atomic(struct rt_event_capture *) capture;
 };
 
-/* A slot nobody has, but whose last stamp may be under way. */
+/* A slot that no event has. Its last stamp may not have been written yet. */
 struct free_slot {
     uint32_t slot;
     uint32_t number;
@@ -41,11 +42,11 @@ struct free_slot {
 };
 
 static struct rt_table events = RT_TABLE(RT_KIND_EVENT, struct rt_event);
-/* A leaf: taken inside the ring lock, too. */
+/* No other lock is taken inside this one, which is also taken inside the ring lock. */
 static pthread_mutex_t point_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct free_slot *slots_free; /* slot_lock; as many as there are slots */
+static struct free_slot *slots_free; /* protected by slot_lock; has room for all slots */
 static size_t slots_free_count;      /* slot_lock */
 static uint32_t slots_used;          /* slot_lock */
 
@@ -74,12 +75,12 @@ static void slot_give(uint32_t slot, uint32_t number, uint64_t seq)
     pthread_mutex_lock(&slot_lock);
     if (!slots_free)
         slots_free = calloc(rt_session->shared.events_count, sizeof(*slots_free));
-    if (slots_free) /* else the slot is lost: better than a wrong time */
+    if (slots_free) /* without memory the slot is lost, which is better than a wrong time */
         slots_free[slots_free_count++] = (struct free_slot) { slot, number, seq };
     pthread_mutex_unlock(&slot_lock);
 }
 
-/* A recording elsewhere, or the event's end, makes it forget a capture. */
+/* Makes the event forget its capture: it was recorded elsewhere, or ends. */
 static void forget_capture(struct rt_event *e)
 {
     if (GM_LIKELY(!atomic_load_explicit(&e->capture, memory_order_relaxed)))
@@ -158,7 +159,7 @@ static void event_destroy(struct rt_event *e)
         slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
     if (e->signal.page) {
         if (e->recorded &&
-            !rt_signal_is_own(&e->signal)) { /* the device may yet store into the page */
+            !rt_signal_is_own(&e->signal)) { /* the device may still store into the page */
             (void)rt_session_wait(rt_session, e->number, e->seq, NULL);
             (void)rt_reach_wait(1u << e->context->device);
         }
@@ -216,7 +217,7 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
     return CUDA_SUCCESS;
 }
 
-/* Like enter(), for a call that asks how far the event has come. */
+/* Like enter(), for a call that asks whether the event has happened. */
 static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
     int r = enter(handle, c, e);
@@ -224,7 +225,7 @@ static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event 
     return r ? r : rt_capture_unsafe();
 }
 
-/* True if another process recorded it last; *mark: which record that was. */
+/* Whether another process recorded the event last. Then *mark says which record that was. */
 static bool is_foreign(const struct rt_event *e, uint32_t *mark)
 {
     bool own = true;
@@ -288,7 +289,8 @@ CUresult rt_cuEventDestroy(CUevent hEvent)
     return rt_cuEventDestroy_v2(hEvent);
 }
 
-/* Between rt_queue_begin() and rt_queue_end(). -EAGAIN: rt_signal_record()'s. */
+/* Called between rt_queue_begin() and rt_queue_end(). Returns -EAGAIN if rt_signal_record()
+ * does. */
 static int put(struct rt_event *e, struct rt_stream *st)
 {
     uint64_t seq = 0;
@@ -413,7 +415,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     return r;
 }
 
-/* The device's time of a completed event with timing. CUresult. */
+/* Returns the device's time of an event with timing that has happened. CUresult. */
 static int event_time(CUevent handle, uint64_t *ns)
 {
     struct rt_event *e = rt_object_find(&events, handle);
@@ -463,7 +465,8 @@ CUresult rt_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
         return r;
     if (!pHandle)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!e->signal.page || !rt_signal_is_own(&e->signal)) /* what others made is not passed on */
+    /* An event that another process made is not passed on. */
+    if (!e->signal.page || !rt_signal_is_own(&e->signal))
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_signal_handle(&e->signal, &h);
     if (r == CUDA_SUCCESS)

@@ -1,20 +1,19 @@
 /*
- * The multiprocessors that are the program's, and its green contexts: parts of them. On a GPU a
- * client with a share lives in a green context of the executor's; what the program is told of is
- * simply that. A green context of its own is a context here which has nothing but streams, and says
- * of each which part of the client's multiprocessors it is to run on: the executor makes green
- * contexts of the driver's of that (device/cuda/part.c). Everything else that is made in one is its
- * root's, the primary context's.
+ * The multiprocessors that the program may use, and its green contexts, which have some of them
+ * each. On a GPU, a client with a share runs in a green context of the executor's, and the program
+ * sees only the multiprocessors of that. A green context of the program's is a context here that
+ * has streams and nothing else. Each of its streams says on which of the client's multiprocessors
+ * it runs, and the executor makes green contexts of the driver's for that (device/cuda/part.c). All
+ * else that is made in a green context belongs to its root, the primary context.
  *
- * How many groups a split comes to the executor's driver is asked: that is a matter of how the GPU
- * is built, not of numbers. Of 132 multiprocessors one GPU has 15 groups of 8, all the same two
- * of 64.
+ * How many groups a split yields is asked of the executor's driver, because it depends on how the
+ * GPU is built: one GPU with 132 multiprocessors has 15 groups of 8, but two of 64.
  *
- * A context that was created with fewer multiprocessors is an ordinary one whose streams say the
- * same.
+ * A context that was created with fewer multiprocessors is an ordinary one whose streams name them
+ * in this way.
  *
- * A device that does not hold anybody to a share cannot be split; the software device can, but runs
- * all streams on all its workers.
+ * A device that cannot hold clients to their shares cannot be split. The software device can, but
+ * it runs all streams on all of its workers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +29,16 @@
 static struct gm_log_topic topic = GM_LOG_TOPIC("context");
 
 #define MAGIC 0x756d6772u
-#define REST  TP_PART_GROUPS /* the bit of what a split leaves over */
+#define REST  TP_PART_GROUPS /* the bit for what a split leaves over */
 
-/* What a resource is: in the part of CUdevResource that programs do not look at. */
+/* A resource as we store it in the part of CUdevResource that programs do not look at. */
 struct part {
     uint32_t magic;
     int32_t device;
-    uint32_t size;              /* multiprocessors */
-    uint32_t whole;             /* 1: all of shape.of, not what came out of a split of it */
-    struct rt_part_shape shape; /* by value, as NVIDIA's: what two equal splits make is the same */
+    uint32_t size;  /* multiprocessors */
+    uint32_t whole; /* 1: all of shape.of; 0: the resource came out of a split of it */
+    /* Stored by value, as NVIDIA's: two equal splits make equal resources. */
+    struct rt_part_shape shape;
 };
 _Static_assert(sizeof(struct part) <= sizeof(((CUdevResource *)NULL)->_internal_padding), "room");
 
@@ -74,7 +74,8 @@ static void give(const struct part *p, CUdevResource *out)
     out->sm.smCoscheduledAlignment = out->sm.minSmPartitionSize;
 }
 
-/* CUDA_ERROR_INVALID_RESOURCE_TYPE, CUDA_ERROR_INVALID_VALUE for what is none of ours. */
+/* Reads a resource. Returns CUDA_ERROR_INVALID_RESOURCE_TYPE or CUDA_ERROR_INVALID_VALUE if it is
+ * not one of ours. */
 static int take(const CUdevResource *r, struct part *out)
 {
     if (r->type != CU_DEV_RESOURCE_TYPE_SM)
@@ -124,7 +125,8 @@ CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevRe
 
 /* --- splits ----------------------------------------------------------------------------------- */
 
-/* The driver's word. The executor knows of the device while there is a context. */
+/* Asks the driver how a split comes out. The executor can answer while there is a context on the
+ * device. */
 static int ask(int device, const struct wire_call_split *how, struct wire_call_split_is *out)
 {
     struct rt_call c;
@@ -143,8 +145,9 @@ static int ask(int device, const struct wire_call_split *how, struct wire_call_s
     return r;
 }
 
-/* Where multiprocessors are numbers only: groups of whole steps, whatever the flags, which would
- * make smaller ones, or such as suit large clusters. */
+/* Computes a split on a device whose multiprocessors are mere numbers. Groups consist of whole
+ * steps. The flags, which ask for smaller groups or for those that suit large clusters, are
+ * ignored. */
 static int compute(const struct part *p, const struct wire_call_split *how,
                    struct wire_call_split_is *out)
 {
@@ -216,8 +219,8 @@ CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
     return CUDA_SUCCESS;
 }
 
-/* Adds what another resource has. Only a driver could say whether pieces of unlike splits overlap,
- * and CUDA lets nobody join them. */
+/* Adds the multiprocessors of another resource. Only a driver could say whether pieces of different
+ * splits overlap, and CUDA does not let anybody join them. */
 static int join(struct part *all, const struct part *one)
 {
     const struct rt_part_shape *a = &all->shape, *b = &one->shape;
@@ -248,8 +251,8 @@ CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *
     if (r)
         return r;
     uint32_t number = all.whole ? all.shape.of : rt_part_number(&all.shape);
-    struct description *d =
-        all.whole || number ? rt_object_take(&descriptions) : NULL; /* CUDA ends none */
+    /* CUDA has no call to end one */
+    struct description *d = all.whole || number ? rt_object_take(&descriptions) : NULL;
     if (!d)
         return CUDA_ERROR_OUT_OF_MEMORY;
     d->device = all.device;
@@ -378,7 +381,8 @@ CUresult rt_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
     return CUDA_SUCCESS;
 }
 
-/* Of a stream in a green context: that, and its root. */
+/* Returns the context of a stream. For a stream of a green context that is the green context, and
+ * its root. */
 CUresult rt_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
 {
     struct rt_context *c;
@@ -401,7 +405,8 @@ bool rt_part_possible(CUdevice device)
     return !rt_session->is_private && step_of(device) != 0;
 }
 
-/* Equal groups, as many as there are: several contexts of one size then lie beside each other. */
+/* Chooses one of equal groups, of which there are as many as fit. So several contexts of one size
+ * get different multiprocessors. */
 int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors)
 {
     static _Atomic uint32_t turns;
@@ -436,7 +441,7 @@ uint32_t rt_part_percentage(CUdevice device)
         gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", text);
         return 0;
     }
-    if (share == 100) /* all, and not the whole steps that are in it */
+    if (share == 100) /* All multiprocessors, of which some may not fill a whole step. */
         return 0;
     /* 33 % of 100 must not become 32.999... */
     uint32_t steps = (uint32_t)(d->multiprocessors * share / 100 + 1e-9) / step_of(device);
@@ -453,7 +458,7 @@ uint32_t rt_part_visible(CUdevice device)
     return GM_MIN(c->multiprocessors, all);
 }
 
-/* What a context has that was not created with fewer is what the client has. */
+/* Answers what the client may use, unless the context was created with fewer multiprocessors. */
 CUresult rt_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
 {
     struct rt_context *c;

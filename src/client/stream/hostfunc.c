@@ -1,8 +1,9 @@
 /*
- * One list of calls in the order of their gates, which is every stream's own order, too. The
- * library's thread sleeps on a condition while the list is empty, else on the session's count of
- * arrivals. The list's lock is never held while a function runs, and never needed by a producer
- * that waits for room in the ring: a full ring may be full because its consumer waits for a gate.
+ * There is one list of calls, in the order of their gates, which is also the order of every stream.
+ * The library's thread sleeps on a condition while the list is empty, and else on the session's
+ * count of arrivals. The list's lock is not held while a function runs. A producer that waits for
+ * room in the ring does not need it, because the ring may be full for the reason that its consumer
+ * waits for a gate.
  */
 #include "client/stream/hostfunc.h"
 
@@ -24,7 +25,7 @@ struct call {
     uint64_t seq;
     CUhostFn fn;
     CUstreamCallback callback;
-    bool (*ready)(void *arg); /* a gate that opens by itself: fn is called in any case */
+    bool (*ready)(void *arg); /* a gate that opens by itself; fn is called in any case */
     CUstream handle;
     void *arg;
 };
@@ -33,7 +34,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct gm_list calls = { &calls, &calls }; /* lock */
 static bool started;                              /* lock */
-static unsigned looked_at;                        /* lock: calls with `ready` */
+static unsigned looked_at;                        /* lock; how many calls have `ready` */
 
 static bool arrived(const struct call *call)
 {
@@ -41,7 +42,8 @@ static bool arrived(const struct call *call)
                                 memory_order_acquire) >= call->seq;
 }
 
-/* Takes the first call whose gate was reached, or, after an error, simply the first. Lock held. */
+/* Takes the first call whose gate was reached; after an error the first call. Called with the lock
+ * held. */
 static struct call *take_ready(bool failed)
 {
     gm_list_for_each (call, &calls, struct call, link) {
@@ -54,7 +56,8 @@ static struct call *take_ready(bool failed)
     return NULL;
 }
 
-/* After an error host functions are dropped; the older callbacks are told. */
+/* Runs a call. After an error host functions are dropped, but callbacks of the older kind are
+ * told. */
 static void run(struct call *call, int error)
 {
     struct rt_session *s = rt_session;
@@ -63,13 +66,14 @@ static void run(struct call *call, int error)
         call->callback(call->handle, (CUresult)error, call->arg);
     else if (!error || call->ready)
         call->fn(call->arg);
-    (void)rt_coherence_release(); /* the work behind it sees what it wrote */
+    (void)rt_coherence_release(); /* the work behind it sees what the function wrote */
     atomic_store_explicit(&s->shared.streams[call->number].gate, call->seq, memory_order_release);
     tp_ring_kick(&s->shared.control->ring);
     free(call);
 }
 
-/* Nobody tells us when a gate may be opened: first look often, then less so. */
+/* Sleeps before the next look. Nobody tells this thread when a gate may be opened, so it looks
+ * often at first, and less often later. */
 static void look_again(long *nap_ns)
 {
     const struct timespec nap = { .tv_nsec = *nap_ns };
@@ -97,17 +101,18 @@ static void *upcall_main(void *arg GM_UNUSED)
             nap_ns = LOOK_MIN_NS;
             run(call, error);
         } else if (look) {
-            (void)rt_session_look(s); /* an error is seen above */
+            (void)rt_session_look(s); /* the loop sees an error at its next turn */
             look_again(&nap_ns);
         } else {
             (void)tp_word_wait(&s->shared.control->arrivals, seen + 1,
-                               &policy); /* so is an error of this wait */
+                               &policy); /* also an error of this wait */
         }
     }
     return NULL;
 }
 
-/* Lock held. The program's signals are not for our thread. */
+/* Starts the library's thread, which must not get the program's signals. Called with the lock
+ * held. */
 static int start_thread(void)
 {
     sigset_t all, before;
@@ -133,7 +138,7 @@ int rt_hostfunc_ready(void)
     return r;
 }
 
-/* Takes it back. False if the library's thread has it already. */
+/* Takes the call out of the list again. Returns false if the library's thread has it already. */
 static bool take_back(const struct call *call)
 {
     bool found = false;
@@ -148,14 +153,14 @@ static bool take_back(const struct call *call)
     return found;
 }
 
-/* Between rt_queue_begin() and rt_queue_end(), so that the record's number is known before. The
- * call is in the list before the gate can be reached: the library's thread would look for it and
- * find nothing, and not be told again. */
+/* Called between rt_queue_begin() and rt_queue_end(), so that the record's number is known before.
+ * The call has to be in the list before its gate can be reached: otherwise the library's thread
+ * could look for it too early, and would not be told again. */
 static int put(struct rt_stream *st, const struct call *wanted)
 {
     struct wire_rec_gate gate = { .head.op = WIRE_OP_GATE };
     if (st->number >= TP_STREAMS)
-        return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
+        return CUDA_ERROR_INVALID_HANDLE; /* another thread has just destroyed the stream */
     struct call *call = malloc(sizeof(*call));
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -172,7 +177,7 @@ static int put(struct rt_stream *st, const struct call *wanted)
         free(call);
         return r;
     }
-    return CUDA_SUCCESS; /* or it is dropped with all the others after an error */
+    return CUDA_SUCCESS; /* or all calls are dropped together after an error */
 }
 
 int rt_hostfunc_put(struct rt_stream *st, CUhostFn fn, void *arg)

@@ -1,5 +1,5 @@
 /*
- * Limits of contexts. Each context has its own, as far as it can tell; the device's own are at
+ * Limits of contexts. Each context has its own as far as it can tell. The device's limits are at
  * least as large as those of all clients (device/cuda/limit.c).
  */
 #include "client/entry/hooks.h"
@@ -7,7 +7,7 @@
 #include "client/stream/call.h"
 #include "client/stream/context.h"
 
-/* of a thread, as the CUDA C++ Programming Guide has it; a GPU's driver decides itself */
+/* For each thread, by the CUDA C++ Programming Guide; a GPU's driver decides by itself. */
 #define LOCAL_BYTES_MOST (512u << 10)
 
 static bool limit_known(CUlimit limit)
@@ -18,8 +18,8 @@ static bool limit_known(CUlimit limit)
            limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
-/* Those that can be asked for only. Sharing with graphics is off, and stays so; cuBLAS asks and
- * does not look at an error. */
+/* Whether the limit can only be read. Sharing with graphics is off for good; cuBLAS asks for it and
+ * ignores the error. */
 static bool limit_is_fixed(const struct rt_context *c, CUlimit limit)
 {
     return limit == CU_LIMIT_CIG_ENABLED || (limit == CU_LIMIT_SHMEM_SIZE && c->limits[limit]);
@@ -39,8 +39,8 @@ CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
     return CUDA_SUCCESS;
 }
 
-/* A device that all clients share has limits of its own, at least as large as each client's; one
- * that has none does not know the question. */
+/* Raises the limit of the device, which all clients share. A device that has no limits does not
+ * know the request. */
 static int raise_limit(const struct rt_context *c, CUlimit limit, size_t value)
 {
     struct rt_call call;
@@ -58,8 +58,8 @@ static size_t multiple(size_t value, size_t of)
     return __builtin_add_overflow(value, of - 1, &above) ? SIZE_MAX / of * of : above / of * of;
 }
 
-/* What the driver makes of a value, as an H200's was seen to (580.159.04). The persisting cache is
- * given in sixteenths of the whole. */
+/* Rounds a value as the driver of an H200 did (580.159.04). The persisting part of the cache comes
+ * in sixteenths of the whole. */
 static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
 {
     const int32_t *attributes = rt_session->devices[c->device].attributes;

@@ -1,6 +1,6 @@
 /*
- * A list for each context, which nearly every call of the runtime library reads: without a lock.
- * Entries are only added while the context lives.
+ * Each context has a list, which nearly every call of the runtime library reads, and therefore
+ * without a lock. While the context lives entries are only added.
  */
 #include "client/stream/local.h"
 

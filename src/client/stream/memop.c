@@ -1,7 +1,7 @@
 /*
- * Stream memory operations: a stream stores a word, or waits for one. Both are records: of a wait
- * the executor looks at the word, wherever it is. The device itself never waits, because a stream
- * of the driver's that does can hold up everybody's calls.
+ * Stream memory operations: a stream stores a word, or waits until a word has a value. Both are
+ * records. The executor watches the word, wherever it lies. The device itself never waits, because
+ * a waiting stream of the driver's can hold up the calls of all clients.
  */
 #include "client/stream/memop.h"
 
@@ -11,9 +11,10 @@
 #include "client/session/map.h"
 #include "client/stream/capture.h"
 
-enum { COMPARE = CU_STREAM_WAIT_VALUE_NOR }; /* bits of the flags that say how */
+enum { COMPARE = CU_STREAM_WAIT_VALUE_NOR }; /* the bits of the flags that say how to compare */
 
-/* Some GPUs can; of the others their own driver would say the same. */
+/* Refuses to flush. Some GPUs could do it, but this library does not; for others their own driver
+ * refuses it as well. */
 static int flush_refused(void)
 {
     static atomic_bool said;
@@ -53,7 +54,8 @@ static int read_write(const CUstreamBatchMemOpParams *p, struct rt_memop *op)
                : find_word(op, p->writeValue.address);
 }
 
-/* A barrier between operations of one stream is there anyway; *none: the operation is one. */
+/* Reads an operation. A barrier is not needed, because a stream's operations are in order anyway;
+ * then *none is set. */
 static int read_op(const CUstreamBatchMemOpParams *p, struct rt_memop *op, bool *none)
 {
     *none = false;
@@ -116,7 +118,7 @@ int rt_memop_put(struct rt_stream *st, const struct rt_memop *op)
     return rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
 }
 
-/* All are looked at before the first one is queued. */
+/* Checks all operations before it queues the first. */
 static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpParams *params,
                    unsigned flags)
 {

@@ -1,6 +1,6 @@
 /*
- * Parts of the client's multiprocessors, by number. The executor reads what they are in session
- * memory when a stream names one (device/cuda/part.c).
+ * Parts of the client's multiprocessors, by number. The executor reads from session memory which
+ * multiprocessors they are when a stream names one (device/cuda/part.c).
  */
 #include "client/stream/part.h"
 
@@ -9,10 +9,10 @@
 #include "client/session/session.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rt_part_shape
-    shapes[TP_PARTS];             /* lock; from 1 on. What the executor sees is a copy */
+/* Protected by the lock. Index 0 is not used. The executor sees a copy. */
+static struct rt_part_shape shapes[TP_PARTS];
 static uint32_t shapes_count = 1; /* lock */
-static bool has_static;           /* lock; the first one is a static partition */
+static bool has_static;           /* lock; the first part is a static partition */
 
 static void show(const struct rt_part_shape *s, struct tp_part *out)
 {
@@ -25,7 +25,7 @@ static void show(const struct rt_part_shape *s, struct tp_part *out)
                           memory_order_relaxed); /* the ring publishes it */
 }
 
-/* The server has written that one before the client came. */
+/* The server wrote this part before the client came. */
 uint32_t rt_part_all(void)
 {
     struct tp_part *part = &rt_session->shared.parts[TP_PART_STATIC];

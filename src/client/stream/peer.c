@@ -1,17 +1,19 @@
 /*
- * Who may touch whose memory. Contexts of one device reach each other's memory anyway; between
- * devices it is the executor that maps memory for further ones, all that is there and all to come.
+ * Which context may use another one's memory. Contexts of the same device always may. For another
+ * device the executor maps all memory that there is, and all that is made later.
  *
- * Which devices can be peers, the genuine library beside us knows. Devices made of the host's
- * processors all can, and do, whether they are let or not.
+ * The genuine library beside this one knows which devices can be peers. Devices that are made of
+ * the host's processors can all be peers; they reach each other's memory even where that was not
+ * enabled.
  */
 #include "client/stream/peer.h"
 
 #include "client/session/companion.h"
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER;                /* inside rt_context_lock; before that of requests */
-static unsigned lets[RT_DEVICES][RT_DEVICES]; /* lock; by device and peer: how often */
+/* Taken inside rt_context_lock, and before the lock of requests. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* lock; by device and peer, how often access was enabled. */
+static unsigned lets[RT_DEVICES][RT_DEVICES];
 
 bool rt_peer_possible(CUdevice device, CUdevice peer)
 {

@@ -1,5 +1,5 @@
 /*
- * cuCtxEnablePeerAccess, and what can be asked about two devices.
+ * cuCtxEnablePeerAccess, and questions about two devices.
  */
 #include "client/gen/api.h"
 #include "client/session/attach.h"
@@ -69,7 +69,7 @@ CUresult rt_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
     return rt_not_supported("cuDeviceGetP2PAtomicCapabilities", &said);
 }
 
-/* Both contexts of the two calls that follow, with rt_context_lock held. */
+/* Finds the two contexts of the calls below. rt_context_lock is held afterwards. */
 static int enter(CUcontext handle, struct rt_context **c, struct rt_context **peer)
 {
     *peer = rt_context_find(handle, true);
@@ -94,7 +94,7 @@ static int enable(CUcontext handle)
     return r;
 }
 
-/* What runs may still need it. */
+/* Ends the access, after it has waited for the work that may still use the memory. */
 static int disable(CUcontext handle)
 {
     struct rt_context *c, *peer;

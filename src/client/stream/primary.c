@@ -1,6 +1,6 @@
 /*
- * cuDevicePrimaryCtx*: primary contexts, which are counted; and the green ones, each of which keeps
- * its device's primary context.
+ * cuDevicePrimaryCtx*: primary contexts, which are counted, and green contexts, each of which keeps
+ * the primary context of its device.
  */
 #include "client/entry/hooks.h"
 #include "client/gen/api.h"
@@ -27,7 +27,8 @@ CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     return r;
 }
 
-/* Lock held. The next one begins with the flags that it is given from now on. */
+/* Ends the primary context. The next one begins with the flags that are set from now on. Called
+ * with the lock held. */
 static void primary_end(struct rt_context *c)
 {
     rt_context_destroy(c);

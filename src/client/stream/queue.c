@@ -1,8 +1,8 @@
 /*
- * Where work enters the ring. One lock covers the choice of a sequence number and the write, so
- * that the ring has every stream's records in the order of their numbers. The lock is the only
- * thing a launch shares with other threads; it is held for a copy of some hundred bytes, unless the
- * ring is full.
+ * Here work enters the ring. One lock covers both the choice of a sequence number and the writing,
+ * so that each stream's records are in the ring in the order of their numbers. A launch shares
+ * nothing but this lock with other threads. It is held for as long as it takes to copy some hundred
+ * bytes, unless the ring is full.
  */
 #include "client/stream/capture.h"
 #include "client/stream/coherence.h"
@@ -18,7 +18,7 @@ static int ring_result(int r)
     if (r == 0)
         return CUDA_SUCCESS;
     if (r > 0)
-        return r; /* the watchdog's */
+        return r; /* the watchdog's error */
     tp_session_fail(&rt_session->shared, CUDA_ERROR_MPS_RPC_FAILURE, 0);
     return rt_session_error(rt_session);
 }
@@ -29,7 +29,7 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     struct rt_session *s = rt_session;
     uint32_t number = st->number;
     if (GM_UNLIKELY(number >= TP_STREAMS))
-        return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
+        return CUDA_ERROR_INVALID_HANDLE; /* another thread has just destroyed the stream */
     uint64_t next = atomic_load_explicit(&s->queues[number].issued, memory_order_relaxed) + 1;
     head->flags = 0;
     head->size = (uint32_t)(head_size + tail_size);
@@ -52,12 +52,12 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     return CUDA_SUCCESS;
 }
 
-/* At most so many bytes are written at once, so that the device begins while the rest is written.
- */
+/* So many bytes at most are written at once, so that the device can begin before the rest is
+ * written. */
 #define RUN_BYTES (32u << 10)
 
-/* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have.
- * *abroad: how many there are up to the last one that uses another device's memory. */
+/* Makes as many of the records at `at` as fit members of one run. Returns their size in bytes.
+ * *abroad is how many there are up to the last one that uses another device's memory. */
 static size_t make_run(const struct rt_queue *queue, uint8_t *at, size_t bytes, uint32_t *count,
                        uint32_t *abroad)
 {
@@ -127,7 +127,7 @@ int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq)
     return rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
 }
 
-/* A blocking stream waits for what the legacy stream holds. */
+/* Makes a blocking stream wait for the work of the legacy stream. */
 static int order_after_legacy(struct rt_stream *st)
 {
     struct rt_stream *legacy = atomic_load_explicit(&st->context->legacy, memory_order_relaxed);
@@ -149,7 +149,7 @@ uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number)
     return own ? rt_queue_issued(s, number) : 0;
 }
 
-/* The legacy stream waits for what the blocking streams hold. */
+/* Makes the legacy stream wait for the work of the blocking streams. */
 static int order_after_blocking(struct rt_stream *legacy)
 {
     struct rt_context *c = legacy->context;
@@ -216,9 +216,9 @@ int rt_queue_wait(struct rt_stream *st, uint32_t number, uint64_t seq)
 
 /* --- stream numbers --------------------------------------------------------------------------- */
 
-/* A number whose last user's work is done, for the device with the server's number `device`; ring
- * lock. -EAGAIN with *wait_for: that one is free once it is done; -ENOSPC: all are in use, or were
- * on other devices. */
+/* Takes a number for the server's device `device`, after the work of its last user is done. Returns
+ * -EAGAIN, with the number to wait for in *wait_for, if none is free yet, or -ENOSPC if all numbers
+ * are in use, or were used on other devices. Called with the ring lock held. */
 static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uint32_t *wait_for)
 {
     __typeof__(&s->queues_free[0]) list = &s->queues_free[device];
@@ -252,7 +252,7 @@ static void number_give(struct rt_session *s, uint32_t number)
     list->count++;
 }
 
-/* Waits for one if it must. CUresult. */
+/* Takes a number, and waits for one if necessary. CUresult. */
 static int number_wait(struct rt_session *s, uint32_t device, uint32_t *out)
 {
     uint32_t busy = 0;
@@ -280,8 +280,8 @@ int rt_stream_create_bare(struct rt_stream **out)
     return CUDA_SUCCESS;
 }
 
-/* The number is the context's from now on. Its last user's work is done: the legacy stream need not
- * look at that again. */
+/* Gives the number to the context. Its last user's work is done, so the legacy stream need not look
+ * at that again. */
 static void number_assign(struct rt_session *s, uint32_t number, struct rt_context *c)
 {
     pthread_mutex_lock(&s->ring_lock);
@@ -290,7 +290,7 @@ static void number_assign(struct rt_session *s, uint32_t number, struct rt_conte
     pthread_mutex_unlock(&s->ring_lock);
 }
 
-/* A new stream waits for what cuCtxWaitEvent told its context to wait for. */
+/* Makes a new stream wait for the events of cuCtxWaitEvent of its context. */
 static int wait_as_context(struct rt_stream *st)
 {
     struct rt_context *c = st->context;
@@ -342,7 +342,7 @@ void rt_stream_destroy(struct rt_stream *st)
         rt_hooks.capture_stream_ends(st);
     pthread_mutex_lock(&s->ring_lock);
     if (st->number < TP_STREAMS) {
-        /* A stream that never had a record is unknown to the device: nothing to retire. */
+        /* The device does not know a stream that never had a record: nothing has to be retired. */
         if (rt_queue_issued(s, st->number) != 0)
             (void)rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
         number_give(s, st->number);

@@ -1,13 +1,13 @@
 /*
- * Looks at the address of each operand on its way into the ring, where there is more than one
- * device, and notes in the queue when another device is concerned.
+ * Where there are several devices, checks the address of each operand on its way into the ring, and
+ * notes in the queue if it belongs to another device.
  */
 #include "client/stream/reach.h"
 
 #include "client/session/map.h"
 #include "client/stream/peer.h"
 
-/* Bytes from the first to behind the last; wrong numbers are refused elsewhere. */
+/* Bytes from the first to the last. Wrong numbers are refused elsewhere. */
 static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch, uint64_t depth,
                        uint64_t slice)
 {
@@ -19,7 +19,7 @@ static bool is_other(uint64_t address, uint64_t size, uint32_t index)
     struct rt_range range;
     if (!rt_memory_find(address, &range) || !rt_memory_is_device(&range))
         return false;
-    /* Virtual memory may go on in another mapping, of another device's. */
+    /* Virtual memory may continue in a mapping of another device. */
     return rt_session->devices[range.device].index != index ||
            size > range.size - (address - range.base);
 }
@@ -42,7 +42,7 @@ bool rt_reach_is_abroad(const struct wire_record *r, uint32_t index)
         return is_other(f->dst, extent(f->width * f->element_size, f->height, f->pitch, 1, 0),
                         index);
     }
-    case WIRE_OP_COPY_ARRAY: /* whose an array is does not stand there */
+    case WIRE_OP_COPY_ARRAY: /* the operation does not say whose the array is */
         return true;
     default:
         return false;
@@ -61,7 +61,7 @@ uint32_t rt_reach_of(const struct rt_range *range)
         return UINT32_MAX;
     if (range->kind != RT_MEMORY_VIRTUAL)
         return rt_reach_of_device(range->device);
-    if (range->access) /* copies there take a way through it */
+    if (range->access) /* copies to that memory go by way of its device */
         devices |= 1u << range->device;
     for (int d = 0; d < (int)rt_session->device_count; d++)
         devices |= rt_memory_access(range, d) ? 1u << d : 0;

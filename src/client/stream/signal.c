@@ -1,15 +1,13 @@
 /*
- * Signals of events that several processes use. A page of host memory, which all of them and their
- * executors have mapped, holds those of one process's events; transport/signal.h says what is in
- * it. A record is a `fill` of one word by the device, so that nobody of the recording process has
- * to be awake when it happens.
+ * Signals of events that several processes use. One process's signals lie in a page of host memory,
+ * which all of the processes and their executors map; transport/signal.h describes it. To record,
+ * the device fills one word, so that no thread of the recording process has to be awake then.
  *
- * Waiting for another process is done by looking: first often, then every half millisecond. In a
- * stream it is a gate that the library's thread opens (hostfunc.c), which orders the two executions
- * on every device.
+ * To wait for another process's record, a process looks at the word, first often, then every half
+ * millisecond. In a stream this is a gate that the library's thread opens (hostfunc.c), so that on
+ * every device the two executions come one after the other.
  *
- * A process that is gone will not store anything any more: the server does so for it
- * (transport/signal.h).
+ * If a process ends, the server stores its signals in its place (transport/signal.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,15 +25,15 @@
 #define NAP_MAX_NS 500000u
 
 struct rt_signal_page {
-    struct gm_list link;       /* own or foreign */
-    struct tp_signal_page *at; /* its address for the device, too */
+    struct gm_list link;       /* in the list of own or of foreign pages */
+    struct tp_signal_page *at; /* the device uses the same address */
     bool own;
-    bool shared; /* own: the token is known */
+    bool shared; /* of an own page: its token is known */
     uint32_t object;
     uint8_t token[RT_TOKEN_BYTES];
     unsigned users[TP_SIGNALS];
-    unsigned count; /* of users, in all */
-    unsigned next;  /* own: where to look for a free one */
+    unsigned count; /* users of the page, over all signals */
+    unsigned next;  /* of an own page: where to look for a free signal */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,7 +46,7 @@ static uint32_t self(void)
     return tp_signal_recorder(rt_session->window_base, rt_session->server_pid);
 }
 
-/* Puts the page that `fd` stands for at `address`, or the host area's own back. */
+/* Maps the page that `fd` stands for at `address`; without one, the host area's own memory. */
 static int map_page(uint64_t address, int fd)
 {
     struct rt_session *s = rt_session;
@@ -126,8 +124,8 @@ static void use(struct rt_signal_page *p, uint32_t slot, struct rt_signal *out)
 static bool take_slot(struct rt_signal_page *p, struct rt_signal *out)
 {
     for (unsigned i = 0; i < TP_SIGNALS; i++) {
-        uint32_t slot = (p->next + i) %
-                        TP_SIGNALS; /* one that was just given back is the last to be used again */
+        uint32_t slot =
+            (p->next + i) % TP_SIGNALS; /* the signal that was given back last is used again last */
         if (p->users[slot])
             continue;
         p->next = slot + 1;
@@ -158,7 +156,7 @@ static int open_page(const uint8_t token[RT_TOKEN_BYTES], struct rt_signal_page 
 {
     GM_AUTO_FD int fd = -1;
     uint64_t address, size;
-    int device; /* of none: it is host memory */
+    int device; /* host memory, which is no device's */
     int r = rt_request_memory_open(rt_session, token, &address, &size, &device, &fd);
     if (r)
         return r;
@@ -209,7 +207,7 @@ void rt_signal_ref(const struct rt_signal *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* Own pages stay for the next event. */
+/* Own pages stay, for the next event. */
 void rt_signal_release(const struct rt_signal *s)
 {
     struct rt_signal_page *p = s->page;
@@ -254,8 +252,9 @@ int rt_signal_wait_for_room(const struct rt_signal *s)
     return rt_signal_wait(s, last + 1 - TP_SIGNAL_WORDS);
 }
 
-/* The session may have failed since anybody looked. As long as something of it runs the server has
- * yet to store what we have taken; after that it may have done so before we took this. */
+/* Stores the signal if the session has failed meanwhile. While anything of the session runs, the
+ * server will still store the signals that we have taken. Afterwards it may have done that before
+ * we took this one. */
 static void store_if_late(struct rt_signal *s, uint32_t queue, uint32_t number)
 {
     if (GM_UNLIKELY(rt_queue_done(rt_session, queue, TP_SEQ_FAILED)))
@@ -264,8 +263,8 @@ static void store_if_late(struct rt_signal *s, uint32_t queue, uint32_t number)
 
 int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq)
 {
-    bool in_a_row = st->number == s->queue &&
-                    s->run >= TP_SIGNAL_WORDS; /* one stream stores them in their order */
+    bool in_a_row =
+        st->number == s->queue && s->run >= TP_SIGNAL_WORDS; /* one stream stores them in order */
     uint64_t in_order = in_a_row ? (uint32_t)(s->last + 1) : TP_SIGNAL_NONE;
     uint32_t n;
     if (tp_signal_take(s->words, self(), in_order, &n) < 0)

@@ -1,6 +1,6 @@
 /*
- * Streams: what a handle means, the two default streams, waiting and asking. What programs call is
- * in stream_api.c.
+ * Streams: handles, the two default streams, and how to wait for a stream or ask about it. The
+ * calls of programs are in stream_api.c.
  */
 #include "client/stream/coherence.h"
 #include "client/stream/context.h"
@@ -47,14 +47,15 @@ int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **s
     return CUDA_SUCCESS;
 }
 
-/* What a look at the stream now would have to wait for: itself, and for the legacy stream the
- * blocking ones, as far as they are now: a number may be somebody else's the next moment. */
+/* What a look at the stream has to wait for at this moment: its own work, and for the legacy stream
+ * also the work of the blocking streams. It is a copy, because another stream may get a number the
+ * next moment. */
 struct snapshot {
     uint32_t number;
     uint64_t issued;
     bool dirty_any;
     uint64_t dirty[TP_STREAMS / 64];
-    uint64_t seq[TP_STREAMS]; /* of those in `dirty` */
+    uint64_t seq[TP_STREAMS]; /* for the queues in `dirty` */
 };
 
 static void note_dirty(const struct rt_context *c, struct snapshot *out)
@@ -83,7 +84,7 @@ static int take_snapshot(struct rt_stream *st, struct snapshot *out)
     return out->number < TP_STREAMS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Calls look() for each queue of the snapshot until one does not return CUDA_SUCCESS. */
+/* Calls look() for each queue of the snapshot until it returns something else than CUDA_SUCCESS. */
 static int each_queue(const struct snapshot *snap, const struct tp_wait_policy *policy,
                       int (*look)(uint32_t number, uint64_t issued,
                                   const struct tp_wait_policy *policy))
@@ -109,7 +110,7 @@ static int look_only(uint32_t number, uint64_t issued,
     return rt_queue_done(rt_session, number, issued) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-/* CU_SYNC_POLICY_AUTO: as the context waits. */
+/* With CU_SYNC_POLICY_AUTO the stream waits as its context does. */
 struct tp_wait_policy rt_stream_policy(const struct rt_stream *st)
 {
     struct tp_wait_policy policy = st->context->wait;

@@ -1,5 +1,5 @@
 /*
- * cuStream*: streams as the program sees them.
+ * cuStream*: the calls of programs about streams.
  */
 #include "client/gen/api.h"
 #include "client/stream/capture.h"
@@ -82,7 +82,7 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(rt_stream_captures(st) || rt_event_captured(hEvent)))
         return rt_hooks.capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
-    if (Flags) /* external to what? */
+    if (Flags) /* only a wait that is captured can be an external one */
         return CUDA_ERROR_ILLEGAL_STATE;
     bool foreign = false;
     r = rt_event_wait_foreign(hEvent, st, &foreign);

@@ -1,7 +1,7 @@
 /*
- * What belongs to a thread: its stack of contexts and its per-thread default streams. The top of
- * the stack is in thread-local storage of its own, because every call reads it; the rest is on the
- * heap and goes with the thread.
+ * What each thread has: its stack of contexts and its per-thread default streams. The top of the
+ * stack is in thread-local storage, because every call reads it. The rest is on the heap and is
+ * freed when the thread ends.
  */
 #include "client/stream/context.h"
 
@@ -22,7 +22,7 @@ struct thread_stream {
 };
 
 struct thread_data {
-    struct stack_entry *stack; /* below the top */
+    struct stack_entry *stack; /* the contexts below the top */
     size_t depth, capacity;
     struct thread_stream *streams;
     size_t streams_count;
@@ -41,7 +41,7 @@ static struct rt_stream *living_stream(const struct thread_stream *t)
 static void thread_ends(void *arg)
 {
     struct thread_data *d = arg;
-    if (rt_ready() == CUDA_SUCCESS) { /* in a fork's child the streams are not ours */
+    if (rt_ready() == CUDA_SUCCESS) { /* in the child of a fork the streams are not ours */
         for (size_t i = 0; i < d->streams_count; i++) {
             struct rt_stream *st = living_stream(&d->streams[i]);
             if (st)
@@ -111,7 +111,7 @@ CUcontext rt_stack_top(void)
     struct rt_context *c = rt_current.context;
     if (!c || c->alias)
         return rt_context_handle(c);
-    /* The handle as it was when it was pushed, destroyed or not. */
+    /* The handle that was pushed, whether or not its context has been destroyed. */
     uint64_t stale = (uint64_t)(rt_current.generation & 0xffffffu) << 32;
     uint64_t now = (uintptr_t)rt_object_handle(&rt_contexts, &c->object) & ~0x00ffffff00000000ull;
     return (CUcontext)(uintptr_t)(now | stale);
@@ -154,7 +154,7 @@ int rt_thread_stream(struct rt_context *c, struct rt_stream **out)
         if (*out && t->context == c && t->generation == generation)
             return CUDA_SUCCESS;
         if (!*out)
-            slot = t; /* its context was destroyed */
+            slot = t; /* the context of that stream was destroyed */
     }
     if (!slot) {
         struct thread_stream *grown = realloc(d->streams, (d->streams_count + 1) * sizeof(*grown));
