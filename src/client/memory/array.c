@@ -1,6 +1,6 @@
 /*
- * cuArray*, cuMipmappedArray*. An array is charged first and made then, in one of two ways: as an
- * object of the device's (`apart`), or as memory.
+ * cuArray* and cuMipmappedArray*. An array is charged first, and made afterwards: as an object of
+ * the device's (`apart`), or as memory.
  */
 #include "client/memory/array.h"
 
@@ -20,20 +20,22 @@ struct rt_mipmap {
     uint32_t number;
     struct rt_array_memory *memory; /* as in struct rt_array */
     struct dev_array_shape shape;
-    struct rt_array *levels[LEVELS_MAX]; /* lock; those that were asked for */
+    struct rt_array *levels[LEVELS_MAX]; /* lock; the levels that a program has asked for */
 };
 
 struct rt_table rt_arrays = RT_TABLE(RT_KIND_ARRAY, struct rt_array);
 struct rt_table rt_mipmaps = RT_TABLE(RT_KIND_MIPMAP, struct rt_mipmap);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requests and calls */
-static uint64_t used[RT_DEVICES]; /* lock: by all arrays of a device, as the executor said last */
-static uint64_t granted[RT_DEVICES]; /* lock: by the server, for arrays */
+/* Taken before the locks of requests and calls. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* lock; bytes of all arrays of a device, as the executor said last. */
+static uint64_t used[RT_DEVICES];
+static uint64_t granted[RT_DEVICES]; /* lock; bytes that the server has granted for arrays */
 
 /* --- the executor's side ---------------------------------------------------------------------- */
 
-/* Has the server charge so much for all arrays of a device. The executor may refuse to have less:
- * then it stays. Lock held. */
+/* Has the server charge so many bytes for all arrays of a device. It may refuse to charge fewer
+ * than before, and then the charge stays. Called with the lock held. */
 static int grant(int device, uint64_t bytes)
 {
     if (bytes == granted[device])
@@ -79,7 +81,7 @@ static int ask_destroy(int device, uint32_t number)
     return rt_call_end(&c, r);
 }
 
-/* Charged first, made then. */
+/* Makes an array as an object of the device's, after it has been charged. */
 static int make_apart(int device, const struct dev_array_shape *s, uint32_t *number)
 {
     pthread_mutex_lock(&lock);
@@ -156,13 +158,14 @@ static int unmake(int device, uint32_t number, struct rt_array_memory *memory)
 
 /* --- creation --------------------------------------------------------------------------------- */
 
-/* Where arrays are memory, nobody else asks whether the device's own limits allow for one. */
+/* Whether the array exceeds the device's limits. Where arrays are memory nothing else checks
+ * this. */
 static bool is_too_large(const struct rt_context *c, const struct dev_array_shape *s)
 {
     static const struct {
-        uint32_t flags; /* those that tell kinds apart */
+        uint32_t flags; /* the flags that tell the kinds apart */
         uint32_t dimensions;
-        uint32_t texture[3], surface[3]; /* attributes; 0: none */
+        uint32_t texture[3], surface[3]; /* attributes; 0: there is no such limit */
     } kinds[] = {
         { 0, 1, { 21 }, { 55 } },
         { 0, 2, { 22, 23 }, { 56, 57 } },
@@ -185,7 +188,7 @@ static bool is_too_large(const struct rt_context *c, const struct dev_array_shap
             large |= surface && (s->flags & CUDA_ARRAY3D_SURFACE_LDST) &&
                      size[d] > (uint64_t)most[surface];
         }
-    if (dimensions == 3) /* some may be deeper instead */
+    if (dimensions == 3) /* some devices allow for a greater depth instead */
         large = large && (size[0] > (uint64_t)most[47] || size[1] > (uint64_t)most[48] ||
                           size[2] > (uint64_t)most[49]);
     if (s->levels)
@@ -204,7 +207,7 @@ static int check(const struct rt_context *c, const struct dev_array_shape *s)
     return r || rt_session->memory_apart || !is_too_large(c, s) ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A call that makes something like `d`, with so many levels: the shape of that. */
+/* Begins a call that makes an array like `d`, with so many levels, and finds its shape. */
 static int enter(struct rt_context **c, const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t levels,
                  struct dev_array_shape *out)
 {
@@ -256,7 +259,7 @@ CUresult rt_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *
     return create(pAllocateArray, pHandle);
 }
 
-/* More levels than the size allows are not made, fewer than one neither, as CUDA has it. */
+/* Makes a mipmapped array. CUDA makes at least one level, and no more than the size has. */
 CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                    const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                    unsigned int numMipmapLevels)
@@ -300,7 +303,7 @@ bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out)
     return m != NULL;
 }
 
-/* The same handle whenever it is asked for; it ends with the mipmapped array. */
+/* Returns the same handle each time. It ends with the mipmapped array. */
 CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
                                      unsigned int level)
 {
@@ -356,14 +359,14 @@ static int destroy_mipmap(struct rt_mipmap *m)
     return unmake(device, number, memory);
 }
 
-/* As cuMemFree: what runs may use it. */
+/* Waits like cuMemFree, because running work may use the array. */
 CUresult rt_cuArrayDestroy(CUarray hArray)
 {
     int r = rt_enter_any();
     if (r)
         return r;
     struct rt_array *a = rt_array_find(hArray);
-    if (!a || a->mipmap) /* a level goes with the whole */
+    if (!a || a->mipmap) /* a level ends with its mipmapped array */
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_reach_wait(1u << a->context->device);
     return r ? r : destroy_array(a);
@@ -414,7 +417,7 @@ static int find(CUarray handle, const void *out, struct rt_array **a)
     return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of a level: its own size. */
+/* Returns the size of a level. */
 static size_t at_level(uint64_t size, uint32_t level)
 {
     return size ? GM_MAX(size >> level, (uint64_t)1) : 0;
@@ -452,7 +455,7 @@ CUresult rt_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUa
     return CUDA_SUCCESS;
 }
 
-/* Known for arrays with CUDA_ARRAY3D_DEFERRED_MAPPING only, and there are none. */
+/* CUDA answers this for arrays with CUDA_ARRAY3D_DEFERRED_MAPPING only, and there are none. */
 CUresult rt_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                          CUarray array, CUdevice device GM_UNUSED)
 {
@@ -471,7 +474,7 @@ CUresult rt_cuMipmappedArrayGetMemoryRequirements(
     return mipmap_find(mipmap) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* There are no arrays with CUDA_ARRAY3D_SPARSE, and none of a format with several planes. */
+/* There are no arrays with CUDA_ARRAY3D_SPARSE, and none with several planes. */
 CUresult rt_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
                                        CUarray array)
 {

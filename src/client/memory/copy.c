@@ -19,7 +19,7 @@
 #include "client/stream/capture.h"
 #include "client/stream/check.h"
 
-/* Bytes from the first to behind the last; false on overflow. */
+/* Computes how many bytes lie from the first to the last one. Returns false on overflow. */
 static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t *out)
 {
     uint64_t rows, planes, sum;
@@ -30,7 +30,8 @@ static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t 
     return !__builtin_add_overflow(sum, b->width, out);
 }
 
-/* It begins in registered memory and does not end there: NVIDIA's driver takes it for a mistake. */
+/* Whether a side begins in registered memory and ends outside of it: NVIDIA's driver refuses
+ * that. */
 static bool is_beyond_registered(const struct rt_side *side, uint64_t size)
 {
     struct rt_range r;
@@ -39,7 +40,7 @@ static bool is_beyond_registered(const struct rt_side *side, uint64_t size)
            size > r.size - (side->address - r.base);
 }
 
-/* The window has no memory of the program's own. */
+/* Whether the address lies in the window, in which the program has no memory of its own. */
 static bool is_in_window(uint64_t address)
 {
     return address - rt_session->window_base < 2 * rt_session->window_half;
@@ -55,8 +56,8 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t window = side->address;
     bool known = rt_memory_device_range(side->address, size, &range, &window);
-    /* What is not all known memory is the program's own, unless it has to be, or begins to be, the
-     * device's. */
+    /* What is not known memory from end to end is the program's own. It must not begin in the
+     * device's memory, nor be called the device's. */
     if (!known && (is_beyond_registered(side, size) || side->kind == RT_SIDE_DEVICE ||
                    side->array || side->address == 0 ||
                    (side->kind == RT_SIDE_UNIFIED &&
@@ -129,7 +130,7 @@ static void copy_direct(const struct rt_box *b)
     }
 }
 
-/* The checker has not seen that. */
+/* Tells the checker of bytes that this library has written. */
 static void wrote(const struct rt_box *b)
 {
     for (uint64_t z = 0; z < b->depth; z++)
@@ -137,7 +138,7 @@ static void wrote(const struct rt_box *b)
             rt_check_wrote(b->dst.address + z * b->dst.slice + y * b->dst.pitch, b->width);
 }
 
-/* Between device memory that nobody else can touch and the host. */
+/* Copies between the host and device memory that only the device can touch. */
 static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct rt_place *dst,
                       const struct rt_place *src, bool synchronous)
 {
@@ -151,8 +152,8 @@ static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct
     return r || !synchronous ? r : rt_stream_wait(st);
 }
 
-/* What the device can reach is one record, in order with the stream; pageable memory goes through
- * the staging slots. */
+/* Copies with an array on a side. If the device can reach both sides that is one record, in order
+ * with the stream; pageable memory goes through the staging slots. */
 static int copy_with_array(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
     struct rt_copy_plan plan;
@@ -203,5 +204,6 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
         wrote(b);
     atomic_thread_fence(memory_order_acquire);
     return rt_session_error(
-        rt_session); /* an error that came meanwhile: what was read may be gone already */
+        /* If an error came meanwhile, the bytes may have been gone before they were read. */
+        rt_session);
 }

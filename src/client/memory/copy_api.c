@@ -1,5 +1,6 @@
 /*
- * cuMemcpy*: one-dimensional ones as boxes of one row, the others as they are described.
+ * cuMemcpy*. A one-dimensional copy is a box of one row; the others are boxes as they are
+ * described.
  */
 #include "client/memory/copy.h"
 
@@ -78,15 +79,15 @@ CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
                       false);
 }
 
-/* NULL: the current one. */
+/* NULL means the current context. */
 static struct rt_context *find_context(CUcontext handle)
 {
     return rt_context_find(handle ? handle : rt_stack_top(), true);
 }
 
-/* The synchronous one comes after all work of both contexts, and before what they get next. Between
- * contexts of one device the default stream's order is all there is. The device knows whose memory
- * it is, so that a peer copy is a copy. */
+/* Copies between two contexts. The synchronous form comes after all earlier work of both, and
+ * before all later. Between contexts of one device only the default stream's order counts. The
+ * device knows whose memory it is, so that a copy between peers is an ordinary copy. */
 static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr src,
                            struct rt_context *from, size_t size)
 {
@@ -136,7 +137,8 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
     return CUDA_SUCCESS;
 }
 
-/* Offsets are applied to the address; width, height, depth of the box are known. */
+/* Fills a side in, with its offsets added to its address. The width, height and depth of the box
+ * are known. */
 static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
 {
     uint64_t pitch = spec->pitch ? spec->pitch : box->width, slice, offset, rows;
@@ -187,7 +189,7 @@ static int copy_box(struct rt_box *box, const struct side_spec *dst, const struc
     return r ? r : rt_copy(st, box, synchronous);
 }
 
-/* What CUDA_MEMCPY2D and CUDA_MEMCPY3D say of either end, which is dst or src; the latter says
+/* What CUDA_MEMCPY2D and CUDA_MEMCPY3D both say of an end, which is `dst` or `src`; the latter says
  * more. */
 #define SIDE_OF_2D(p, end)                                                                         \
     .type = (p)->end##MemoryType, .host = (p)->end##Host, .device = (p)->end##Device,              \
@@ -225,7 +227,7 @@ static CUmemorytype type_of(const struct rt_side *s)
     return types[s->kind];
 }
 
-/* One of them has an array and where in it, the other an address and pitches. */
+/* Describes a side: an array and a place in it, or an address and pitches. */
 static void describe_source(const struct rt_side *s, CUDA_MEMCPY3D *out)
 {
     out->srcMemoryType = type_of(s);
@@ -308,7 +310,7 @@ static struct rt_side memory_side(enum rt_side_kind kind, uint64_t address, size
     return (struct rt_side) { .kind = kind, .address = address, .pitch = size, .slice = size };
 }
 
-/* A part of the first row; with `array`, of each side that says so. */
+/* Copies a part of the first row of an array; a side for which `array` is set is the array. */
 static int copy_row(CUarray dst_array, struct rt_side dst, CUarray src_array, struct rt_side src,
                     size_t size, CUstream stream, bool synchronous)
 {

@@ -1,6 +1,5 @@
 /*
- * What copies have to know of an array on one side or both: where in it they are, and the record
- * that says so.
+ * What a copy has to know of an array on either side: the place in it, and the record that says so.
  */
 #include "client/memory/copy.h"
 
@@ -49,7 +48,7 @@ void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src,
     if (b->dst.array) {
         out->dst_array = b->dst.array->number;
         out->dst_level = b->dst.array->level;
-        out->dst_x = (uint32_t)b->dst.x; /* checked: within the array */
+        out->dst_x = (uint32_t)b->dst.x; /* checked before: it is within the array */
         out->dst_y = (uint32_t)b->dst.y;
         out->dst_z = (uint32_t)b->dst.z;
     }

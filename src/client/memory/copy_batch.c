@@ -1,6 +1,6 @@
 /*
- * Many copies by one call, and copies between devices: each is one of copy_api.c's, in its turn.
- * Between contexts of one device a peer copy is a copy.
+ * Many copies by one call, and copies between devices. Each becomes one of the copies of
+ * copy_api.c. Between contexts of one device a peer copy is an ordinary copy.
  */
 #include <string.h>
 
@@ -61,7 +61,7 @@ CUresult rt_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStrea
 
 /* --- many at once ----------------------------------------------------------------------------- */
 
-/* A batch has a stream of the program's own making, which does not capture. */
+/* A batch needs a stream that the program has made and that does not capture. */
 static int enter(CUstream stream, struct rt_stream **st)
 {
     struct rt_context *c;
@@ -78,7 +78,7 @@ static bool order_known(CUmemcpySrcAccessOrder order)
     return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/* *at_once: some source must have been read when the call returns. */
+/* Checks the attributes. *at_once: some source must have been read when the call returns. */
 static int check_attributes(const CUmemcpyAttributes *attrs, const size_t *attrsIdxs,
                             size_t numAttrs, size_t count, bool *at_once)
 {
@@ -113,7 +113,7 @@ CUresult rt_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
     struct rt_stream *st;
     bool at_once = false;
     if (failIdx)
-        *failIdx = SIZE_MAX; /* none in particular */
+        *failIdx = SIZE_MAX; /* no copy in particular */
     int r = enter(hStream, &st);
     if (r)
         return r;

@@ -1,10 +1,10 @@
 /*
- * Fills descriptors in, from what a program says of a resource and of how it is sampled. They lie
- * in slabs of device memory, so that each object does not cost an allocation.
+ * Makes descriptors of textures and surfaces, from what a program says of a resource and of how it
+ * is sampled. They lie in slabs of device memory, so that not each needs an allocation.
  *
- * Programs destroy an object as soon as the kernel that samples it is launched, and nobody waits
- * for that kernel then. So what is given back goes on as it is until all that was issued before is
- * done: slots that leave wait for a mark of all queues, one mark at a time.
+ * A program may destroy an object as soon as the kernel that samples it is launched, and nobody
+ * waits for that kernel. So a slot that was given back stays as it is until all work is done that
+ * was issued before. Such slots wait for a mark of all queues; there is one mark at a time.
  */
 #include "client/memory/descriptor.h"
 
@@ -22,17 +22,18 @@
 struct slab {
     struct slab *next;
     uint64_t address;
-    uint64_t used;    /* bit by slot: in use, or it was until a moment ago */
-    uint64_t leaving; /* given back since the mark was made */
-    uint64_t marked;  /* given back before it */
+    uint64_t used;    /* bit by slot: it is in use, or was given back and waits */
+    uint64_t leaving; /* slots that were given back after the mark was made */
+    uint64_t marked;  /* slots that were given back before it */
     int device;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before that of requests */
-static struct slab *slabs;                               /* lock, as the next */
-static uint64_t mark[TP_STREAMS];                        /* by queue: what had been issued */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the lock of requests */
+static struct slab *slabs;                               /* lock, like the fields below */
+/* For each queue, what had been issued at the mark. */
+static uint64_t mark[TP_STREAMS];
 static uint32_t mark_queues;
-static bool has_left, has_marked; /* any slot */
+static bool has_left, has_marked; /* whether any slot is in that state */
 
 static int add_slab(int device, struct slab **out)
 {
@@ -90,7 +91,7 @@ static void mark_leaving(void)
     has_marked = true;
 }
 
-/* Frees what may be freed, without waiting. Lock held. */
+/* Frees the slots whose work is done, without waiting. Called with the lock held. */
 static void reap(void)
 {
     if (!has_marked && has_left)
@@ -165,7 +166,7 @@ static uint32_t format_of(uint32_t format)
     }
 }
 
-/* dev_array_element(format, channels) is not 0. */
+/* Sets the element. dev_array_element(format, channels) must not be 0. */
 static void set_element(uint32_t format, uint32_t channels, struct dev_texture *t)
 {
     t->format = format_of(format);
@@ -178,7 +179,7 @@ static uint32_t at_level(uint64_t size, uint32_t level)
     return (uint32_t)GM_MAX(size >> level, (uint64_t)1);
 }
 
-/* Levels first .. last of an array. */
+/* Describes the levels first to last of an array. */
 static void set_array(const struct rt_array *a, uint32_t first, uint32_t last,
                       struct dev_texture *t)
 {
@@ -208,8 +209,9 @@ static uint64_t limit(CUdevice_attribute attribute)
     return (uint64_t)rt_session->devices[0].attributes[attribute];
 }
 
-/* Memory that begins in an allocation, as the device sees it. That it ends there NVIDIA's library
- * does not ask, and programs rely on it; kernels reach no further than their client's window. */
+/* Describes memory that begins in an allocation, by its address on the device. NVIDIA's library
+ * does not check where it ends, and programs rely on that; a kernel cannot leave its client's
+ * window. */
 static int set_memory(CUdeviceptr address, uint64_t size, struct dev_texture *t)
 {
     struct rt_range range;
@@ -258,8 +260,8 @@ static int set_pitched(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
 
 /* --- views ------------------------------------------------------------------------------------ */
 
-/* Format and channels of a view; false: none of its own, or a compressed one, which no array of
- * ours has. */
+/* Finds the format and the channels of a view. Returns false if the view has no format of its own,
+ * or a compressed one, which no array of ours has. */
 static bool view_format(CUresourceViewFormat view, uint32_t *format, uint32_t *channels)
 {
     static const uint32_t formats[] = {
@@ -290,8 +292,7 @@ static int set_view(const struct rt_array *a, bool levels, const CUDA_RESOURCE_V
     if (levels)
         set_array(a, v->firstMipmapLevel, GM_MIN(v->lastMipmapLevel, last), t);
     set_element(format, channels, t);
-    /* All zero means the first layer alone, but for arrays without layers; cubes take whole ones.
-     */
+    /* If all numbers are zero the view has the first layer only; a cube map has whole cubes. */
     if (layered) {
         t->first_layer = v->firstLayer;
         t->layers = GM_MIN(v->lastLayer, t->layers - 1) - v->firstLayer + 1;
@@ -304,7 +305,8 @@ static int set_view(const struct rt_array *a, bool levels, const CUDA_RESOURCE_V
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-/* OpenCL's numbers, which PTX has for what kernels ask (cl_channel_order, cl_channel_type). */
+/* Sets what kernels can ask for, in OpenCL's numbers, which PTX uses (cl_channel_order,
+ * cl_channel_type). */
 static void set_told(struct dev_texture *t)
 {
     static const uint16_t orders[] = { 0, 0x10b0, 0x10b2, 0, 0x10b5 };
@@ -351,7 +353,7 @@ int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (r == CUDA_SUCCESS && view)
-        r = a ? set_view(a, levels, view, t) : CUDA_SUCCESS; /* of memory it says nothing */
+        r = a ? set_view(a, levels, view, t) : CUDA_SUCCESS; /* a view says nothing about memory */
     if (r)
         return r;
     if (a) {
@@ -380,12 +382,12 @@ int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *t)
         if (d->reserved[i])
             return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < 3; i++) {
-        bool there =
-            i == 0 || (i == 1 ? t->told_height : t->told_depth); /* others nobody looks at */
+        /* Modes of other dimensions are ignored. */
+        bool there = i == 0 || (i == 1 ? t->told_height : t->told_depth);
         if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER && there)
             return CUDA_ERROR_INVALID_VALUE;
         t->address[i] = (uint32_t)d->addressMode[i] & 3;
-        /* Wrapping and mirroring are for normalized coordinates. */
+        /* Wrapping and mirroring need normalized coordinates. */
         if (!(d->flags & CU_TRSF_NORMALIZED_COORDINATES) && t->address[i] != DEV_ADDRESS_BORDER)
             t->address[i] = DEV_ADDRESS_CLAMP;
     }

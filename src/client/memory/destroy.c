@@ -1,11 +1,11 @@
 /*
- * A context's end: what it has of memory is given back, each kind in its way.
+ * Gives back the memory of a context that ends, each kind in its own way.
  */
 #include "client/entry/hooks.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool_ipc.h"
 
-/* Graphs may outlive it. */
+/* Memory of a graph: the graph may outlive the context. */
 static void lose_graph_memory(uint64_t address)
 {
     rt_hooks.graph_memory_lose(address);

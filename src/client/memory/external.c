@@ -1,8 +1,8 @@
 /*
- * Memory, semaphores and resources of other interfaces (Vulkan, OpenGL, Direct3D, NvSci). None of
- * them has anything of a session's device, so there is nothing to import, and no handle is good:
- * arguments are checked as NVIDIA's driver does, which for a descriptor that is not such a thing
- * answers CUDA_ERROR_UNKNOWN.
+ * Memory, semaphores and resources of other interfaces (Vulkan, OpenGL, Direct3D, NvSci). They can
+ * have nothing of a session's device, so there is nothing to import, and every handle is invalid.
+ * Arguments are checked as NVIDIA's driver does, which answers CUDA_ERROR_UNKNOWN to a descriptor
+ * of another kind.
  */
 #include "client/gen/api.h"
 #include "client/stream/context.h"
@@ -35,7 +35,7 @@ CUresult rt_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
     return import(extSem_out, semHandleDesc, fd);
 }
 
-/* There is no such handle. */
+/* Refuses a handle, since none exists. */
 static int no_handle(const void *handle)
 {
     int r = rt_enter_any();

@@ -1,7 +1,7 @@
 /*
- * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the
- * host's, as CUDA's do. Unlike a copy, a fill needs a stream whose device may touch the memory:
- * another device's is filled by a peer only.
+ * cuMemset*: each is one `fill` record. As in CUDA, the synchronous forms wait only if the memory
+ * is the host's. A fill, unlike a copy, needs a stream whose device may touch the memory: only a
+ * peer can fill another device's memory.
  */
 #include "client/memory/fill.h"
 
@@ -39,14 +39,14 @@ int rt_fill_place(struct wire_rec_fill *record, struct rt_range *range)
     return CUDA_SUCCESS;
 }
 
-/* Whether work in the context's streams may touch the memory. Where that rests on what this process
- * does not know (a graph's memory, another process's), it may. */
+/* Whether work in the context's streams may touch the memory. Returns true where this process
+ * cannot know (a graph's memory, another process's). */
 static bool reaches(struct rt_context *c, const struct rt_range *range)
 {
     if (GM_LIKELY(range->device == c->device) || !rt_memory_is_device(range))
         return true;
     switch (range->kind) {
-    case RT_MEMORY_DEVICE: /* a pool says itself who may touch what is of it */
+    case RT_MEMORY_DEVICE: /* a pool decides who may touch its memory */
         return range->block ? rt_pool_lets(rt_block_source(range->block), c->device)
                             : rt_peer_enabled(c, range->device);
     case RT_MEMORY_GLOBAL:

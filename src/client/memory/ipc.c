@@ -1,7 +1,7 @@
 /*
- * cuIpc*MemHandle. The server maps the exporter's memory into our window, at an address of ours;
- * small allocations come with the slab that they are cut from, so with others of the same program.
- * What is opened twice is mapped once.
+ * cuIpc*MemHandle. The server maps the exporter's memory into our window, at an address of ours. A
+ * small allocation comes with the slab that it was cut from, and so with others of the same
+ * program. Memory that is opened twice is mapped once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,9 @@ struct opened {
     uint64_t address;
     unsigned count;
     int device,
-        owner; /* the former was let touch what the latter has; the same: nothing of the kind */
+        /* `device` was given access to the memory of `owner`; if they are equal, nothing was
+         * given. */
+        owner;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,7 +45,7 @@ CUresult rt_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     return CUDA_SUCCESS;
 }
 
-/* Lock held. */
+/* Maps memory that is not mapped yet. Called with the lock held. */
 static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address)
 {
     int fd;
@@ -59,7 +61,7 @@ static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], u
         free(o);
         return r;
     }
-    /* As the flag says; where that cannot be, copies still work. */
+    /* Gives access as the flag asks. If the devices cannot be peers, copies still work. */
     int device = rt_peer_let(c->device, range.device) == CUDA_SUCCESS ? c->device : range.device;
     *o = (struct opened) {
         .address = range.base, .count = 1, .device = device, .owner = range.device
@@ -102,7 +104,7 @@ CUresult rt_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
     return rt_cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static struct opened *find(uint64_t address)
 {
     gm_list_for_each (o, &all_opened, struct opened, link)
@@ -111,7 +113,7 @@ static struct opened *find(uint64_t address)
     return NULL;
 }
 
-/* Lock held; nothing uses the memory any more. */
+/* Unmaps the memory, which nothing uses any more. Called with the lock held. */
 static int forget(uint64_t address)
 {
     struct opened *o = find(address);

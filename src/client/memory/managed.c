@@ -1,9 +1,10 @@
 /*
- * Hints about managed memory. It moves when it is touched (moving.c), or is pinned host memory,
- * which host and device both reach where it is; no hint changes that. A hint is checked and
- * remembered, so that it can be asked for.
+ * Hints about managed memory. That memory moves when it is touched (moving.c), or it is pinned host
+ * memory that both host and device reach. No hint changes that. A hint is checked and kept, so that
+ * a program can ask for it.
  *
- * Hints are ranges, the newest first; one that lies within a newer one of its kind is forgotten.
+ * Hints are ranges, the newest first. A range that lies within a newer one of its kind is
+ * forgotten.
  */
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
@@ -24,7 +25,7 @@ struct hint {
     struct gm_list link;
     uint64_t start, end;
     enum hint_kind kind;
-    uint64_t value; /* 0: as if never given */
+    uint64_t value; /* 0: as if there were no hint */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +33,7 @@ static struct gm_list hints = { &hints, &hints }; /* lock */
 
 /* --- what is remembered ----------------------------------------------------------------------- */
 
-/* Lock held. */
+/* Called with the lock held. */
 static void forget(uint64_t start, uint64_t end, int kind)
 {
     gm_list_for_each_safe (h, &hints, struct hint, link)
@@ -65,8 +66,8 @@ static int remember(enum hint_kind kind, uint64_t address, uint64_t size, uint64
     return CUDA_SUCCESS;
 }
 
-/* What all of [start, end) has, looking from `at` on; false if not all of it has the same. Lock
- * held. */
+/* Finds the value that all of [start, end) has, searching from `at` on. Returns false if it is not
+ * the same everywhere. Called with the lock held. */
 static bool uniform(struct gm_list *at, enum hint_kind kind, uint64_t start, uint64_t end,
                     uint64_t *value)
 {
@@ -105,7 +106,7 @@ static CUmemLocation unpack(uint64_t value)
     return (CUmemLocation) { .type = (CUmemLocationType)(value >> 32), .id = (int)(uint32_t)value };
 }
 
-/* As the older calls name them. */
+/* Makes a location of a device's number, which the older calls use. */
 static CUmemLocation location_of(CUdevice device)
 {
     return device == CU_DEVICE_CPU
@@ -121,7 +122,7 @@ static int device_of(uint64_t value)
     return l.type == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU;
 }
 
-/* -1 where the type says all. */
+/* Returns -1 if the type says it all. */
 static int id_of(uint64_t value)
 {
     CUmemLocation l = unpack(value);
@@ -176,7 +177,7 @@ CUresult rt_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocatio
     return flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)prefetch(devPtr, count, location, hStream);
 }
 
-/* Range i goes where the last index that is not behind i says. */
+/* Prefetches many ranges. Range i goes to the last location whose index is not above i. */
 static int prefetch_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count,
                          const CUmemLocation *locations, const size_t *indices,
                          size_t locations_count, CUstream stream)
@@ -198,7 +199,7 @@ static int prefetch_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t c
     return CUDA_SUCCESS;
 }
 
-/* What is in discarded memory does not count any more; it may as well stay. */
+/* Discards many ranges. The contents of discarded memory do not matter, so they may stay. */
 static int discard_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count,
                         CUstream stream)
 {
@@ -248,8 +249,8 @@ CUresult rt_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
                                        numPrefetchLocs, hStream);
 }
 
-/* A promise of the program's about who uses an allocation. All may use it at any time here, so none
- * needs to be kept. */
+/* Checks a promise of the program's about who uses an allocation. All may use it at any time here,
+ * so the promise is not kept. */
 CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
                                    unsigned int flags)
 {

@@ -1,7 +1,7 @@
 /*
- * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, and what is left. Every range comes from the
- * server, which charges it; a free is not answered and therefore costs no round trip.
- * Stream-ordered allocation: pool_api.c.
+ * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, and how much memory is left. Every range comes
+ * from the server, which charges for it. Nobody waits for the answer to a free, so that it costs no
+ * round trip. The stream-ordered calls are in pool_api.c.
  */
 #include "client/memory/memory.h"
 
@@ -18,17 +18,17 @@
 
 #define KIND(k) (1u << (k))
 
-/* Stream-ordered frees that wait for their streams. */
+/* A stream-ordered free that waits for its stream. */
 struct delayed_free {
     struct delayed_free *next;
     uint64_t address;
-    struct rt_pool_view *view; /* instead of that; NULL: none */
+    struct rt_pool_view *view; /* the view to give back instead; NULL: none */
     uint32_t number;
     uint64_t seq;
 };
 
 static pthread_mutex_t delayed_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct delayed_free *delayed; /* delayed_lock, as the next */
+static struct delayed_free *delayed; /* delayed_lock, also for the next */
 static unsigned delayed_count;
 
 static void give_back(uint64_t address, struct rt_pool_view *view)
@@ -36,7 +36,7 @@ static void give_back(uint64_t address, struct rt_pool_view *view)
     (void)(view ? rt_pool_view_close(view) : rt_request_free(rt_session, address));
 }
 
-/* Takes out those that are due; with `any` the first one, due or not. */
+/* Takes a free out of the list whose stream is done; with `any` the first one, done or not. */
 static struct delayed_free *take_delayed(bool any)
 {
     struct delayed_free *taken = NULL;
@@ -75,7 +75,7 @@ bool rt_memory_reap(bool all)
     if (!all)
         return any;
     pthread_mutex_lock(&delayed_lock);
-    unsigned count = delayed_count; /* not those that others free meanwhile */
+    unsigned count = delayed_count; /* without the frees that other threads add meanwhile */
     pthread_mutex_unlock(&delayed_lock);
     while (count-- && end_delayed(take_delayed(true)))
         any = true;
@@ -86,7 +86,8 @@ void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t 
                           uint64_t seq)
 {
     struct delayed_free *d = malloc(sizeof(*d));
-    if (!d) /* then it stays until the program ends: the caller may hold locks, and cannot wait */
+    /* The memory stays until the program ends: the caller may hold locks, so it cannot wait. */
+    if (!d)
         return;
     *d = (struct delayed_free) { .address = address, .view = view, .number = number, .seq = seq };
     pthread_mutex_lock(&delayed_lock);
@@ -164,7 +165,7 @@ static int release_graphs(uint64_t address)
                                      : rt_reach_wait(rt_reach_of(&range));
 }
 
-/* CUDA's cuMemFree waits for the device, and so may the server unmap at once. */
+/* Frees a range. CUDA's cuMemFree waits for the device, so that the server may unmap it at once. */
 static int release(uint64_t address, unsigned accept)
 {
     struct rt_range range;
@@ -228,8 +229,8 @@ CUresult rt_cuMemFree_v2(CUdeviceptr dptr)
     return r ? r : release(dptr, KIND(RT_MEMORY_DEVICE) | KIND(RT_MEMORY_MANAGED));
 }
 
-/* What is left of the device's own memory, whatever has the rest: programs that do not come to us,
- * and the device's driver. */
+/* Asks how much of the device's own memory is left. Programs that do not come to us, and the
+ * device's driver, may use some of it. */
 static int device_left(int device, uint64_t *bytes)
 {
     struct wire_call_memory_left_is left = { 0 };
@@ -243,8 +244,8 @@ static int device_left(int device, uint64_t *bytes)
     return rt_call_end(&call, r);
 }
 
-/* A program that sizes its caches by this must then get them: neither more than it is granted nor
- * more than there is. */
+/* A program that sizes its caches by this answer must get them. So the answer exceeds neither what
+ * the program may have nor what the device has left. */
 CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
 {
     struct rt_context *c;
@@ -301,7 +302,7 @@ CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
     if (!pp || (Flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
     *pp = NULL;
-    if (bytesize == 0) /* no error, unlike cuMemAlloc's */
+    if (bytesize == 0) /* no error, unlike with cuMemAlloc */
         return CUDA_SUCCESS;
     r = rt_memory_allocate(c, bytesize, RT_MEMORY_HOST, Flags & ~CU_MEMHOSTALLOC_PORTABLE,
                            &address);
@@ -338,8 +339,8 @@ CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
     return CUDA_SUCCESS;
 }
 
-/* With unified addressing all pinned memory is mapped, and the flags say so, and portable, which
- * they do not say. */
+/* With unified addressing all pinned memory is mapped, which the flags say. It is portable, too,
+ * which they do not say. */
 CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
     struct rt_context *c;

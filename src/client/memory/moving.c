@@ -1,7 +1,7 @@
 /*
  * cuMemAllocManaged. Where device memory is not the host's, managed memory moves to the device and
- * back (memory/pages.h): by one stream that no program has, which waits for no other, and through
- * the staging slots. Where it cannot, it is pinned host memory.
+ * back (memory/pages.h). A stream that no program has does that, through the staging slots; it
+ * waits for no other stream. Where memory cannot move, managed memory is pinned host memory.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -16,11 +16,12 @@
 static struct gm_log_topic topic = GM_LOG_TOPIC("managed");
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int unavailable; /* once: a CUresult */
+static int unavailable; /* set once; a CUresult */
 static struct rt_stream *mover;
-static uint64_t last; /* the pages' lock: sequence number of what entered the mover last */
+/* Protected by the pages' lock: sequence number of the mover's last operation. */
+static uint64_t last;
 
-/* Small changes travel in the ring. */
+/* Sends bytes to the device. Few bytes travel in the ring. */
 static int put(uint64_t address, const void *bytes, size_t size)
 {
     if (size > WIRE_REC_WRITE_DATA_MAX) {
@@ -56,7 +57,8 @@ static int get(void *bytes, uint64_t address, size_t size)
     return r;
 }
 
-/* By the ring's lock: who has it, and found nothing here, puts its work first. */
+/* Whether work is under way, by the ring's lock: a thread that holds it and found nothing here
+ * enters its work first. */
 static bool busy(void)
 {
     struct rt_session *s = rt_session;
@@ -85,7 +87,7 @@ static void open_pages(void)
     gm_info(&topic, "managed memory is pinned host memory: userfaultfd: %s", strerror(-r));
 }
 
-/* Before anything else uses it. */
+/* Fills memory with zeros, before anything else uses it. */
 static int zero(uint64_t address, uint64_t size)
 {
     struct wire_rec_fill r = { .head.op = WIRE_OP_FILL,
@@ -100,7 +102,7 @@ static int zero(uint64_t address, uint64_t size)
                                     rt_queue_issued(rt_session, mover->number), NULL);
 }
 
-/* The process's own pages at the device's address. */
+/* Maps pages of the process's own at the device's address. */
 static int map(uint64_t address, uint64_t size)
 {
     void *p = mmap((void *)(uintptr_t)address, size, PROT_READ | PROT_WRITE,
@@ -114,7 +116,8 @@ static int map(uint64_t address, uint64_t size)
     return r < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* On the device, zero, of whole pages. An error: it is to be pinned host memory instead. */
+/* Allocates whole pages of device memory, which are zero. After an error the memory has to be
+ * pinned host memory. */
 static int allocate(struct rt_context *c, uint64_t size, unsigned flags, uint64_t *out)
 {
     if (!rt_session->memory_apart || rt_session->device_count > 1)

@@ -1,7 +1,7 @@
 /*
- * The pager. One thread answers the faults; it and whoever releases take turns by one lock, which
- * is held while bytes go to and fro. Nobody touches such memory with a lock of this library held
- * that the way to the device needs, or the pager would wait for itself.
+ * The pager. One thread answers the faults. It takes turns with the threads that release pages, by
+ * a lock that is held while bytes are moved. No thread touches managed memory while it holds a lock
+ * of this library that moving bytes needs: the pager would wait for itself.
  */
 #include "client/memory/pages.h"
 
@@ -23,41 +23,42 @@
 #include "client/stream/coherence.h"
 
 #define PIECE (256u << 10)
-/* What is stale leaves when nobody has asked for anything for so long, or after so many more of it:
- * an instruction that needs several pieces gets them all, and threads that ask all the while do not
- * keep one that polls from seeing what it waits for. */
+/* When stale pieces leave: after so much time without a fault, or after so many more pieces. So an
+ * instruction that needs several pieces gets them all; and a thread that polls sees what it waits
+ * for, even if others fault all the time. */
 #define STALE_MS   1
 #define STALE_MOST 64u
-/* Spans of equal bytes that are shorter are not looked for. */
+/* Spans of equal bytes that are shorter than this are not looked for. */
 #define LOOK 64u
 
 enum state {
     THERE, /* not mapped here */
-    READ,  /* mapped without leave to write */
+    READ,  /* mapped, but not writable */
     WRITTEN,
 };
 
 struct piece {
-    struct gm_list link; /* of `here`, unless it is there */
+    struct gm_list link; /* in `here`, unless the piece is on the device */
     struct area *area;
-    uint8_t *before; /* as it was fetched, if the device may write it meanwhile; or NULL */
+    /* The bytes as they were fetched, if the device may write them meanwhile; else NULL. */
+    uint8_t *before;
     enum state state;
-    bool stale; /* work was under way when it was fetched */
+    bool stale; /* work was under way when the piece was fetched */
 };
 
 struct area {
     struct area *next;
     uint64_t base, size;
-    bool fresh; /* no work has entered since it was made: what is not here is zero */
+    bool fresh; /* no work has entered since the area was made: what is not here is zero */
     struct piece pieces[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all that follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all that follows */
 static const struct rt_pages_device *device;
 static int faults = -1;
 static struct area *areas;
 static struct gm_list here = { &here, &here };
-static unsigned stale_fetched; /* since all that was stale has left */
+static unsigned stale_fetched; /* how many came since all stale pieces left */
 static uint8_t fetched[PIECE];
 
 static uint64_t start_of(const struct piece *p)
@@ -80,14 +81,14 @@ static struct uffdio_range range_of(const struct piece *p)
     return (struct uffdio_range) { .start = start_of(p), .len = size_of(p) };
 }
 
-/* Those who wait at the piece look again. */
+/* Has the threads that wait for the piece try again. */
 static void wake(const struct piece *p)
 {
     struct uffdio_range r = range_of(p);
     (void)ioctl(faults, UFFDIO_WAKE, &r);
 }
 
-/* Wakes them, too, where it gives leave. */
+/* Allows or forbids writing; if it allows it, it wakes the waiting threads as well. */
 static void let_write(const struct piece *p, bool yes)
 {
     struct uffdio_writeprotect w = { .range = range_of(p),
@@ -118,7 +119,8 @@ static void leave(struct piece *p)
 
 /* --- to the device ---------------------------------------------------------------------------- */
 
-/* Runs of bytes that the host has changed. Those beside them may be the device's by now. */
+/* Sends the runs of bytes that the host has changed. The bytes beside them may have been changed by
+ * the device. */
 static int put_changes(const struct piece *p)
 {
     const uint8_t *now = bytes_of(p), *was = p->before;
@@ -139,7 +141,7 @@ static int put_changes(const struct piece *p)
     return 0;
 }
 
-/* Who writes it meanwhile waits, and fetches it again. */
+/* Sends a piece. A thread that writes it meanwhile waits, and fetches it again. */
 static int send(struct piece *p)
 {
     int r = 0;
@@ -150,11 +152,11 @@ static int send(struct piece *p)
     if (r == 0)
         leave(p);
     else
-        let_write(p, true); /* the session has failed; the program may still have its bytes */
+        let_write(p, true); /* the session has failed; the program may keep its bytes */
     return r;
 }
 
-/* Lock held. All of it, or what is stale. */
+/* Sends all pieces, or the stale ones. Called with the lock held. */
 static int send_all(bool stale_only)
 {
     int r = 0;
@@ -207,8 +209,8 @@ static void map_fetched(const struct piece *p, bool write)
     }
 }
 
-/* Without memory for it changes cannot be told: then the whole piece goes back, as if nobody else
- * wrote it. */
+/* Copies the bytes. Without memory for the copy nobody can tell what changed: then the whole piece
+ * is sent back, as if the device had not written it. */
 static uint8_t *copy_of(const void *bytes, size_t size)
 {
     uint8_t *copy = malloc(size);
@@ -219,8 +221,9 @@ static uint8_t *copy_of(const void *bytes, size_t size)
 
 static void fetch(struct piece *p, bool write)
 {
-    /* Both counts before it is asked whether work runs: what enters from now on releases first, and
-     * who learns from now on that work is done acquires first. Either waits for us to do so. */
+    /* Both counts change before we ask whether work runs. Work that enters from now on releases
+     * pages first, and a thread that learns from now on that work is done acquires first. Both wait
+     * for us then. */
     atomic_fetch_add(&rt_pages_here, 1);
     if (p->area->fresh) {
         map_zero(p);
@@ -253,7 +256,7 @@ static void answer(uint64_t address, uint64_t flags)
 {
     struct piece *p = find(address);
     if (!p)
-        return; /* removed meanwhile, which woke them */
+        return; /* the area was removed meanwhile, which woke the threads */
     bool denied = flags & UFFD_PAGEFAULT_FLAG_WP;
     if (p->state == THERE && !denied) {
         fetch(p, flags & UFFD_PAGEFAULT_FLAG_WRITE);
@@ -362,7 +365,7 @@ bool rt_pages_remove(uint64_t address)
 
 void rt_pages_forget(void)
 {
-    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* it may have been the parent's pager's */
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* the parent's pager may have held it */
     areas = NULL;
     faults = gm_close(faults);
     gm_list_init(&here);

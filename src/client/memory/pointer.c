@@ -1,7 +1,7 @@
 /*
- * cuPointerGetAttribute(s): answered from the address map. Pointers it does not know are the
- * program's own memory: an error for the single form, mostly zeros for the plural one, as CUDA has
- * it.
+ * cuPointerGetAttribute(s) answer from the map of addresses. A pointer that is not in it points to
+ * the program's own memory. As in CUDA, the single form fails for it, and the plural form mostly
+ * answers zero.
  */
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
@@ -13,8 +13,8 @@ static CUmemorytype memory_type(const struct rt_range *r)
                                                              : CU_MEMORYTYPE_HOST;
 }
 
-/* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not
- * apply. */
+/* Answers one attribute. `range` is NULL for a pointer to the program's own memory. Returns
+ * CUDA_ERROR_INVALID_VALUE if the attribute does not apply. */
 static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
                const struct rt_range *range)
 {
@@ -39,11 +39,11 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
             return CUDA_ERROR_INVALID_VALUE;
         *(void **)data = (void *)(uintptr_t)ptr;
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for drivers of other devices, of which none reaches
-                                             this memory */
+    /* For drivers of other devices, none of which reaches this memory. */
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
         if (host)
             return CUDA_ERROR_INVALID_VALUE;
-        (void)rt_memory_set_sync(ptr, true); /* as NVIDIA's driver does for those */
+        (void)rt_memory_set_sync(ptr, true); /* NVIDIA's driver does so for these tokens */
         *(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *)data = (CUDA_POINTER_ATTRIBUTE_P2P_TOKENS) { 0 };
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -95,7 +95,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
     }
 }
 
-/* Of the plural form. */
+/* Whether the plural form knows the attribute. */
 static bool attribute_known(CUpointer_attribute a)
 {
     return a >= CU_POINTER_ATTRIBUTE_CONTEXT &&
@@ -103,15 +103,15 @@ static bool attribute_known(CUpointer_attribute a)
            a != CU_POINTER_ATTRIBUTE_P2P_TOKENS;
 }
 
-/* What the plural form answers where the single one would fail; as observed of the genuine library.
- */
+/* Answers of the plural form where the single form fails, as the genuine library was seen to
+ * answer. */
 static void answer_unknown(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, bool known)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)data = -2;
         return;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: /* a pointer of nobody's is the program's own */
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: /* such a pointer points to the program's own memory */
         *(uint64_t *)data = known ? 0 : ptr;
         return;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -126,14 +126,14 @@ static void answer_unknown(void *data, CUpointer_attribute attribute, CUdevicept
         return;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        return; /* stays as it was */
+        return; /* the value stays as it was */
     default:
         *(unsigned *)data = 0;
         return;
     }
 }
 
-/* Registered memory has two addresses; whichever the program asks with becomes the host's. */
+/* Finds the range. Registered memory has two addresses; both become the host's. */
 static bool find(CUdeviceptr *ptr, struct rt_range *range)
 {
     if (rt_memory_find(*ptr, range))

@@ -1,14 +1,15 @@
 /*
- * Segments and blocks. A segment's blocks are a list in the order of addresses; free ones are in a
- * bin by the power of two of their size as well. Small allocations and large ones have segments and
+ * Segments and blocks. A segment's blocks form a list in the order of their addresses. A free block
+ * is also in a bin, by the power of two of its size. Small and large allocations have segments and
  * bins of their own, so that a small one that lives long does not hold a large segment.
  *
  * Each free block remembers the last operation that may use it. Two neighbours become one if at
- * least one of them is unused for certain, or both wait for the same stream.
+ * least one of them is certainly unused, or if both wait for the same stream.
  *
- * By CUDA's rules what a pool holds unused above its threshold, 0 at first, goes back at the next
- * synchronisation. A program that allocates, frees and synchronises in a loop would pay for it each
- * time, so a little is kept until somebody asks how much the pool has, or the device has left.
+ * By CUDA's rules a pool gives back at the next synchronisation what it holds unused above its
+ * threshold, which is 0 at first. This would be slow for a program that allocates, frees and
+ * synchronises in a loop. So a little is kept until somebody asks how much the pool has, or how
+ * much the device has left.
  */
 #include "client/memory/pool.h"
 
@@ -21,37 +22,37 @@
 #define SMALL_SEGMENT (2u << 20)
 #define LARGE_SEGMENT (32u << 20)
 #define SEGMENT_UNIT  (2u << 20)
-#define KEEP          (32u << 20) /* unused bytes that outlive a synchronisation */
+#define KEEP          (32u << 20) /* unused bytes that a synchronisation does not give back */
 #define BINS          48u
 
 enum size_class { SMALL, LARGE, SIZE_CLASSES };
 
 struct segment {
-    struct gm_list link; /* pool->segments */
+    struct gm_list link; /* in pool->segments */
     struct rt_pool *pool;
     uint64_t address, size;
     enum size_class class;
-    struct gm_list blocks; /* by address */
+    struct gm_list blocks; /* in the order of addresses */
 };
 
 struct rt_block {
-    struct gm_list link; /* segment->blocks */
-    struct gm_list bin;  /* while free */
+    struct gm_list link; /* in segment->blocks */
+    struct gm_list bin;  /* while the block is free */
     struct segment *segment;
     uint64_t address, size;
     bool free;
-    uint32_t number; /* of a free one: queue and operation of its last use; seq 0: none */
+    uint32_t number; /* of a free block: queue and operation of its last use; seq 0: none */
     uint64_t seq;
 };
 
 struct rt_pool {
     struct rt_object object;
     int device;
-    uint32_t peers;    /* other devices that may touch it */
-    bool destroyed;    /* goes with its last block */
+    uint32_t peers;    /* the other devices that may touch the memory */
+    bool destroyed;    /* ends with its last block */
     bool synchronized; /* since the last free */
     bool follow_events, opportunistic, internal;
-    bool imported; /* constant, as is the next */
+    bool imported; /* never changes; nor does the next */
     uint64_t name;
     uint64_t max, threshold;
     uint64_t reserved, reserved_high;
@@ -61,10 +62,10 @@ struct rt_pool {
 };
 
 static struct rt_table pools = RT_TABLE(RT_KIND_POOL, struct rt_pool);
-/* Everything in this file. The ring's and the requests' locks are taken inside of it. */
+/* Protects everything in this file. The locks of the ring and of requests are taken inside it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rt_pool *default_pools[RT_DEVICES], *current_pools[RT_DEVICES]; /* lock */
-static _Atomic bool release_due; /* something was freed that a synchronisation may give back */
+static _Atomic bool release_due; /* a synchronisation may give something back */
 
 static unsigned bin_of(uint64_t size)
 {
@@ -91,7 +92,7 @@ static struct rt_block *neighbour(struct rt_block *b, struct gm_list *link)
     return link == &b->segment->blocks ? NULL : gm_list_entry(link, struct rt_block, link);
 }
 
-/* Joins `b` with the free block behind it if that is possible. */
+/* Joins `b` with the free block behind it, if that is possible. */
 static bool merge(struct rt_block *b)
 {
     struct rt_block *next = neighbour(b, b->link.next);
@@ -121,7 +122,8 @@ static void coalesce(struct segment *s)
             ;
 }
 
-/* Takes `size` bytes of a free block; the rest stays free. False: no memory to describe it. */
+/* Takes `size` bytes of a free block; the rest stays free. Returns false if there is no memory to
+ * describe the rest. */
 static bool split(struct rt_block *b, uint64_t size)
 {
     if (b->size == size)
@@ -332,7 +334,8 @@ bool rt_pool_is_imported(const struct rt_pool *p)
     return p->imported;
 }
 
-/* The last block of a destroyed pool is back. Its segments go unless something uses them. */
+/* Ends a destroyed pool whose last block has come back. Its segments end as soon as nothing uses
+ * them. */
 static void end_if_empty(struct rt_pool *p)
 {
     if (!p->destroyed || p->used)
@@ -369,7 +372,7 @@ static int set_switch(bool *out, const void *value)
     return CUDA_SUCCESS;
 }
 
-/* High-water marks can only be taken back to what is. */
+/* Resets a high-water mark, which can only be set to the present value. */
 static int reset_mark(uint64_t *mark, uint64_t now, const void *value)
 {
     if (*(const cuuint64_t *)value != 0)
@@ -496,8 +499,8 @@ bool rt_pools_trim(bool all)
 /* --- handing out ------------------------------------------------------------------------------ */
 
 enum reuse {
-    REUSE_NOW, /* unused, or of the same stream */
-    REUSE_ANY, /* or after a wait */
+    REUSE_NOW, /* unused, or last used by the same stream */
+    REUSE_ANY, /* also blocks that have to be waited for */
 };
 
 static struct rt_block *find(struct rt_pool *p, enum size_class class, uint32_t number,
@@ -520,7 +523,7 @@ static struct rt_block *find(struct rt_pool *p, enum size_class class, uint32_t 
     return NULL;
 }
 
-/* Puts a wait for the block's last user in front of what `st` gets next. */
+/* Makes the next work of `st` wait for the block's last user. */
 static int wait_for(struct rt_block *b, struct rt_stream *st)
 {
     int r = rt_queue_begin(st);
@@ -531,7 +534,8 @@ static int wait_for(struct rt_block *b, struct rt_stream *st)
     return r;
 }
 
-/* A free block for `size` bytes, by way of the server if need be; NULL if there is no room. */
+/* Finds a free block for `size` bytes, or gets a segment for it from the server. Returns NULL if
+ * there is no room. */
 static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum size_class class,
                                uint64_t size)
 {

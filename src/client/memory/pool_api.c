@@ -1,7 +1,7 @@
 /*
- * Stream-ordered allocation and the pools behind it: cuMemAllocAsync, cuMemPool*, cuDevice*MemPool,
- * cuMem*MemPool. The pools of a device hold device memory; there are none of host or managed
- * memory. Between processes: pool_ipc.c.
+ * Stream-ordered allocation, and the pools behind it: cuMemAllocAsync, cuMemPool*,
+ * cuDevice*MemPool, cuMem*MemPool. Pools hold device memory; there are none of host or managed
+ * memory. Pools of several processes are in pool_ipc.c.
  */
 #include "client/memory/pool.h"
 
@@ -25,8 +25,8 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
                               .kind = RT_MEMORY_DEVICE,
                               .context = rt_context_owner(c),
                               .device = rt_pool_device(p) };
-    if (GM_UNLIKELY(size == 0 &&
-                    !rt_pool_is_imported(p))) { /* no error, unlike cuMemAlloc's; 0 can be freed */
+    /* No error, unlike with cuMemAlloc; 0 can be freed. */
+    if (GM_UNLIKELY(size == 0 && !rt_pool_is_imported(p))) {
         *out = 0;
         return CUDA_SUCCESS;
     }
@@ -34,7 +34,7 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
         return rt_hooks.capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
     if (r == CUDA_ERROR_OUT_OF_MEMORY &&
-        rt_memory_reap(true)) /* what others hold unused may be room enough */
+        rt_memory_reap(true)) /* what other pools hold unused may be room enough */
         r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
     if (r)
         return r;
@@ -70,7 +70,7 @@ CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
     return dptr && p ? (CUresult)allocate(c, p, st, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* CUDA_ERROR_NOT_FOUND for what is not a graph's. */
+/* Frees an allocation of a graph. Returns CUDA_ERROR_NOT_FOUND if it is not one. */
 static int free_of_graph(struct rt_stream *st, CUdeviceptr dptr)
 {
     uint32_t number = st->number;
@@ -79,7 +79,7 @@ static int free_of_graph(struct rt_stream *st, CUdeviceptr dptr)
                : CUDA_ERROR_NOT_FOUND;
 }
 
-/* Also for what cuMemAlloc and graphs allocated. */
+/* Also frees what cuMemAlloc and graphs have allocated. */
 CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct rt_context *c;
@@ -174,7 +174,7 @@ CUresult rt_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
     return r ? r : give_pool(rt_pool_default(dev), pool_out);
 }
 
-/* The two calls below call it a wrong value. */
+/* Checks a device's number. The two calls below report a wrong one as a wrong value. */
 static int check_number(CUdevice dev)
 {
     int r = check_device(dev);
@@ -237,7 +237,7 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
     return r ? r : give_pool(p, pool);
 }
 
-/* The pool behind the handle that a call was given. */
+/* Finds the pool by the handle of a call. */
 static int enter(CUmemoryPool handle, struct rt_pool **p)
 {
     int r = rt_enter_any();
@@ -287,8 +287,8 @@ CUresult rt_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, v
     return value ? (CUresult)rt_pool_get(p, attr, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Its own device has access, and keeps it; another one gets it to all that this process has there.
- */
+/* Sets who has access. A pool's own device always has it. Another device gets access to all memory
+ * that this process has on the pool's device. */
 CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
     struct rt_pool *p;

@@ -1,11 +1,11 @@
 /*
- * Memory pools between processes. A pool is its maker's alone: what another process imports is its
- * name, a number in a sealed memfd, and whose memory it has. An allocation of it is exported as the
- * token of the segment that it was cut from (ipc.c does the same with what cuMemAlloc made), and
- * where in it it lies. The server, which knows tokens and who may use them, maps the segment into
- * the importer's window, once however many allocations in it are imported.
+ * Memory pools of several processes. A pool belongs to its maker. What another process imports is
+ * the pool's name, which is a number in a sealed memfd, and the device of its memory. An allocation
+ * is exported as the token of the segment that it was cut from, as in ipc.c, and its place in that.
+ * The server knows the tokens and who may use them. It maps the segment into the importer's window,
+ * once for all allocations in it.
  *
- * So an importer has the segment with all that its maker allocates there: a pool that is made to be
+ * So an importer can reach all that the maker allocates in the segment: a pool that is made to be
  * shared is shared as a whole.
  */
 #include <fcntl.h>
@@ -25,19 +25,19 @@
 struct pool_name {
     uint64_t magic;
     uint64_t name;
-    uint32_t device; /* the server's number */
+    uint32_t device; /* the server's number of it */
     uint32_t reserved;
 };
 
 struct pointer_data {
     uint64_t magic;
-    uint64_t name; /* of the pool */
+    uint64_t name; /* the pool's name */
     uint8_t token[RT_TOKEN_BYTES];
-    uint64_t offset, size; /* in what the token opens */
+    uint64_t offset, size; /* the place in what the token opens */
 };
 _Static_assert(sizeof(struct pointer_data) == sizeof(CUmemPoolPtrExportData), "layout");
 
-/* A segment of another process's. */
+/* A segment of another process. */
 struct rt_pool_view {
     struct gm_list link;
     uint8_t token[RT_TOKEN_BYTES];
@@ -54,7 +54,8 @@ struct imported {
     unsigned count; /* how often it was imported */
 };
 
-/* Everything in this file. Requests' lock and the address map's are taken inside of it. */
+/* Protects everything in this file. The locks of requests and of the map of addresses are taken
+ * inside it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list views = { &views, &views };
 static struct gm_list all_imported = { &all_imported, &all_imported };
@@ -94,8 +95,8 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
         rt_pool_is_imported(p))
         return CUDA_ERROR_INVALID_VALUE;
     int fd = tp_memfd_from_bytes("gmux-pool", &n, sizeof(n));
-    if (fd < 0 ||
-        fcntl(fd, F_SETFD, 0) < 0) { /* it is the program's now, whose children inherit it */
+    /* The descriptor belongs to the program now, whose children inherit it. */
+    if (fd < 0 || fcntl(fd, F_SETFD, 0) < 0) {
         gm_close(fd);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -103,7 +104,7 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
     return CUDA_SUCCESS;
 }
 
-/* Whatever somebody else has sent us as one. */
+/* Reads the name of a pool. Anything may have been sent in place of one. */
 static int read_name(int fd, struct pool_name *n)
 {
     if (tp_memfd_check(fd, sizeof(*n), true) != 0 ||
@@ -131,7 +132,7 @@ CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
         return r;
     int device = rt_device_by_index(rt_session, n.device);
     if (device < 0)
-        return CUDA_ERROR_INVALID_DEVICE; /* this program does not see it */
+        return CUDA_ERROR_INVALID_DEVICE; /* this program does not see that device */
     r = rt_pool_create(device, 0, n.name, true, &p);
     if (r == CUDA_SUCCESS)
         *pool_out = rt_pool_handle(p);
@@ -152,7 +153,7 @@ CUresult rt_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevi
         return CUDA_ERROR_INVALID_VALUE;
     d.name = rt_pool_name(rt_block_source(range.block));
     if (!d.name)
-        return CUDA_ERROR_INVALID_VALUE; /* not made to be shared */
+        return CUDA_ERROR_INVALID_VALUE; /* the pool was not made to be shared */
     segment = rt_block_segment(range.block);
     r = rt_request_memory_share(rt_session, segment, 0, d.token);
     if (r)
@@ -165,7 +166,7 @@ CUresult rt_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevi
 
 /* --- allocations: in -------------------------------------------------------------------------- */
 
-/* Lock held, as in all that follows. */
+/* Opens a segment. Called with the lock held, as are the functions below. */
 static int view_open(const uint8_t token[RT_TOKEN_BYTES], struct rt_pool_view **out)
 {
     int fd;
@@ -214,14 +215,14 @@ static int enter_imported(struct rt_pool *p, struct rt_pool_view *v, const struc
     struct imported *i = find(address);
     if (i) {
         i->count++;
-        return view_close(v); /* it has the view already */
+        return view_close(v); /* the allocation has the view already */
     }
     struct rt_range range = { .base = address,
                               .size = d->size,
                               .window = address,
                               .kind = RT_MEMORY_IMPORTED_BLOCK,
-                              .context =
-                                  rt_context_owner(rt_current.context), /* there may be none yet */
+                              /* There may be no context yet. */
+                              .context = rt_context_owner(rt_current.context),
                               .device = v->device };
     i = malloc(sizeof(*i));
     int r = i ? rt_memory_insert(&range) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -279,7 +280,7 @@ struct rt_pool_view *rt_pool_view_leave(uint64_t address)
     pthread_mutex_lock(&lock);
     struct imported *i = find(address);
     struct rt_pool_view *v = i ? i->view : NULL;
-    if (i && --i->count == 0) { /* its use of the view is the caller's now */
+    if (i && --i->count == 0) { /* the caller has the view's use now */
         (void)rt_memory_remove(address, 1u << RT_MEMORY_IMPORTED_BLOCK, &gone);
         gm_list_remove(&i->link);
         free(i);

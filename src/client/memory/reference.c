@@ -1,6 +1,6 @@
 /*
- * cuTexRef*, cuSurfRef*. A reference is found by the address of its variable. Changes are kept here
- * and written to the descriptor when a bound one changes.
+ * cuTexRef* and cuSurfRef*. A reference is found by the address of its variable. What it is set to
+ * is kept here, and written into the descriptor when a bound one changes.
  */
 #include "client/memory/reference.h"
 
@@ -11,14 +11,14 @@
 #include "client/memory/memory.h"
 #include "client/stream/reach.h"
 
-/* CUtexref or CUsurfref. */
+/* A CUtexref or a CUsurfref. */
 struct reference {
     struct rt_object object;
     struct rt_context *context;
     uint64_t address; /* of its variable; 0: it has none (cuTexRefCreate) */
     bool surface;
     bool bound;
-    CUDA_RESOURCE_DESC resource; /* if it is bound */
+    CUDA_RESOURCE_DESC resource; /* if something is bound */
     struct rt_array_memory *memory;
     CUDA_TEXTURE_DESC texture;
     CUarray_format format;
@@ -26,7 +26,7 @@ struct reference {
 };
 
 static struct rt_table references = RT_TABLE(RT_KIND_REFERENCE, struct reference);
-/* Before all others: one look-up or end at a time. */
+/* Taken before all other locks. One look-up or end at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- handles ---------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ void rt_reference_forget(const struct rt_context *c, uint64_t address, uint64_t 
     pthread_mutex_unlock(&lock);
 }
 
-/* A texture reference (or a surface reference); NULL with *result. */
+/* Finds a texture reference, or a surface reference. Returns NULL with *result if there is none. */
 static struct reference *enter(void *handle, bool surface, int *result)
 {
     *result = rt_enter_any();
@@ -137,7 +137,7 @@ static struct reference *enter(void *handle, bool surface, int *result)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* Writes the descriptor as it has to be now: with what is bound, or nothing. */
+/* Writes the descriptor anew, with what is bound. */
 static int renew(struct reference *r)
 {
     struct dev_texture t = { 0 };
@@ -160,7 +160,7 @@ static int renew(struct reference *r)
     return result ? result : freed;
 }
 
-/* Binds something else; if that cannot be, what was bound stays. */
+/* Binds another resource. If that fails, what was bound stays. */
 static int bind(struct reference *r, const CUDA_RESOURCE_DESC *resource)
 {
     const CUDA_RESOURCE_DESC before = r->resource;
@@ -225,7 +225,7 @@ CUresult rt_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmap
     return result;
 }
 
-/* Memory need not be aligned: the kernel is told by how much it is not. */
+/* Binds memory, which need not be aligned: the kernel is told the offset. */
 CUresult rt_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
                                   size_t bytes)
 {
@@ -297,7 +297,7 @@ CUresult rt_cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPacke
 
 /* --- the sampler ------------------------------------------------------------------------------ */
 
-/* What the sampler is to be; if that cannot be, it stays what it was. */
+/* Sets the sampler. If that fails it stays what it was. */
 static int change(struct reference *r, const CUDA_TEXTURE_DESC *to)
 {
     const CUDA_TEXTURE_DESC before = r->texture;
@@ -508,7 +508,7 @@ CUresult rt_cuTexRefDestroy(CUtexref hTexRef)
     struct reference *r = enter(hTexRef, false, &result);
     if (!r)
         return result;
-    if (!r->address) /* a module's own goes with the module */
+    if (!r->address) /* a reference of a module ends with the module */
         end(r);
     return CUDA_SUCCESS;
 }

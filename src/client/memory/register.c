@@ -1,14 +1,18 @@
 /*
- * cuMemHostRegister: makes pages that the program already has accessible to the device. The device
- * sees only what lies in the window's host area, so the program's pages are exchanged, in place,
- * for pages of that area with the same contents: all pages that the memory touches, also where it
- * begins or ends within one. Other threads that write to these pages meanwhile wait until they are
- * exchanged (userfaultfd). Where the kernel does not offer that, such a store may be lost: then
- * parts of pages, in which there is something else as well, are exchanged only while there is one
- * thread. Shared mappings, the main thread's stack and pages that another registration has stay as
- * they are: such memory counts as registered, its copies are made as those of pageable memory, and
- * it has no address for the device. Who says that he wants one gets CUDA_ERROR_NOT_SUPPORTED. As
- * with NVIDIA's driver on some systems, the device's address of the memory is not the host's.
+ * cuMemHostRegister: lets the device use pages that the program has already. The device sees the
+ * window's host area only. So the program's pages are exchanged, in place, for pages of that area
+ * with the same contents. That concerns all pages that the memory touches, also where it begins or
+ * ends within one. Other threads that write to these pages wait until they are exchanged
+ * (userfaultfd).
+ *
+ * If the kernel does not offer that, such a store could be lost. Then pages that the memory fills
+ * only in part, and that may hold something else, are exchanged only while the process has one
+ * thread.
+ *
+ * Shared mappings, the main thread's stack, and pages of another registration are not exchanged.
+ * Such memory counts as registered, copies treat it as pageable memory, and it has no address on
+ * the device: a program that asks for one gets CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver on
+ * some systems, the device's address of registered memory differs from the host's.
  */
 #include "client/memory/memory.h"
 #include "client/memory/userfault.h"
@@ -30,16 +34,16 @@
 #include "client/stream/reach.h"
 
 enum pages {
-    PAGES_MISSING,  /* some of it is not mapped, or not readable */
-    PAGES_OTHER,    /* mapped, but not ours to exchange */
-    PAGES_READABLE, /* private, and all or some of it not writable */
+    PAGES_MISSING,  /* some pages are not mapped, or not readable */
+    PAGES_OTHER,    /* mapped, but they must not be exchanged */
+    PAGES_READABLE, /* private, and at least some of them not writable */
     PAGES_PRIVATE,  /* private, readable and writable */
 };
 
-/* The whole pages around a range. */
+/* The whole pages that contain a range. */
 struct span {
     uint64_t start, size;
-    uint64_t window; /* where the device sees them */
+    uint64_t window; /* the address on the device */
 };
 
 static struct span pages_of(const struct rt_range *r)
@@ -49,7 +53,8 @@ static struct span pages_of(const struct rt_range *r)
     return (struct span) { start, end - start, r->window - (r->base - start) };
 }
 
-/* A private mapping of a file is as good as any memory; one of a device is not. */
+/* Says what kind of pages a mapping has. A private mapping of a file will do, one of a device will
+ * not. */
 static enum pages kind_of(const char *mode, const char *line)
 {
     if (mode[0] != 'r')
@@ -91,19 +96,20 @@ static bool only_thread(void)
     return threads == 1;
 }
 
-/* Whole pages: what lies beside the program's data there may not be touched by anybody else, which
- * address sanitizers check. */
+/* For functions that go over whole pages. An address sanitizer would object to what lies there
+ * beside the program's data. */
 #define WHOLE_PAGES __attribute__((no_sanitize_address))
 
 WHOLE_PAGES static void copy_pages(void *to, const void *from, uint64_t size)
 {
-    volatile uint64_t *t = to; /* and so not by memcpy(), which is a sanitizer's, too */
+    /* Volatile, so that the compiler does not call memcpy(), which the sanitizer checks as well. */
+    volatile uint64_t *t = to;
     const volatile uint64_t *f = from;
     for (uint64_t i = 0; i < size / sizeof(*t); i++)
         t[i] = f[i];
 }
 
-/* All pages are there, and this process's own, with what they have. */
+/* Makes all pages present, as this process's own, with their contents. */
 WHOLE_PAGES static void touch(char *pages, uint64_t size)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -111,12 +117,12 @@ WHOLE_PAGES static void touch(char *pages, uint64_t size)
         (void)__atomic_fetch_or(pages + at, 0, __ATOMIC_RELAXED);
 }
 
-/* Writers of these pages wait from now on until the pages are others and the descriptor is closed.
- * -1: this cannot be had. */
+/* Makes threads that write to these pages wait until the pages are exchanged and the descriptor is
+ * closed. Returns -1 if that is not possible. */
 static int hold_writers(const struct span *s)
 {
-    /* System calls that write there wait, too, or fail where the kernel lets only the privileged
-     * hold them. */
+    /* System calls that write there should wait, too. Where only privileged processes may hold them
+     * up, they fail. */
     int all = rt_userfault_open(0);
     GM_AUTO_FD int fd =
         all >= 0 ? all : (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
@@ -126,7 +132,7 @@ static int hold_writers(const struct span *s)
                                      .mode = UFFDIO_WRITEPROTECT_MODE_WP };
     if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &r) != 0)
         return -1;
-    touch((char *)(uintptr_t)s->start, s->size); /* a page that is not there is not protected */
+    touch((char *)(uintptr_t)s->start, s->size); /* only a page that is present can be protected */
     return ioctl(fd, UFFDIO_WRITEPROTECT, &w) == 0 ? gm_take_fd(&fd) : -1;
 }
 
@@ -135,14 +141,14 @@ static off_t offset_of(const struct span *s)
     return (off_t)(s->window - (rt_session->window_base + rt_session->window_half));
 }
 
-/* Puts pages of the host area in the place of the program's. CUDA_ERROR_NOT_SUPPORTED: what other
- * threads write there could be lost. */
+/* Exchanges the program's pages for pages of the host area. Returns CUDA_ERROR_NOT_SUPPORTED if
+ * stores of other threads could be lost. */
 static int exchange(const struct span *s, bool whole, bool writable)
 {
     void *pages = (void *)(uintptr_t)s->start, *p = MAP_FAILED;
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* a handler may write there, too */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* a signal handler may write there, too */
     int held = writable ? hold_writers(s) : -1;
     bool safe = whole || held >= 0 || only_thread();
     if (safe) {
@@ -157,8 +163,8 @@ static int exchange(const struct span *s, bool whole, bool writable)
                            : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* True if the host area's pages are still where a registration put them: a program may unmap memory
- * that it has registered, and something else may lie there by now. */
+/* Whether the host area's pages are still where a registration has put them. A program may unmap
+ * registered memory, and something else may lie there by now. */
 static bool still_there(const struct rt_range *r)
 {
     GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
@@ -180,8 +186,9 @@ static bool still_there(const struct rt_range *r)
     return at >= s.start + s.size;
 }
 
-/* Private pages with the same contents; false without memory. No store of any thread is lost: what
- * is mapped instead has the same bytes, and the kernel copies a page when it is first written. */
+/* Makes private pages with the same contents. Returns false without memory. No thread's store is
+ * lost: the new mapping has the same bytes, and the kernel copies a page when it is first
+ * written. */
 static bool make_private(const struct rt_range *r)
 {
     const struct span s = pages_of(r);
@@ -202,15 +209,15 @@ int rt_register_undo(const struct rt_range *r)
 
 /* --- forks ------------------------------------------------------------------------------------ */
 
-/* A child gets its own pages, as they are at the fork, up to so many bytes. Beyond that it shares
- * them until it writes: copies would take too long, and more memory than there may be. */
+/* Up to so many bytes a child gets pages of its own, as they are at the fork. Beyond that it shares
+ * them until it writes: copying would take too long, and more memory than there may be. */
 #define FORK_COPY_BYTES (64u << 20)
 
-/* Registered ranges during a fork; rt_memory_fork_prepare() holds the map's lock. */
+/* The registered ranges during a fork. rt_memory_fork_prepare() holds the map's lock. */
 static struct kept {
     struct span pages;
     uint64_t there; /* bytes that are still the host area's */
-    void *copy;     /* NULL: none */
+    void *copy;     /* NULL: there is no copy */
 } * kept;
 static size_t kept_count;
 
@@ -226,7 +233,7 @@ static bool keep_registered(const struct rt_range *ranges, size_t count)
     return kept != NULL;
 }
 
-/* Both lists are sorted. */
+/* Goes through both lists, which are sorted. */
 static void see_what_is_there(void)
 {
     GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
@@ -313,7 +320,8 @@ void rt_memory_fork_child(void)
 
 /* --- registration ----------------------------------------------------------------------------- */
 
-/* The pages become the host area's. CUresult; CUDA_ERROR_NOT_SUPPORTED: they cannot. */
+/* Exchanges the range's pages for the host area's. Returns a CUresult; CUDA_ERROR_NOT_SUPPORTED if
+ * they cannot be exchanged. */
 static int register_pages(struct rt_range *range, bool writable)
 {
     struct span s = pages_of(range);

@@ -1,15 +1,15 @@
 /*
- * Circles of slots. To the device: a slot is filled, its record written, and the next slot is
- * filled while the device copies. From the device: records for all slots are written first, and
- * each slot is emptied when its copy is done.
+ * Circles of slots. For a copy to the device a slot is filled and its record written, and while the
+ * device copies that, the next slot is filled. For a copy from the device the records of all slots
+ * are written first; each slot is emptied when its copy is done.
  *
- * There are circles of few large slots and of many small ones, for copies that fit those: a slot
- * has one copy at a time, and as many copies are on their way as there are slots.
+ * Some circles have few large slots, others many small ones for copies that fit those. A slot has
+ * one copy at a time, and there are as many copies on their way as there are slots.
  *
- * There are several of each, because a copy that waits for its stream must not hold up those of
- * other threads and streams: what the stream waits for may be one of them. A circle is one copy's
- * at a time, and goes on to one of another stream only when what is in it is done. The second is
- * made when somebody would have to wait for the first.
+ * There are several circles of each kind. A copy that waits for its stream must not hold up copies
+ * of other threads and streams, because its stream may be waiting for one of those. A circle serves
+ * one copy at a time, and serves another stream only after its slots are done. The second circle is
+ * made when a thread would have to wait for the first.
  */
 #include "client/memory/staging.h"
 
@@ -18,48 +18,48 @@
 #include <emmintrin.h>
 #endif
 
-/* Together they fit the processor's cache, where the device's bytes arrive: from larger ones,
- * copies from the device took nearly twice as long (docs/measurements.md). */
+/* All slots together fit into the processor's cache, where the bytes of the device arrive. With
+ * larger circles copies from the device took nearly twice as long (docs/measurements.md). */
 #define CIRCLE_BYTES (2u << 20)
 #define LARGE_SLOTS  4u
 #define SMALL_SLOTS  32u
 #define CIRCLES      16u
-/* From here on it pays to write past the cache. */
+/* From this size on it is faster to write past the cache. */
 #define PAST_CACHE_BYTES (16u << 10)
 
-/* Some rows of one plane, or a part of one row. */
+/* A few rows of one plane, or a part of one row. */
 struct piece {
     uint64_t host, device;
     const struct rt_array *array; /* instead of `device` */
-    uint64_t x, y, z;             /* where in it */
+    uint64_t x, y, z;             /* the place in it */
     uint64_t width, rows;
     uint64_t host_pitch, device_pitch;
 };
 
 struct slot {
-    uint32_t number; /* the record that used it last */
+    uint32_t number; /* queue of the record that used the slot last */
     uint64_t seq;
-    struct piece piece; /* to be copied out when that is done; width 0: nothing */
+    struct piece piece; /* to be copied out when the record is done; width 0: nothing */
 };
 
-/* Whose copy has it, or the lock. */
+/* Belongs to the copy that uses it, or is protected by the lock. */
 struct circle {
     bool busy;       /* lock */
     uint64_t memory; /* 0: not allocated yet */
-    unsigned count;  /* of its slots: LARGE_SLOTS or SMALL_SLOTS */
+    unsigned count;  /* number of its slots: LARGE_SLOTS or SMALL_SLOTS */
     struct slot slots[SMALL_SLOTS];
-    unsigned next; /* slot */
+    unsigned next; /* the next slot */
 };
 
-/* Circles of one size. */
+/* The circles of one kind. */
 struct size {
     struct circle circles[CIRCLES];
-    unsigned count; /* lock; fewer where there was no memory for more */
+    unsigned count; /* lock; fewer if there was no memory for more */
     const unsigned slots;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* a circle is not busy any more */
+static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* signalled when a circle becomes free */
 static struct size large = { .count = CIRCLES, .slots = LARGE_SLOTS };
 static struct size small = { .count = CIRCLES, .slots = SMALL_SLOTS };
 
@@ -75,7 +75,7 @@ static void *slot_bytes(const struct circle *c, const struct slot *s)
 
 /* --- circles ---------------------------------------------------------------------------------- */
 
-/* Nothing in it waits for another stream than `number`. */
+/* Whether nothing in the circle waits for another stream than `number`. */
 static bool is_open(const struct circle *c, uint32_t number)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -86,8 +86,9 @@ static bool is_open(const struct circle *c, uint32_t number)
     return true;
 }
 
-/* One for a copy in the stream; lock held. NULL: all are busy. If there are no more, one that
- * others' copies must leave first. */
+/* Chooses a circle for a copy in the stream. Returns NULL if all are busy. If no other circle can
+ * be made it may be one that copies of other streams have to leave first. Called with the lock
+ * held. */
 static struct circle *choose(struct size *size, uint32_t number)
 {
     struct circle *spare = NULL;
@@ -109,7 +110,8 @@ static void circle_give(struct circle *c)
     pthread_mutex_unlock(&lock);
 }
 
-/* Its memory, if it has none yet. Where there is none, the ones before it have to do. CUresult. */
+/* Allocates the circle's memory, if it has none yet. If there is no memory the earlier circles have
+ * to do. CUresult. */
 static int circle_open(struct size *size, struct circle *c)
 {
     if (c->memory)
@@ -146,8 +148,8 @@ static int circle_take(struct size *size, const struct rt_stream *st, struct cir
 /* --- copies ----------------------------------------------------------------------------------- */
 
 #ifdef __SSE2__
-/* memcpy() that writes past the cache: a large target is not read before it is written, and the
- * slots stay cached. */
+/* A memcpy() that writes past the cache: a large target is not read before it is written, and the
+ * slots stay in the cache. */
 static void copy_out(uint8_t *to, const uint8_t *from, size_t size)
 {
     size_t head = -(uintptr_t)to % sizeof(__m128i);
@@ -167,7 +169,7 @@ static void copy_out(uint8_t *to, const uint8_t *from, size_t size)
         _mm_stream_si128(t + i + 2, c);
         _mm_stream_si128(t + i + 3, d);
     }
-    _mm_sfence(); /* others may look at an ordinary store of ours next */
+    _mm_sfence(); /* other threads may see an ordinary store of ours next */
     size_t done = head + whole / 4 * 4 * sizeof(*t);
     memcpy(to + done, from + done, size - done);
 }
@@ -175,7 +177,7 @@ static void copy_out(uint8_t *to, const uint8_t *from, size_t size)
 #define copy_out memcpy
 #endif
 
-/* Rows between the program's memory and the slot, where they are packed. */
+/* Moves rows between the program's memory and the slot, in which they are packed. */
 static void move(const struct circle *c, const struct slot *s, const struct piece *p, bool in)
 {
     uint8_t *packed = slot_bytes(c, s);
@@ -187,7 +189,7 @@ static void move(const struct circle *c, const struct slot *s, const struct piec
             copy_out(at, packed, p->width);
 }
 
-/* The record of a piece between an array and its slot. */
+/* Makes the record of a piece between an array and its slot. */
 static void array_record(const struct piece *p, uint64_t packed, bool to_device,
                          struct wire_rec_copy_array *out)
 {
@@ -235,7 +237,7 @@ static int submit(struct rt_stream *st, const struct circle *c, struct slot *s,
     return result;
 }
 
-/* Waits for the slot's last copy and takes out what that brought. */
+/* Waits for the slot's last copy, and takes out what it brought. */
 static int settle(const struct circle *c, struct slot *s)
 {
     int r = s->seq ? rt_session_wait(rt_session, s->number, s->seq, NULL) : CUDA_SUCCESS;
@@ -261,7 +263,7 @@ static int copy_piece(struct rt_stream *st, struct circle *c, const struct piece
     return r;
 }
 
-/* One plane in pieces that fit a slot. */
+/* Copies one plane, in pieces that fit a slot. */
 static int copy_plane(struct rt_stream *st, struct circle *c, struct piece plane, bool to_device)
 {
     const uint64_t most = slot_size(c);
@@ -310,7 +312,7 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
                                         .host_pitch = host_side->pitch,
                                         .device_pitch = device_side->pitch },
                        to_device);
-    for (unsigned i = 0; i < c->count && !to_device; i++) { /* oldest first */
+    for (unsigned i = 0; i < c->count && !to_device; i++) { /* the oldest first */
         int late = settle(c, &c->slots[(c->next + i) % c->count]);
         r = r ? r : late;
     }

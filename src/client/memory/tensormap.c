@@ -1,6 +1,6 @@
 /*
- * Tensor maps, computed from numbers alone: the genuine driver does it in the executor, where a
- * context is. The addresses in a map are the window's, which are the device's.
+ * Tensor maps. They are computed from numbers alone; the genuine driver does that in the executor,
+ * where there is a context. Addresses in the map are the window's, which are those of the device.
  */
 #include <string.h>
 
@@ -12,7 +12,8 @@
 
 #define RANK_MAX 5u
 
-/* What the kinds have in common. CUDA_ERROR_INVALID_VALUE where there is nothing to read. */
+/* Checks and packs what the kinds of maps have in common. Returns CUDA_ERROR_INVALID_VALUE if an
+ * array is missing. */
 static int common(struct wire_call_tensor_map *w, CUtensorMapDataType type, cuuint32_t rank,
                   void *address, const cuuint64_t *dims, const cuuint64_t *strides,
                   const cuuint32_t *steps)
@@ -120,7 +121,7 @@ static CUresult linear_width(size_t *out, CUarray_format format, unsigned channe
     return CUDA_SUCCESS;
 }
 
-/* The genuine library beside us knows; it needs no context for that. */
+/* The genuine library beside this one answers that, and needs no context for it. */
 CUresult rt_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
                                                unsigned numChannels, CUdevice dev)
 {

@@ -1,6 +1,6 @@
 /*
- * cuTexObject*, cuSurfObject*. A table finds what a handle was made of, since programs ask for it
- * again.
+ * cuTexObject* and cuSurfObject*. A table keeps what each handle was made of, because programs ask
+ * for it.
  */
 #include "client/memory/texture.h"
 
@@ -19,8 +19,9 @@ struct object {
     struct object *next;
     struct rt_context *context;
     uint64_t handle;
-    uint32_t number;                /* the executor's; 0: the handle is a descriptor's address */
-    struct rt_array_memory *memory; /* that it keeps; NULL: none */
+    /* The executor's number; 0: the handle is a descriptor's address. */
+    uint32_t number;
+    struct rt_array_memory *memory; /* the array's memory, which it keeps; NULL: none */
     bool surface;
     bool has_view;
     CUDA_RESOURCE_DESC resource;
@@ -31,7 +32,8 @@ struct object {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object *buckets[BUCKETS]; /* lock; by handle */
 
-/* Where the object with this handle is, or would be. Lock held. */
+/* Finds the place of the object with this handle, or where it would be put. Called with the lock
+ * held. */
 static struct object **find(uint64_t handle, bool surface)
 {
     struct object **at = &buckets[(handle ^ handle >> 20 ^ handle >> 40) % BUCKETS];
@@ -52,8 +54,9 @@ static int read_array(CUarray handle, struct wire_call_object_create *w)
     return CUDA_SUCCESS;
 }
 
-/* Memory that begins in an allocation, as the device sees it. That it ends there the genuine
- * library does not ask, and programs rely on it; the device asks whether it ends in the window. */
+/* Reads memory that begins in an allocation, by its address on the device. The genuine library does
+ * not check where it ends, and programs rely on that; the device checks whether it ends in the
+ * window. */
 static int read_memory(CUdeviceptr address, uint64_t size, struct wire_call_object_create *w)
 {
     struct rt_range range;
@@ -154,7 +157,7 @@ static int make_descriptor(struct object *o)
     return CUDA_SUCCESS;
 }
 
-/* What was said about it is in `o` already. Frees it on failure. */
+/* Makes the object from what `o` says. Frees `o` if that fails. */
 static int create(struct object *o, unsigned long long *out)
 {
     int r = rt_session->memory_apart ? make_apart(o) : make_descriptor(o);
@@ -212,7 +215,7 @@ CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DE
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* Nobody finds it any more. */
+/* Ends an object that is in no list any more. */
 static int end(struct object *o)
 {
     int r = CUDA_SUCCESS;
@@ -245,7 +248,7 @@ CUresult rt_cuTexObjectDestroy(CUtexObject texObject)
     return destroy(texObject, false);
 }
 
-/* Programs destroy surfaces that they never made: the genuine library lets them. */
+/* Programs destroy surfaces that they never made, and the genuine library lets them. */
 CUresult rt_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
     return surfObject ? (CUresult)destroy(surfObject, true) : (CUresult)rt_enter_any();
@@ -275,7 +278,7 @@ void rt_texture_destroy_all(struct rt_context *c)
 
 /* --- what it was made of ---------------------------------------------------------------------- */
 
-/* A copy in *out. CUresult. */
+/* Copies what the object was made of. CUresult. */
 static int look(unsigned long long handle, bool surface, const void *answer, struct object *out)
 {
     int r = rt_enter_any();
@@ -313,7 +316,7 @@ CUresult rt_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc
     struct object o;
     int r = look(texObject, false, pResViewDesc, &o);
     if (r == CUDA_SUCCESS)
-        *pResViewDesc = o.view; /* without one, all zero */
+        *pResViewDesc = o.view; /* all zero if there is none */
     return r;
 }
 

@@ -1,4 +1,4 @@
-/* Who may not have it by the system call may have it by the device file. */
+/* A process that may not use the system call may be allowed to use the device file. */
 #include "client/memory/userfault.h"
 
 #include <errno.h>

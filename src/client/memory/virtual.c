@@ -1,11 +1,10 @@
 /*
- * Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and what
- * goes with them. The server makes memory and reserves addresses; what is mapped where is known
- * here, and the server is told when memory becomes accessible: a mapping that nothing may touch
- * needs no word with anybody. An object of the server's has its name as long as the program has a
- * handle or a mapping of it.
+ * Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess, and
+ * others. The server makes memory and reserves addresses. What is mapped where is known here only;
+ * the server is told when memory becomes accessible, so that a mapping without access costs no
+ * request. The server keeps an object for as long as the program has a handle or a mapping of it.
  *
- * Handles for other processes are descriptors that name the object and hold nothing of it.
+ * A handle for other processes is a descriptor that names the object and does not keep it.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,9 +17,9 @@
 
 struct rt_physical {
     struct rt_object object;
-    uint32_t name; /* the server's */
+    uint32_t name; /* the server's name of it */
     uint64_t size;
-    unsigned handles; /* that the program has not released */
+    unsigned handles; /* handles that the program has not released */
     unsigned mappings;
     CUmemAllocationProp prop;
 };
@@ -31,7 +30,8 @@ struct reservation {
     unsigned mappings;
 };
 
-/* Everything in this file. Requests' lock and the address map's are taken inside of it. */
+/* Protects everything in this file. The locks of requests and of the map of addresses are taken
+ * inside it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rt_table physicals = RT_TABLE(RT_KIND_PHYSICAL, struct rt_physical);
 static struct gm_list reservations = { &reservations, &reservations };
@@ -55,8 +55,9 @@ static int check_location(const CUmemLocation *l)
     }
 }
 
-/* `made`: not only asked about. NCCL asks for the granularity of a NUMA node's memory on any driver
- * that is new enough, and lives with being told that there is none when it makes some. */
+/* Checks the properties. `made`: memory is to be made. Otherwise a program only asks: with any
+ * driver that is new enough NCCL asks for the granularity of a NUMA node's memory, and copes with
+ * an error when it then makes some. */
 static int check_prop(const CUmemAllocationProp *prop, bool made)
 {
     static atomic_bool said;
@@ -76,7 +77,7 @@ static int check_prop(const CUmemAllocationProp *prop, bool made)
         return CUDA_ERROR_INVALID_VALUE;
     if ((unsigned)prop->requestedHandleTypes &
         (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
-        return CUDA_ERROR_INVALID_VALUE; /* of another operating system */
+        return CUDA_ERROR_INVALID_VALUE; /* handles of another operating system */
     if (((unsigned)prop->requestedHandleTypes & ~known) || prop->allocFlags.gpuDirectRDMACapable ||
         prop->allocFlags.usage)
         return (int)rt_not_supported(
@@ -85,7 +86,7 @@ static int check_prop(const CUmemAllocationProp *prop, bool made)
     return CUDA_SUCCESS;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static struct rt_physical *find(CUmemGenericAllocationHandle handle)
 {
     struct rt_physical *p = rt_object_find(&physicals, (const void *)(uintptr_t)handle);
@@ -121,7 +122,7 @@ CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloca
     return CUDA_SUCCESS;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static int enter_physical(const struct rt_made *made, const CUmemAllocationProp *prop,
                           CUmemGenericAllocationHandle *handle)
 {
@@ -264,7 +265,8 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
-/* Lock held: the reservation that holds all of [address, address + size). */
+/* Finds the reservation that contains all of [address, address + size). Called with the lock
+ * held. */
 static struct reservation *find_reservation(uint64_t address, uint64_t size)
 {
     gm_list_for_each (v, &reservations, struct reservation, link)
@@ -274,7 +276,7 @@ static struct reservation *find_reservation(uint64_t address, uint64_t size)
     return NULL;
 }
 
-/* Where the program would like to have it is a wish, and not granted. */
+/* Reserves addresses. The address that the program would like to have is ignored. */
 CUresult rt_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
                                 CUdeviceptr addr GM_UNUSED, unsigned long long flags)
 {
@@ -320,7 +322,7 @@ CUresult rt_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* --- mappings --------------------------------------------------------------------------------- */
 
-/* True if something is mapped in [address, address + size). */
+/* Whether anything is mapped in [address, address + size). */
 static bool is_occupied(uint64_t address, uint64_t size)
 {
     struct rt_range range;
@@ -360,7 +362,7 @@ CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
         return r;
     if (size == 0 || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    if (offset) /* as NVIDIA's driver has it, an object is mapped as a whole */
+    if (offset) /* as in NVIDIA's driver, an object is mapped as a whole */
         return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
     r = map(ptr, size, handle);
@@ -368,8 +370,8 @@ CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     return r;
 }
 
-/* What of a reservation is next: a whole mapping, or a hole, which has no `physical`. False for
- * part of a mapping. */
+/* Finds the next piece of a reservation: a whole mapping, or a hole, which has no `physical`.
+ * Returns false if it would be part of a mapping. */
 static bool next_piece(uint64_t at, uint64_t end, struct rt_range *piece)
 {
     if (!rt_memory_find(at, piece))
@@ -377,8 +379,8 @@ static bool next_piece(uint64_t at, uint64_t end, struct rt_range *piece)
     return piece->base == at && piece->size <= end - at;
 }
 
-/* Calls f() for each mapping of [address, address + size), which must lie in one reservation and
- * consist of whole mappings, with holes between them or not. */
+/* Calls f() for each mapping of [address, address + size). That range must lie in one reservation,
+ * and consist of whole mappings, with or without holes between them. */
 static int each_mapping(uint64_t address, uint64_t size, bool holes,
                         int (*f)(const struct rt_range *range, unsigned arg), unsigned arg)
 {
@@ -400,7 +402,7 @@ _Static_assert((int)CU_MEM_ACCESS_FLAGS_PROT_READ == (int)WIRE_MEMORY_ACCESS_REA
                    (int)CU_MEM_ACCESS_FLAGS_PROT_READWRITE == (int)WIRE_MEMORY_ACCESS_WRITE,
                "said the same way");
 
-/* Of all devices. */
+/* Changes the access of all devices. */
 static int change_access(const struct rt_range *range, unsigned access)
 {
     int r = CUDA_SUCCESS;
@@ -416,7 +418,7 @@ static int change_access(const struct rt_range *range, unsigned access)
     return r;
 }
 
-/* Of one device: its number and the two bits. */
+/* Changes the access of one device: its number and two bits. */
 static int set_access(const struct rt_range *range, unsigned arg)
 {
     unsigned shift = 2 * (arg >> 2);
@@ -438,7 +440,7 @@ static int unmap(const struct rt_range *range, unsigned arg GM_UNUSED)
     return CUDA_SUCCESS;
 }
 
-/* The devices that may use what is mapped there. */
+/* Returns the devices that may use what is mapped there. */
 static uint32_t reach_of_all(uint64_t address, uint64_t size)
 {
     uint32_t devices = 0;
@@ -472,7 +474,7 @@ CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-    uint32_t lose = 0; /* devices that may not do what they may do now; what they run may need it */
+    uint32_t lose = 0; /* devices that lose access, while their work may need it */
     int r = rt_enter_any();
     if (r)
         return r;
@@ -526,7 +528,7 @@ unsigned long long rt_physical_handle_types(const struct rt_physical *p)
     return (unsigned long long)p->prop.requestedHandleTypes;
 }
 
-/* For other devices' drivers: the attribute says that there is none. */
+/* For drivers of other devices. The attribute says that there is no such handle. */
 CUresult rt_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
                                           CUmemRangeHandleType handleType, unsigned long long flags)
 {
