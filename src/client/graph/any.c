@@ -1,5 +1,5 @@
 /*
- * Parameters of nodes that have graphs of their own, and of any kind, as cuGraphAddNode has them.
+ * Parameters of a node of any kind, as cuGraphAddNode has them, and of nodes that contain graphs.
  */
 #include <stdlib.h>
 #include <string.h>

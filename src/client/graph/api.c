@@ -1,11 +1,10 @@
 /*
- * Graphs as the program sees them: making, copying, asking for nodes and edges, changing edges.
- * cuGraph*.
+ * cuGraph*: making and copying graphs, asking for their nodes and edges, and changing edges.
  */
 #include "client/gen/api.h"
 #include "client/graph/graph.h"
 
-/* A graph that the program may change or take away. */
+/* Finds a graph that the program may change or destroy. */
 static struct rt_graph *find_free(CUgraph handle)
 {
     struct rt_graph *g = rt_graph_find(handle);
@@ -42,7 +41,8 @@ CUresult rt_cuGraphDestroy(CUgraph hGraph)
     return r;
 }
 
-/* Nodes that allocate or free are not cloned: the memory would be both graphs'. */
+/* Whether nodes allocate or free. Such a graph is not cloned, because both graphs would have the
+ * memory. */
 static bool has_memory(const struct rt_graph *g)
 {
     gm_list_for_each (n, &g->nodes, struct rt_node, link)
@@ -102,13 +102,14 @@ CUresult rt_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNod
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- lists: as many as there is room for, the rest NULL; without room, how many there are ----- */
+/* --- lists: the rest of the caller's array becomes NULL; without an array, the length is returned
+ * --- */
 
 struct list {
     CUgraphNode *nodes;
-    CUgraphNode *others; /* edges: their ends */
+    CUgraphNode *others; /* for edges: the nodes at their other ends */
     CUgraphEdgeData *data;
-    bool plain; /* data would be lost */
+    bool plain; /* the caller has no room for data, which would be lost */
     size_t *count;
     size_t found;
     int result;
@@ -264,7 +265,7 @@ static int change_edge(const struct rt_graph *g, CUgraphNode from, CUgraphNode t
     return add ? rt_edge_add(a, b, data) : rt_edge_remove(a, b, data);
 }
 
-/* All or, where one cannot be, none. */
+/* Changes all of the edges, or none if one cannot be changed. */
 static int change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
                         const CUgraphEdgeData *data, size_t count, bool add)
 {

@@ -1,11 +1,11 @@
 /*
- * The block is contiguous and in an order that respects all edges, whatever branches its records go
- * to: put into one stream it would be correct, too, and a device that knows graphs of its own can
- * be given it as it is.
+ * The block is contiguous, and in an order that respects all edges, whatever branches its records
+ * go to. So it would also be correct in a single stream, and a device that has graphs of its own
+ * can be given it as it is.
  *
- * Pageable memory is read and written when the graph runs, not when it was made: such copies go
- * through pinned memory that the executable graph owns, and a function of ours in the place of a
- * host function moves the bytes.
+ * Pageable memory is read and written when the graph runs, not when it is made. Such a copy goes
+ * through pinned memory that the executable graph owns, and a function of this library's, in the
+ * place of a host function, moves the bytes.
  */
 #include "client/graph/exec.h"
 
@@ -139,7 +139,7 @@ union copy_record {
     struct wire_rec_copy_array array;
 };
 
-/* The record of a node's copy, with memory elsewhere or in other pitches. */
+/* Makes the record of a node's copy with another address, or with other pitches. */
 static void copy_record(const struct rt_params *p, const struct rt_box *box, uint64_t dst,
                         uint64_t src, union copy_record *out)
 {
@@ -156,7 +156,7 @@ static void copy_record(const struct rt_params *p, const struct rt_box *box, uin
     out->array.src_slice = box->src.slice;
 }
 
-/* The record of a copy whose sides are both in the window; false for others. */
+/* Makes the record of a copy whose two sides lie in the window. Returns false for other copies. */
 static bool plain_copy(const struct rt_params *p, union copy_record *out)
 {
     if (!p->copy.plan.dst_in_window || !p->copy.plan.src_in_window)
@@ -192,7 +192,7 @@ static int add_copy(struct rt_exec_body *b, struct rt_node *n)
         r = add_record(b, &record.head, n);
         r = r ? r : add_call(b, stage_out, s);
     }
-    n->size = 0; /* not to be replaced in its place */
+    n->size = 0; /* it cannot be replaced in its place */
     return r;
 }
 
@@ -216,7 +216,7 @@ static int add_memops(struct rt_exec_body *b, const struct rt_memops *memops)
 
 static int add_condition(struct rt_exec_body *b, const struct rt_conditional *c)
 {
-    struct rt_conditional_run *run = b->conditionals; /* the newest first */
+    struct rt_conditional_run *run = b->conditionals; /* the newest comes first */
     while (run && run->node != c)
         run = run->next;
     struct rt_step *s = add_step(b, RT_STEP_CONDITION);
@@ -256,7 +256,7 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         b->memory = true;
         return CUDA_SUCCESS;
-    default: /* an empty one */
+    default: /* an empty node */
         return CUDA_SUCCESS;
     }
 }
@@ -284,7 +284,8 @@ static int add_item(struct rt_exec_body *b, uint32_t number)
     return r;
 }
 
-/* --- the kernels that it launches: a module may go before the graph does ---------------------- */
+/* --- the kernels that the graph launches: their module may be unloaded before the graph ends
+ * -------- */
 
 static const void *function_of(const struct rt_node *n)
 {
@@ -338,7 +339,7 @@ int rt_block_build(struct rt_exec_body *b, bool idle)
     return r;
 }
 
-/* Only a record that is as long as the one it replaces. */
+/* Replaces a node's record, if the new one has the same length. */
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
 {
     union copy_record copy;

@@ -1,6 +1,6 @@
 /*
- * Bodies of executable graphs: how one is made, launched and ended. The bodies of conditional nodes
- * are bodies, too.
+ * Bodies of executable graphs: how they are made, launched and ended. A conditional node has bodies
+ * of its own.
  */
 #include "client/graph/exec.h"
 
@@ -24,7 +24,7 @@ bool rt_exec_body_idle(const struct rt_exec_body *b)
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-/* What could fail is looked at before anything is in the ring. */
+/* Checks what could fail, before anything is in the ring. */
 static int check_handles(const struct rt_exec_body *b)
 {
     for (uint32_t i = 0; i < b->functions_count; i++)
@@ -37,8 +37,8 @@ static int check_handles(const struct rt_exec_body *b)
     return CUDA_SUCCESS;
 }
 
-/* What is allocated already cannot be allocated again, unless the graph was made so that it frees
- * it first. What has gone with its context cannot be used at all. */
+/* Checks the memory of the graph. What is allocated cannot be allocated again, unless the graph was
+ * made to free it first. What has ended with its context cannot be used at all. */
 static int check_memory(const struct rt_exec_body *b, uint64_t flags)
 {
     bool again = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
@@ -72,11 +72,11 @@ static int wait_event(CUevent event, struct rt_stream *st)
     return r || !seq ? r : rt_queue_put_wait(st, number, seq);
 }
 
-/* The streams of a launch; those behind the first are the context's, for all its graphs. */
+/* The streams of a launch. All but the first belong to the context, for all of its graphs. */
 struct branches {
     struct rt_stream *at[RT_GRAPH_BRANCHES];
-    bool elsewhere; /* the first of them is not the launch's stream, whose device is another one */
-    uint32_t start_number; /* where the launch begins */
+    bool elsewhere;        /* the first is not the launch's stream, which is on another device */
+    uint32_t start_number; /* the place at which the launch begins */
     uint64_t start_seq;
 };
 
@@ -159,7 +159,7 @@ int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream
         return r;
     branches.start_number = st->number;
     if (st->number >= TP_STREAMS)
-        r = CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
+        r = CUDA_ERROR_INVALID_HANDLE; /* another thread has just destroyed the stream */
     else if (b->last_seq)
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
     if (r == CUDA_SUCCESS && whole)
@@ -182,7 +182,7 @@ int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream
     return r;
 }
 
-/* What a conditional node launches: the values of conditions stay as they are. */
+/* Launches a body of a conditional node. The values of conditions stay as they are. */
 static int launch_inner(struct rt_exec_body *b, struct rt_stream *st)
 {
     return rt_exec_body_launch(b, 0, st, false);

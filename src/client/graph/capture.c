@@ -1,6 +1,6 @@
 /*
- * A stream's part in a capture has the nodes that its next node depends on; a node that is added
- * takes their place.
+ * A stream's state in a capture has the nodes on which its next node will depend. A node that is
+ * added takes their place.
  */
 #include "client/graph/capture.h"
 
@@ -27,7 +27,7 @@ static bool room(struct rt_stream_capture *sc, size_t count)
     return true;
 }
 
-/* Nodes may be destroyed while a capture depends on them. */
+/* Drops nodes that were destroyed while the capture depended on them. */
 static void prune(struct rt_stream_capture *sc)
 {
     size_t kept = 0;
@@ -61,7 +61,8 @@ static int depend(struct rt_stream_capture *sc, const CUgraphNode *nodes,
     return CUDA_SUCCESS;
 }
 
-/* The context's legacy stream has to be there to be told. */
+/* Adds the stream to the capture. The context's legacy stream must exist, so that it can be
+ * told. */
 static int take_part(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out)
 {
     struct rt_stream *legacy;
@@ -109,7 +110,7 @@ int rt_capture_begin(struct rt_stream *st, struct rt_graph *graph, const CUgraph
     return r;
 }
 
-/* All that was captured must be behind the stream that ends it. */
+/* Whether all that was captured comes before the end of the capture's first stream. */
 static bool joined(const struct rt_capture *c, const struct rt_stream_capture *origin)
 {
     gm_list_for_each (n, &c->graph->nodes, struct rt_node, link)
@@ -134,7 +135,7 @@ int rt_capture_end(struct rt_stream *st, struct rt_graph **out)
         c->invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    if (stranger) /* ends it all the same */
+    if (stranger) /* it ends nevertheless */
         r = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     else if (c->invalidated)
         r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -178,9 +179,11 @@ void rt_capture_stream_ends(struct rt_stream *st)
     struct rt_stream_capture *sc;
     rt_graph_lock();
     int r = rt_capture_look(st, &sc);
-    if (r == CUDA_SUCCESS && sc && sc->capture->origin == st) /* nobody can end it any more */
+    /* No stream could end the capture now. */
+    if (r == CUDA_SUCCESS && sc && sc->capture->origin == st)
         finish(sc->capture, false);
-    else if (r == CUDA_SUCCESS && sc) /* it may have been joined: the end will tell */
+    /* It may have been joined. The end of the capture shows that. */
+    else if (r == CUDA_SUCCESS && sc)
         rt_capture_leave(sc);
     atomic_store_explicit(&st->capture, NULL, memory_order_relaxed);
     rt_graph_unlock();
@@ -188,10 +191,10 @@ void rt_capture_stream_ends(struct rt_stream *st)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
-/* The stream's part in a capture that is not spoilt. CUresult. */
+/* Returns the stream's state in a capture that was not spoilt. CUresult. */
 static int good_part(struct rt_stream *st, struct rt_stream_capture **out)
 {
-    if (rt_capture_look(st, out) || !*out) /* none: it has just ended */
+    if (rt_capture_look(st, out) || !*out) /* if there is none, the capture has just ended */
         return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return (*out)->capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
@@ -278,7 +281,7 @@ int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops,
                                            .flags = flags };
     from.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)ops;
     int r = rt_params_memops(&p, &from);
-    return r ? r : add(st, &p); /* a wrong one spoils nothing */
+    return r ? r : add(st, &p); /* wrong parameters spoil nothing */
 }
 
 static int add_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
@@ -339,7 +342,7 @@ int rt_capture_record(struct rt_stream *st, CUevent event, bool external)
     return r;
 }
 
-/* Between a stream that captures, or does not yet, and a capture's event. */
+/* Joins a stream, which may capture already, with an event of a capture. */
 static int join(struct rt_stream *st, struct rt_stream_capture *sc,
                 const struct rt_event_capture *ec)
 {

@@ -1,6 +1,6 @@
 /*
- * Stream capture as the program sees it: cuStreamBeginCapture*, cuStreamEndCapture, questions,
- * modes. What the calls between make of it is capture.c's.
+ * cuStreamBeginCapture*, cuStreamEndCapture, questions, and modes. What becomes of the calls in
+ * between is in capture.c.
  */
 #include "client/gen/api.h"
 #include "client/graph/capture.h"
@@ -73,7 +73,7 @@ struct info {
     const CUgraphNode **nodes;
     const CUgraphEdgeData **edges;
     size_t *count;
-    bool lossy; /* edges' data matter and there is no place for them */
+    bool lossy; /* the data of edges matter, and the caller has no room for them */
 };
 
 static int get_info(CUstream stream, const struct info *out)
@@ -121,7 +121,7 @@ CUresult rt_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *capt
     return get_info(hStream, &(struct info) { .status = captureStatus_out, .id = id_out });
 }
 
-/* Outside of a capture the other outputs are left as they are. */
+/* Outside of a capture the other outputs stay as they are. */
 CUresult rt_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
                                       cuuint64_t *id_out, CUgraph *graph_out,
                                       const CUgraphNode **dependencies_out,
@@ -189,7 +189,8 @@ CUresult rt_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
         return r;
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
-    /* NVIDIA's driver takes any number. Here one that is no mode is the strictest. */
+    /* NVIDIA's driver accepts any number. Here a number that is no mode counts as the strictest
+     * mode. */
     CUstreamCaptureMode before = rt_capture_mode;
     bool known = (unsigned)*mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
     rt_capture_mode = known ? *mode : CU_STREAM_CAPTURE_MODE_GLOBAL;

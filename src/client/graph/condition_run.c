@@ -1,6 +1,6 @@
 /*
- * Conditional nodes of graphs that are launched. A launch that comes to one starts a thread of its
- * own. It looks at the value, launches bodies with the graph lock held, and waits for them without.
+ * Runs conditional nodes. When a launch comes to one, a thread begins for it. The thread looks at
+ * the value, launches bodies with the graph lock held, and waits for them without it.
  */
 #include <signal.h>
 
@@ -47,7 +47,7 @@ int rt_conditional_begin(const struct rt_exec_body *b, struct rt_stream *st)
     return r;
 }
 
-/* NULL: none. */
+/* Returns NULL if there is no body for the value. */
 static struct rt_exec_body *body_for(const struct rt_conditional_run *run, uint32_t value)
 {
     switch (run->kind) {
@@ -83,11 +83,12 @@ static void *work(void *arg)
     if (r)
         gm_warn(&topic, "the body of a conditional node ended with error %d", r);
     atomic_store(&run->done, true);
-    atomic_fetch_sub(&owner->running, 1); /* the last that it touches */
+    atomic_fetch_sub(&owner->running, 1); /* the thread touches nothing after this */
     return NULL;
 }
 
-/* The library's thread: the stream has come here. The program's signals are not for our thread. */
+/* Called by the library's thread when the stream has come here. The new thread must not get the
+ * program's signals. */
 static bool is_done(void *arg)
 {
     struct rt_conditional_run *run = arg;
@@ -110,7 +111,7 @@ static bool is_done(void *arg)
     return atomic_load(&run->done);
 }
 
-/* Or the session has failed, and the thread ends by itself. */
+/* Waits for the thread, which also ends if the session has failed. */
 static void end(void *arg)
 {
     struct rt_conditional_run *run = arg;

@@ -1,5 +1,5 @@
 /*
- * cuGraphDebugDotPrint: the graph as Graphviz draws it.
+ * cuGraphDebugDotPrint: writes the graph in Graphviz' language.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
- * An executable graph that is destroyed while it runs waits among the dead for its end; they are
- * looked through whenever one is made or destroyed.
+ * Executable graphs. One that is destroyed while it runs goes into a list until it has ended. The
+ * list is searched whenever one is made or destroyed.
  */
 #include "client/graph/exec.h"
 
@@ -54,7 +54,7 @@ struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original)
     return rt_exec_body_node(e->body, original);
 }
 
-/* The node has got `params`; false: the block must be built again. */
+/* Gives `params` to the node. Returns false if the block must be built again. */
 static bool replace(struct rt_exec_body *b, struct rt_node *n, struct rt_params *params)
 {
     rt_params_finish(&n->params);
@@ -67,14 +67,15 @@ static bool is_nowhere(const struct rt_params *p)
     return p->type == CU_GRAPH_NODE_TYPE_MEMSET && p->fill.nowhere;
 }
 
-/* A kernel stays on its device: its branch is there. */
+/* Whether a kernel stays on its device, on which its branch is. */
 static bool same_device(const struct rt_params *a, const struct rt_params *b)
 {
     return a->type != CU_GRAPH_NODE_TYPE_KERNEL ||
            rt_kernel_device(&a->kernel) == rt_kernel_device(&b->kernel);
 }
 
-/* As documented: rows of bytes may become longer, rectangles stay what they are. */
+/* Whether the size is compatible, as documented: a row of bytes may become longer, a rectangle has
+ * to stay as it is. */
 static bool same_rectangle(const struct rt_params *a, const struct rt_params *b)
 {
     const struct wire_rec_fill *x = &a->fill.record, *y = &b->fill.record;
@@ -94,7 +95,7 @@ int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
         rt_params_finish(params);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    int r = params->type == CU_GRAPH_NODE_TYPE_KERNEL /* whose parameters come without attributes */
+    int r = params->type == CU_GRAPH_NODE_TYPE_KERNEL /* these parameters come without attributes */
                 ? rt_kernel_attributes_copy(&params->kernel, &n->params.kernel)
                 : CUDA_SUCCESS;
     if (r) {
@@ -140,7 +141,7 @@ static int differ(CUgraphExecUpdateResultInfo *why, CUgraphExecUpdateResult resu
 static int compare_node(const struct rt_node *mine, const struct rt_node *from,
                         CUgraphExecUpdateResultInfo *why);
 
-/* Nodes are paired in the order they were made in. */
+/* Compares two graphs. Nodes are paired in the order in which they were made. */
 static int compare(const struct rt_graph *g, const struct rt_graph *from,
                    CUgraphExecUpdateResultInfo *why)
 {
@@ -168,7 +169,8 @@ static int compare(const struct rt_graph *g, const struct rt_graph *from,
     return r;
 }
 
-/* Memory of a graph is its nodes' for good: the driver takes no other for an update. */
+/* Whether the memory is the same. A graph's memory belongs to its nodes for good, and the driver
+ * does not accept other memory in an update. */
 static bool same_memory(const struct rt_params *a, const struct rt_params *b)
 {
     return (a->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && a->type != CU_GRAPH_NODE_TYPE_MEM_FREE) ||
@@ -182,7 +184,8 @@ static int compare_node(const struct rt_node *mine, const struct rt_node *from,
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine, from);
     if (!same_device(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine, from);
-    if (mine->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) /* its handle is another graph's */
+    /* Its handle belongs to another graph. */
+    if (mine->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, mine, from);
     if (!same_memory(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine, NULL);
@@ -191,7 +194,7 @@ static int compare_node(const struct rt_node *mine, const struct rt_node *from,
                : CUDA_SUCCESS;
 }
 
-/* After compare(). */
+/* Called after compare(). */
 static int assign(struct rt_exec_body *b, struct rt_graph *g, const struct rt_graph *from,
                   bool *rebuild)
 {

@@ -1,5 +1,5 @@
 /*
- * Executable graphs as the program sees them: cuGraphInstantiate*, cuGraphLaunch, cuGraphExec*.
+ * cuGraphInstantiate*, cuGraphLaunch, cuGraphExec*.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
      CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |              \
      CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
-/* Memory that a graph allocates is there once. */
+/* Whether the graph allocates memory. There is only one copy of that. */
 static bool allocates(const struct rt_graph *g)
 {
     gm_list_for_each (n, &g->nodes, struct rt_node, link)
@@ -22,7 +22,7 @@ static bool allocates(const struct rt_graph *g)
     return false;
 }
 
-/* Graph lock. */
+/* Called with the graph lock held. */
 static int make(struct rt_graph *g, uint64_t flags, CUgraphExec *out)
 {
     struct rt_exec *e;
@@ -132,7 +132,7 @@ CUresult rt_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    rt_graph_lock(); /* which a capture needs to begin */
+    rt_graph_lock(); /* a capture needs this lock to begin */
     struct rt_exec *e = rt_exec_find(hGraph);
     if (GM_UNLIKELY(rt_stream_captures(st)))
         r = rt_capture_refuse_locked(st);
@@ -142,7 +142,7 @@ CUresult rt_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
     return r;
 }
 
-/* All that an upload could do was done when it was made. */
+/* All that an upload could do was done when the graph was made. */
 CUresult rt_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
     struct rt_context *c;
@@ -160,7 +160,7 @@ CUresult rt_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 
 /* --- changes to single nodes ------------------------------------------------------------------ */
 
-/* `r` is what reading the parameters came to. */
+/* Sets a node's parameters. `r` is the result of reading them. */
 static int set(CUgraphExec exec, CUgraphNode node, struct rt_params *p, int r)
 {
     if (r)
@@ -287,7 +287,7 @@ CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 /* --- nodes off and on ------------------------------------------------------------------------- */
 
-/* Graph lock. NULL if there is none of a kind that can be off. */
+/* Finds a node that can be switched off, or returns NULL. Called with the graph lock held. */
 static struct rt_node *find_switched(const struct rt_exec *e, CUgraphNode node)
 {
     struct rt_node *n = e ? rt_exec_node(e, node) : NULL;

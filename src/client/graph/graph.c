@@ -1,6 +1,6 @@
 /*
- * Nodes and edges, and graphs that are nodes' own. An edge stands in both its nodes, in the order
- * in which edges were added, which is the order the program gets them back in.
+ * Nodes and edges, and graphs that belong to nodes. Both nodes of an edge list it, in the order in
+ * which edges were added. The program gets them back in that order.
  */
 #include "client/graph/memory.h"
 #include "client/graph/object.h"
@@ -149,7 +149,7 @@ void rt_graph_destroy(struct rt_graph *g)
     rt_object_release(&rt_graphs, &g->object);
 }
 
-/* `map[i]` is the copy of the node whose `waiting` is i. */
+/* Copies a node's edges. `map[i]` is the copy of the node whose `waiting` is i. */
 static int clone_edges(const struct rt_node *n, struct rt_node **map, bool incoming)
 {
     const struct rt_edges *from = incoming ? &n->in : &n->out;
@@ -188,7 +188,8 @@ static int clone_nodes(const struct rt_graph *g, struct rt_graph *copy, struct r
     return r;
 }
 
-/* A half-made copy has edges in one direction only: they go without looking for the other. */
+/* Drops a copy that is not finished. Its edges have one direction only, so they are dropped without
+ * a look at the other. */
 static void clone_abandon(struct rt_graph *copy)
 {
     gm_list_for_each (n, &copy->nodes, struct rt_node, link)
@@ -258,7 +259,8 @@ static void conditional_finish(struct rt_conditional *c)
     rt_condition_unref(c->condition);
 }
 
-/* For graphs that are launched: others are not copied. */
+/* Copies a conditional node for a graph that is launched. Other graphs with such nodes are not
+ * copied. */
 static int conditional_clone(struct rt_conditional *to, const struct rt_conditional *from)
 {
     *to = *from;

@@ -1,6 +1,6 @@
 /*
- * Kernel nodes. A kernel's parameters lie in its launch record; what the program reads back points
- * into it.
+ * Kernel nodes. A kernel's parameters lie in its launch record. What the program reads back points
+ * into that.
  */
 #include "client/graph/params.h"
 
@@ -12,7 +12,7 @@ static uint8_t *params_of(struct wire_rec_launch *record)
     return record->params + record->attributes * sizeof(CUlaunchAttribute);
 }
 
-/* A copy of `record` becomes the kernel's. */
+/* Makes a copy of `record` the kernel's. */
 static int take_record(struct rt_kernel *k, const struct wire_rec_launch *record)
 {
     struct wire_rec_launch *copy = malloc(record->head.size);
@@ -64,7 +64,7 @@ int rt_params_launch(struct rt_params *p, const void *function, const struct rt_
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_KERNEL,
                               .kernel.func = (CUfunction)(uintptr_t)function };
     struct rt_kernel *k = &p->kernel;
-    if (f->module->library) /* by which runtimes of 13.0 know it */
+    if (f->module->library) /* runtimes of 13.0 know it by this handle */
         k->kern = (CUkernel)(uintptr_t)function;
     k->ctx = rt_context_handle(f->context ? f->context : rt_current.context);
     k->values = malloc((e->param_count + 1) * sizeof(void *));
@@ -143,7 +143,7 @@ static bool attribute_known(CUlaunchAttributeID id)
            id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
 }
 
-/* The record with other attributes. */
+/* Changes the attributes in the record. */
 static int set_attributes(struct rt_kernel *k, const CUlaunchAttribute *attributes, uint32_t count)
 {
     struct rt_launch l;
@@ -164,7 +164,7 @@ int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id,
     if (id == CU_LAUNCH_ATTRIBUTE_IGNORE)
         return CUDA_SUCCESS;
     if (!attribute_known(id) || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
-        id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) /* in a graph those are edges */
+        id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) /* in a graph these are edges */
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t count = k->attributes_count;
     CUlaunchAttribute *all = calloc(count + 1, sizeof(*all));

@@ -1,5 +1,5 @@
 /*
- * The graph lock and the tables that it is for.
+ * The graph lock, and the tables that it protects.
  */
 #include "client/graph/object.h"
 #include "client/stream/capture.h"

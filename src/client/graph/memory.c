@@ -1,6 +1,7 @@
 /*
- * One allocation of the server's each: a program has few of them. A node gets the memory of an
- * earlier one of its graph, if that was as large and is freed by nodes that this one comes after.
+ * Each allocation of a graph is one of the server's: a program has few of them. A node gets the
+ * memory of an earlier node of its graph, if that has the same size and is freed by nodes that come
+ * before this one.
  */
 #include "client/graph/memory.h"
 
@@ -14,24 +15,25 @@ struct rt_graph_memory {
     struct gm_list link;
     uint64_t address, size;
     int device;
-    unsigned references; /* nodes, and the program's while it is allocated */
+    unsigned references; /* by nodes, and by the program while it is allocated */
     bool live;
-    bool lost;       /* not in the list any more */
-    bool used;       /* by a launch since the program last trimmed */
-    uint32_t number; /* the last launch that used it, or the program's free: goes after that */
+    bool lost; /* not in the list any more */
+    bool used; /* a launch has used it since the program last trimmed */
+    /* Of the last launch that used it or of the program's free: it ends after that. */
+    uint32_t number;
     uint64_t seq;
-    /* while a graph is looked through */
-    unsigned allocations, frees; /* by nodes that come before */
+    /* These are used while a graph is searched. */
+    unsigned allocations, frees; /* in nodes that come before */
     bool elsewhere;              /* other nodes name it, too */
 };
 
-static _Atomic unsigned memories; /* in `all`; seen without the lock */
+static _Atomic unsigned memories; /* how many are in `all`; read without the lock */
 static struct gm_list all = { &all, &all };
 static struct books {
     uint64_t used, used_high, reserved, reserved_high; /* bytes */
 } books[RT_DEVICES];
 
-/* NVIDIA's driver takes memory for graphs in units of this size, and counts those. */
+/* NVIDIA's driver takes memory for graphs in units of this size, and counts units. */
 #define UNIT (32u << 20)
 
 static void set_used(struct rt_graph_memory *m, bool is_used)
@@ -188,7 +190,7 @@ static void visit(struct rt_node *n, const struct rt_graph *g, struct rt_node **
     stack[(*depth)++] = n;
 }
 
-/* Sets `waiting` of the nodes that one with these dependencies comes after. */
+/* Sets `waiting` of the nodes before one that has these dependencies. */
 static bool mark_ancestors(const struct rt_graph *g, const CUgraphNode *dependencies, size_t count)
 {
     struct rt_node **stack = malloc((g->count + 1) * sizeof(struct rt_node *));
@@ -258,8 +260,8 @@ static int check_device(CUdevice device)
                                                                       : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Nothing is kept that no node names; what one names stays, but does not count as used until its
- * next launch. */
+/* Trims. Memory that no node names is never kept. Other memory stays, but does not count as used
+ * until the next launch. */
 CUresult rt_cuDeviceGraphMemTrim(CUdevice device)
 {
     int r = check_device(device);
@@ -291,7 +293,7 @@ CUresult rt_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a
     return CUDA_SUCCESS;
 }
 
-/* The high-water marks may be set back, nothing else. */
+/* Sets an attribute. Only the high-water marks can be set, and only back. */
 CUresult rt_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
     int r = check_device(device);

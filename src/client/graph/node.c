@@ -1,6 +1,6 @@
 /*
- * Nodes of any kind, by the program's handles, and child graphs. What is special to the other kinds
- * is in node_kinds.c.
+ * Calls that work on nodes of any kind, and child graphs. The calls for each other kind are in
+ * node_kinds.c.
  */
 #include "client/graph/node.h"
 
@@ -81,8 +81,8 @@ int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out,
 
 /* --- child graphs ----------------------------------------------------------------------------- */
 
-/* Graph lock. A graph that may be put into another: not one that is being captured or is a child
- * already. */
+/* Finds a graph that may be put into another: it is not being captured, and is no child yet. Called
+ * with the graph lock held. */
 static struct rt_graph *find_child(CUgraph handle)
 {
     struct rt_graph *g = rt_graph_find(handle);
@@ -117,7 +117,8 @@ CUresult rt_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 
 /* --- any kind --------------------------------------------------------------------------------- */
 
-/* Graph lock. CUDA_SUCCESS if `p` can become a child graph of `graph`: a copy of it, or itself. */
+/* Returns CUDA_SUCCESS if `p` can become a child graph of `graph`: a copy of it, or the graph
+ * itself. Called with the graph lock held. */
 static int check_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *p, CUgraph graph)
 {
     const struct rt_graph *child = find_child(p->graph);
@@ -128,12 +129,12 @@ static int check_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *p, CUgraph graph)
     for (const struct rt_graph *up = rt_graph_find(graph); up;
          up = up->parent ? up->parent->graph : NULL)
         if (move && up == child)
-            return CUDA_ERROR_INVALID_VALUE; /* it would lie within itself */
+            return CUDA_ERROR_INVALID_VALUE; /* the graph would contain itself */
     return CUDA_SUCCESS;
 }
 
-/* Graph lock. The graph itself becomes the new node's, instead of the copy that the node was made
- * with. */
+/* Makes the graph itself the new node's, instead of the copy that the node was made with. Called
+ * with the graph lock held. */
 static void move_child(CUgraphNode node, CUgraph graph)
 {
     struct rt_node *n = rt_node_find(node);
@@ -193,7 +194,7 @@ CUresult rt_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                 nodeParams);
 }
 
-/* What a node is made with and keeps: its child graph, its memory. */
+/* Whether the parameters can be set. A node keeps its child graph and its memory. */
 static bool settable(CUgraphNodeType type)
 {
     return type != CU_GRAPH_NODE_TYPE_GRAPH && type != CU_GRAPH_NODE_TYPE_CONDITIONAL &&

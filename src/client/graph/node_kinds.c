@@ -1,6 +1,6 @@
 /*
- * Nodes of each kind: cuGraphAdd*Node, cuGraph*NodeGetParams and -SetParams. Their parameters are
- * read by params.c.
+ * Nodes of each kind: cuGraphAdd*Node, cuGraph*NodeGetParams and -SetParams. The file params.c
+ * reads their parameters.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 static CUDA_KERNEL_NODE_PARAMS kernel_from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS k = { 0 };
-    memcpy(&k, p, sizeof(*p)); /* the later one goes on where the first ends */
+    memcpy(&k, p, sizeof(*p)); /* the later structure begins with the earlier one */
     return k;
 }
 _Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1),
@@ -80,7 +80,7 @@ CUresult rt_cuGraphKernelNodeSetParams(CUgraphNode hNode,
     return rt_cuGraphKernelNodeSetParams_v2(hNode, &k);
 }
 
-/* Graph lock. */
+/* Called with the graph lock held. */
 static struct rt_kernel *find_kernel(CUgraphNode node)
 {
     struct rt_node *n = rt_node_find(node);
@@ -142,8 +142,8 @@ static void get_fill(const struct rt_params *p, void *out)
     memcpy(out, &p->fill.described, sizeof(p->fill.described));
 }
 
-/* A node that moves nothing, or fills what is no memory, is refused where a captured operation
- * would be taken. */
+/* Reads a copy's parameters. A node that copies nothing is refused, although a capture accepts such
+ * a copy. */
 static int params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx)
 {
     int r = rt_params_copy(p, from, ctx);

@@ -1,6 +1,6 @@
 /*
- * User objects: what a graph keeps alive for the program. When the last reference goes away, a
- * function of the program's is called, which may not call CUDA, and never with our lock held.
+ * User objects: what a graph keeps alive for the program. When the last reference is released a
+ * function of the program's is called. It may not call CUDA, and our locks are not held then.
  */
 #include <stdlib.h>
 
@@ -8,8 +8,9 @@
 
 struct rt_table rt_user_objects = RT_TABLE(RT_KIND_USER_OBJECT, struct rt_user_object);
 
-static pthread_mutex_t due_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the graph lock */
-static _Atomic(struct rt_user_object *) due; /* due_lock; destructors to be called */
+static pthread_mutex_t due_lock = PTHREAD_MUTEX_INITIALIZER; /* taken inside the graph lock */
+/* due_lock; objects whose destructors are to be called. */
+static _Atomic(struct rt_user_object *) due;
 
 void rt_user_objects_reap(void)
 {

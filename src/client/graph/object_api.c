@@ -49,7 +49,7 @@ CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn des
     return CUDA_SUCCESS;
 }
 
-/* What every call with a number of references begins with. CUresult. */
+/* The checks with which each call with a number of references begins. CUresult. */
 static int enter(unsigned count)
 {
     int r = rt_enter_any();

@@ -1,27 +1,27 @@
 /*
- * Puts the nodes of a graph and its child graphs into one order, and over branches: streams in
- * which what does not depend on each other runs beside each other. Each item knows, branch by
- * branch, the last item that it comes after, so that nothing is waited for twice, and a branch
- * whose work lies all before an item is free for it.
+ * Puts the nodes of a graph and of its child graphs into one order, and assigns them to branches. A
+ * branch is a stream; what does not depend on each other runs in several of them at the same time.
+ * For each branch, an item knows the last item before it. So nothing is waited for twice, and an
+ * item can use a branch whose work all comes before it.
  *
- * Kernels of one device share branches; what else there is may be in any.
+ * Kernels of one device share branches; other nodes may be in any.
  *
- * Where branches run out, an item comes after others that it does not depend on; that is correct,
- * only slower.
+ * If branches run out, an item comes after others that it does not depend on. That is correct, but
+ * slower.
  */
 #include "client/graph/exec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The last item of each branch that something comes after; -1: none. */
+/* For each branch, the last item that comes before something; -1: none. */
 struct clock {
     int32_t at[RT_GRAPH_BRANCHES];
 };
 
 struct plan {
     struct rt_exec_body *body;
-    struct clock *clocks; /* of the items */
+    struct clock *clocks; /* one for each item */
     int32_t tail[RT_GRAPH_BRANCHES];
     uint32_t capacity, waits_capacity;
 };
@@ -69,8 +69,8 @@ static bool add_wait(struct plan *p, int32_t item)
     return true;
 }
 
-/* A branch with nothing in it that does not lie before anyway; best the one of what lies directly
- * before. For kernels of `device`, if that is not -1. */
+/* Chooses a branch all of whose items come before this one anyway; preferably the branch of the
+ * item directly before. The branch is for kernels of `device`, unless that is -1. */
 static uint32_t choose_branch(const struct plan *p, const struct clock *after, int device)
 {
     int32_t latest = -1;
@@ -88,7 +88,8 @@ static uint32_t choose_branch(const struct plan *p, const struct clock *after, i
     return best < RT_GRAPH_BRANCHES ? best : any;
 }
 
-/* An item that comes after all in `after`; `node` NULL: it does nothing. Its number, or -1. */
+/* Adds an item that comes after all in `after`. With `node` NULL the item does nothing. Returns its
+ * number, or -1. */
 static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock *after)
 {
     struct rt_exec_body *b = p->body;
@@ -97,7 +98,7 @@ static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock
     const struct rt_kernel *k =
         node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ? &node->params.kernel : NULL;
     uint32_t branch = choose_branch(p, after, k ? rt_kernel_device(k) : -1);
-    if (branch == RT_GRAPH_BRANCHES) /* more devices than branches */
+    if (branch == RT_GRAPH_BRANCHES) /* there are more devices than branches */
         return -1;
     if (k && b->on[branch].device < 0) {
         b->on[branch].device = rt_kernel_device(k);
@@ -124,8 +125,8 @@ static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock
 static int plan_graph(struct plan *p, const struct rt_graph *g, const struct clock *before,
                       struct clock *end);
 
-/* Child graphs stand where their nodes stood, between an item that all of it comes after and one
- * that comes after all of it. */
+/* Plans a node. The items of a child graph take the place of its node. One item comes before all of
+ * them, and another comes after all. */
 static int plan_node(struct plan *p, struct rt_node *n, const struct clock *before)
 {
     struct rt_exec_body *b = p->body;
@@ -152,7 +153,7 @@ static int plan_node(struct plan *p, struct rt_node *n, const struct clock *befo
     return CUDA_SUCCESS;
 }
 
-/* All of the graph comes after `before`; *end: what comes after all of it. */
+/* Plans a graph, all of which comes after `before`. *end is what comes after all of the graph. */
 static int plan_graph(struct plan *p, const struct rt_graph *g, const struct clock *before,
                       struct clock *end)
 {
@@ -177,7 +178,7 @@ int rt_order_make(struct rt_exec_body *b)
     for (unsigned l = 0; l < RT_GRAPH_BRANCHES; l++)
         p.tail[l] = b->on[l].device = -1;
     int r = plan_graph(&p, b->graph, &never, &end);
-    /* The stream of the launch comes after all of it. */
+    /* The launch's stream comes after all of the graph. */
     struct clock seen = p.tail[0] >= 0 ? p.clocks[p.tail[0]] : never;
     b->joins_at = b->waits_count;
     for (uint32_t l = 1; l < RT_GRAPH_BRANCHES && r == CUDA_SUCCESS; l++)

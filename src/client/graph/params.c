@@ -1,6 +1,6 @@
 /*
- * What nodes do that neither launch a kernel nor have graphs of their own. A node's records know
- * neither stream nor sequence number: those are a launch's.
+ * Parameters of the nodes that neither launch a kernel nor contain graphs. A node's records have no
+ * stream and no sequence number; each launch has its own.
  */
 #include "client/graph/params.h"
 
@@ -41,7 +41,7 @@ int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUc
     struct rt_range range;
     if (fill.element != 1 && fill.element != 2 && fill.element != 4)
         return CUDA_ERROR_INVALID_VALUE;
-    if (fill.element < 4) /* the rest of the value is of no account */
+    if (fill.element < 4) /* the value's other bits do not matter */
         fill.value &= (1u << (8 * fill.element)) - 1;
     int r = rt_fill_prepare(&fill, &p->fill.record);
     if (r == CUDA_SUCCESS && p->fill.record.width)
@@ -119,7 +119,7 @@ int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from,
         return CUDA_ERROR_INVALID_VALUE;
     if (pool->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    p->memory.described.accessDescs = NULL; /* its device has access, and that device's peers */
+    p->memory.described.accessDescs = NULL; /* the device has access, and so have its peers */
     p->memory.described.accessDescCount = 0;
     int r = CUDA_SUCCESS;
     p->memory.memory =

@@ -22,8 +22,8 @@ static int enter_module(CUmodule handle, struct rt_module **m)
     return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* A variable of a library is another one on each device, unless it is managed: that of the current
- * context is meant. */
+/* Finds a variable. A library has a variable of its own on each device, unless it is managed; the
+ * one on the current context's device is meant. */
 static int find_variable(struct rt_module *m, const char *name, const struct rt_variable **v)
 {
     int device = rt_current.context ? rt_current_device() : m->device;
@@ -61,7 +61,8 @@ CUresult rt_cuModuleLoadData(CUmodule *module, const void *image)
     return rt_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
 }
 
-/* The fat binary itself, not what nvcc wraps it in for the runtime. */
+/* The argument is the fat binary itself, without the structure in which nvcc wraps it for the
+ * runtime. */
 CUresult rt_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
     const uint32_t wrapper = FB_WRAPPER_MAGIC;
@@ -96,16 +97,16 @@ CUresult rt_cuModuleUnload(CUmodule hmod)
     if (r)
         return r;
     if (!m->context)
-        return CUDA_ERROR_NOT_PERMITTED; /* a library's: goes with it */
+        return CUDA_ERROR_NOT_PERMITTED; /* a module of a library ends with the library */
     r = rt_reach_wait(rt_reach_of_device(m->device));
     if (r == CUDA_SUCCESS)
         rt_module_destroy(m);
     return r;
 }
 
-/* A GPU's functions are loaded when they are first asked for, unless the program's environment
- * wants otherwise, as with the genuine library: it is the program's own runtime that then asks
- * early. Elsewhere images are loaded at once. */
+/* On a GPU functions are loaded when they are first asked for, unless the program's environment
+ * says otherwise, as with the genuine library; then the program's own runtime asks early. On other
+ * devices images are loaded at once. */
 CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
     int r = rt_ready();
@@ -132,7 +133,7 @@ static int get_function(struct rt_module *m, const char *name, void **out)
     return CUDA_SUCCESS;
 }
 
-/* Entries first, each replaced by its handle. */
+/* Lists the functions. It writes their entries first, and then replaces each by its handle. */
 static int get_functions(struct rt_module *m, void **out, unsigned capacity)
 {
     uint32_t count;
@@ -213,8 +214,8 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     return give_variable(r, v, dptr, bytes);
 }
 
-/* A reference that the module's text declares; on a GPU there is none, for no compiler makes them
- * any more. */
+/* Finds a reference that the module's text declares. There is none on a GPU, because compilers do
+ * not make them any more. */
 static int find_reference(CUmodule hmod, const void *out, const char *name, uint32_t kind,
                           struct rt_module **m, uint64_t *address)
 {
@@ -248,7 +249,8 @@ CUresult rt_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *n
     return r ? r : rt_reference_find_surface(m->context, address, pSurfRef);
 }
 
-/* --- libraries: modules that belong to no context; cudart loads its images so ----------------- */
+/* --- libraries: modules that belong to no context, by which cudart loads its images
+ * ----------------- */
 
 static int enter_library(CUlibrary handle, struct rt_library **l)
 {
@@ -259,7 +261,7 @@ static int enter_library(CUlibrary handle, struct rt_library **l)
     return *l ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* For what a library is in a context. */
+/* Finds what the library is in the current context. */
 static int enter_library_here(CUlibrary handle, struct rt_library **l)
 {
     int r = rt_enter_any();
@@ -283,7 +285,7 @@ static int make_library(struct rt_module *m, const void *image, CUlibrary *out)
     return CUDA_SUCCESS;
 }
 
-/* Whether the program keeps the image; some libraries pass options without values. */
+/* Whether the program keeps the image. Some libraries pass options without values. */
 static bool is_preserved(const CUlibraryOption *options, unsigned count)
 {
     for (unsigned i = 0; options && i < count; i++)
@@ -417,12 +419,12 @@ CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary libr
     return give_variable(r, v, dptr, bytes);
 }
 
-/* Functions that are one on host and device: the device's attribute says that there are none. */
+/* Unified functions exist on host and device. The device's attribute says that there are none. */
 CUresult rt_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
     struct rt_library *l;
     int r = enter_library(library, &l);
     if (r)
         return r;
-    return CUDA_ERROR_INVALID_VALUE; /* no symbol is one, as the genuine library says it */
+    return CUDA_ERROR_INVALID_VALUE; /* like the genuine library for a symbol that is none */
 }

@@ -1,5 +1,5 @@
 /*
- * Attributes of launches: which of them change what a kernel computes, and so go to the device.
+ * Attributes of launches. Those that change what a kernel computes go to the device.
  */
 #include <string.h>
 
@@ -56,7 +56,7 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
         if (use == RT_ATTRIBUTE_REFUSED)
             return (int)rt_not_supported("a launch of a node that kernels update", &said);
         if (use == RT_ATTRIBUTE_MATTERS && !rt_session->memory_apart && !can_cooperate(a))
-            return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
+            return CUDA_ERROR_NOT_SUPPORTED; /* the device's attributes say so, too */
         if (use != RT_ATTRIBUTE_MATTERS)
             continue;
         if (l->record.attributes == RT_LAUNCH_ATTRIBUTES)

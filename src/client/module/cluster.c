@@ -1,8 +1,8 @@
 /*
- * Launches in clusters: what the genuine driver says at the call is said at the call here, too, so
- * that a shape that no GPU takes is not found out by the executor, for which it would be the
- * program's last launch. What can be computed is; which clusters fit on the GPU only its driver
- * knows, and is asked once for each shape.
+ * Launches in clusters. Where the genuine driver refuses such a launch at the call, it is refused
+ * at the call here. Otherwise the executor would find out that no GPU takes the shape, and this
+ * would be the program's last launch. What can be computed is computed here. Only the driver knows
+ * which clusters fit on the GPU; it is asked once for each shape.
  */
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "client/module/launch.h"
 #include "client/stream/call.h"
 
-/* What the driver has been asked, so far; packed so that equal means equal. 0: too large for that,
- * and never kept. */
+/* Packs a question to the driver into one word, so that equal words mean equal questions. Returns 0
+ * if the numbers are too large; the answer is not kept then. */
 static uint64_t question(const uint32_t cluster[3], const struct wire_rec_launch *l)
 {
     uint64_t threads = (uint64_t)l->block_x * l->block_y * l->block_z;
@@ -22,7 +22,8 @@ static uint64_t question(const uint32_t cluster[3], const struct wire_rec_launch
            threads << 24 | l->shared_bytes;
 }
 
-/* Those of the launch's attributes that are about clusters: how many bytes. */
+/* Collects those of the launch's attributes that are about clusters. Returns their size in
+ * bytes. */
 static uint32_t cluster_attributes(const struct rt_launch *l, CUlaunchAttribute *out,
                                    uint32_t cluster[3])
 {

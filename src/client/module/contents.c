@@ -1,6 +1,7 @@
 /*
- * What is in a module, as the device said at the load: a memfd with an encoded module_info, which
- * is checked once and stays mapped as long as the module, because names are used where they lie.
+ * What a module contains, as the device reported when it loaded the module. The report is a memfd
+ * with an encoded module_info. It is checked once, and stays mapped for as long as the module
+ * exists, because names are used where they lie.
  */
 #include "client/module/contents.h"
 

@@ -1,5 +1,5 @@
 /*
- * Functions and variables by name, in modules of both kinds.
+ * Finds functions and variables by name, in modules of both kinds.
  */
 #include "client/module/contents.h"
 

@@ -1,5 +1,5 @@
 /*
- * cuFunc* and cuKernel*: a kernel is a function, so that each pair shares its code.
+ * cuFunc* and cuKernel*. A kernel is a function, so each pair of calls shares its code.
  */
 #include "client/gen/api.h"
 #include "client/module/module.h"
@@ -14,7 +14,7 @@ static int enter(const void *handle, struct rt_function **f)
     return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* As it is on `device`; -1: on that of the current context. */
+/* Finds the function on `device`, or with -1 on the device of the current context. */
 static int enter_on(const void *handle, int device, struct rt_function **f)
 {
     int r = enter(handle, f);
@@ -82,8 +82,8 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
     return CUDA_SUCCESS;
 }
 
-/* Of a device without clusters: there is nothing to choose, and the program may ask what it said.
- */
+/* Keeps a preference on a device without clusters. It has no effect, but the program may read it
+ * again. */
 static int keep_preference(struct rt_function *f, CUfunction_attribute attribute, int value)
 {
     bool large = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;

@@ -1,9 +1,9 @@
 /*
- * The heap that kernels' malloc takes memory from, on devices whose memory is the host's:
- * device/soft/ptx/heap.c has the functions and the heap's form. It is the context's: made, and
- * charged, when the first module that calls malloc is loaded there. CU_LIMIT_MALLOC_HEAP_SIZE
- * counts until a kernel has called malloc. It is no memory of the program's: calls of the host
- * refuse its addresses.
+ * The heap from which kernels' malloc takes memory, on devices whose memory is the host's. The
+ * functions, and the form of the heap, are in device/soft/ptx/heap.c. The heap belongs to a
+ * context: it is made, and charged, when the first module that calls malloc is loaded there.
+ * CU_LIMIT_MALLOC_HEAP_SIZE can be set until a kernel has called malloc. The heap is not the
+ * program's memory: calls of the host refuse its addresses.
  */
 #include <string.h>
 
@@ -15,12 +15,12 @@
 
 static const char variable[] = "__gmux$heap";
 
-/* Where modules look the heap up. */
+/* The place where modules look the heap up. */
 struct place {
     _Atomic uint64_t address, size;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before that of requests */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the lock of requests */
 
 static uint64_t size_of(const struct rt_context *c)
 {
@@ -39,7 +39,7 @@ static int take(const struct rt_context *c, uint64_t size, uint64_t *address)
     return r;
 }
 
-/* lock is held. Another heap, all zeros, in the place of the one that there is. */
+/* Makes another heap, all zeros, in place of the present one. Called with the lock held. */
 static int make(struct rt_context *c, uint64_t size)
 {
     struct place *at = (struct place *)(uintptr_t)c->heap_place; /* NOLINT: the host's, too */
@@ -55,7 +55,7 @@ static int make(struct rt_context *c, uint64_t size)
     return CUDA_SUCCESS;
 }
 
-/* lock is held. */
+/* Called with the lock held. */
 static int begin(struct rt_context *c)
 {
     int r = c->heap_place ? CUDA_SUCCESS : take(c, sizeof(struct place), &c->heap_place);
@@ -63,7 +63,8 @@ static int begin(struct rt_context *c)
     return r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_SHARED_OBJECT_INIT_FAILED : r;
 }
 
-/* lock is held. Some kernel has called malloc: its first word says how often. */
+/* Whether a kernel has called malloc: the heap's first word counts the calls. Called with the lock
+ * held. */
 static bool is_used(const struct rt_context *c)
 {
     return atomic_load((const _Atomic uint64_t *)(uintptr_t)c->heap) != 0; /* NOLINT: see above */
@@ -93,7 +94,7 @@ int rt_heap_resize(struct rt_context *c, uint64_t size)
         size = HEAP_MOST;
     pthread_mutex_lock(&lock);
     if (c->heap) {
-        r = rt_context_wait(c); /* for kernels that are about to call malloc */
+        r = rt_context_wait(c); /* kernels may be about to call malloc */
         r = r ? r : is_used(c) ? CUDA_ERROR_INVALID_VALUE : make(c, size);
     }
     pthread_mutex_unlock(&lock);

@@ -1,8 +1,9 @@
 /*
- * What kind of image a program hands over, and how long it is: programs pass a pointer and nothing
- * else. It is read here, in the program's own process and from its own memory; the parsers proper
- * are on the other side. A device that runs PTX gets that text alone, unpacked here, where a bomb
- * harms nobody else. A real GPU's driver gets everything that it could use, and chooses.
+ * Finds out what kind of image a program passes, and how long it is, because programs pass nothing
+ * but a pointer. The image is read in the program's own process and from its own memory; the real
+ * parsers are on the other side. A device that runs PTX gets the text only. It is unpacked here,
+ * where text that unpacks to a huge size harms nobody else. The driver of a GPU gets everything
+ * that it could use, and chooses.
  */
 #include "client/module/module.h"
 
@@ -17,8 +18,8 @@
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
 
-#define PTX_MAX     (256u << 20) /* unpacked */
-#define MEMBERS_MAX 65536u       /* of a wrapper's list */
+#define PTX_MAX     (256u << 20) /* bytes after unpacking */
+#define MEMBERS_MAX 65536u       /* in the list of a wrapper */
 
 /* PTX starts with ".version", after white space and comments. */
 static bool is_ptx(const char *s)
@@ -66,7 +67,7 @@ int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out)
     r = r < 0 ? r : fb_unpack(&e, PTX_MAX, &text, &out->size);
     if (r < 0)
         return result_of(r);
-    out->size = strnlen(text, out->size); /* behind it are its zero and padding */
+    out->size = strnlen(text, out->size); /* the text is followed by its zero and by padding */
     out->data = out->owned = text;
     out->kind = WIRE_IMAGE_KIND_PTX;
     return CUDA_SUCCESS;
@@ -88,7 +89,7 @@ static void say_none(struct rt_image *out, const void *fatbin)
              cubins, count);
 }
 
-/* The text of a file without device code declares nothing. */
+/* Whether the text is empty: a source file without device code yields one that declares nothing. */
 static bool is_empty(const char *text)
 {
     static const char *const something[] = { ".entry", ".func", ".global", ".const" };
@@ -98,9 +99,9 @@ static bool is_empty(const char *text)
     return true;
 }
 
-/* Relocatable device code: one text is whole as it is, several are linked when they are loaded.
- * nvlink has seen to it that nothing is missing or there twice, unless it is NVIDIA's own library,
- * whose text is for later architectures. */
+/* Makes one text of relocatable device code. A single text is complete; several are linked when
+ * they are loaded. nvlink has made sure that nothing is missing or defined twice. An exception is
+ * NVIDIA's own library, whose text is for later architectures. */
 static int text_of_list(const void *const *list, struct rt_image *out)
 {
     struct rt_units all = { 0 };
@@ -140,7 +141,7 @@ static int text_look(const void *fatbin, const void *const *list, struct rt_imag
 
 /* --- for a real GPU's driver ------------------------------------------------------------------ */
 
-/* What was linked and its parts, one behind the other: each says how long it is. */
+/* Puts the linked image and its parts one behind the other. Each says how long it is. */
 static int gather(const void *linked, const void *const *list, struct rt_image *out)
 {
     size_t total = 0, count = 0;
@@ -200,7 +201,7 @@ static int look(const void *image, struct rt_image *out)
 {
     uint32_t magic;
     const char *text = image;
-    /* No magic number has a zero in it, and a text may be shorter than one. */
+    /* No magic number contains a zero, and a text may be shorter than a magic number. */
     if (strnlen(text, sizeof(magic)) < sizeof(magic))
         return CUDA_ERROR_INVALID_IMAGE;
     memcpy(&magic, image, sizeof(magic));

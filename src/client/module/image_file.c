@@ -1,5 +1,5 @@
 /*
- * Images in files.
+ * Reads images from files.
  */
 #include <fcntl.h>
 #include <stdlib.h>

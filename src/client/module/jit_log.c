@@ -1,5 +1,5 @@
 /*
- * The logs of loads and links, which come back in buffers that the options name.
+ * The logs of loads and links. They go into buffers that the options name.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_optio
             log->error_size = (uint32_t)(uintptr_t)values[i];
             log->error_used = &values[i];
             break;
-        default: /* the rest steers a compiler we are not */
+        default: /* other options are for a compiler that this library is not */
             if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
                 return CUDA_ERROR_INVALID_VALUE;
             break;
@@ -45,7 +45,7 @@ static void fill_log(char *buffer, uint32_t size, void **used, const char *text)
         buffer[n] = '\0';
     }
     if (used)
-        *used = (void *)(uintptr_t)n; /* the option's value takes the number of bytes written */
+        *used = (void *)(uintptr_t)n; /* the option's value becomes the number of bytes written */
 }
 
 void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error)

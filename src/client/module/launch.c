@@ -1,7 +1,7 @@
 /*
- * Launches. One ring record, no answer, no allocation, no system call: the parameters are packed on
- * the stack by the layout that came with the module. What CUDA checks at the call is checked here;
- * what it finds out later arrives as the session's error.
+ * Launches. A launch is one record of the ring, without an answer, an allocation or a system call.
+ * The parameters are packed on the stack, by the layout that came with the module. What CUDA checks
+ * at the call is checked here. What it finds out later arrives as the session's error.
  */
 #include "client/module/launch.h"
 
@@ -14,8 +14,9 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("launch");
 
-/* More than the kernel was compiled for is a wrong argument; more than there are registers for is
- * not. Both may be the same number: then it is the registers. */
+/* Returns the error for too many threads. More than the kernel was compiled for is an invalid
+ * value; more than there are registers for is another error. If both limits are equal it is the one
+ * about registers. */
 static int too_many_threads(const struct rt_function *f)
 {
     uint32_t fit = rt_occupancy_register_threads(f);
@@ -34,7 +35,7 @@ static bool is_cooperative(const struct wire_rec_launch *r)
     return false;
 }
 
-/* Of such blocks not even one has its place. */
+/* Whether not even one such block fits, because of its shared memory. */
 static int too_much_shared(const struct wire_rec_launch *l)
 {
     return is_cooperative(l) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
@@ -75,7 +76,7 @@ static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
         const struct rt_param *p = &e->params[i];
         if (GM_UNLIKELY(!values[i]))
             return CUDA_ERROR_INVALID_VALUE;
-        switch (p->size) { /* the usual sizes without a call */
+        switch (p->size) { /* the usual sizes need no call */
         case 4:
             memcpy(out + p->offset, values[i], 4);
             break;
@@ -90,8 +91,8 @@ static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
     return CUDA_SUCCESS;
 }
 
-/* The program packed them itself: {POINTER, buffer, SIZE, &size, END} in any order. What is missing
- * at the end is zero, what is too much is refused with the genuine library's code. */
+/* Takes parameters that the program has packed: {POINTER, buffer, SIZE, &size, END} in any order.
+ * Missing ones at the end are zero. Too many are refused with the genuine library's code. */
 static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
 {
     const void *buffer = NULL;
@@ -114,7 +115,7 @@ static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
     return CUDA_SUCCESS;
 }
 
-/* Blocks of a cooperative launch wait for each other: all must have their place at once. */
+/* Blocks of a cooperative launch wait for each other, so that all of them must fit at once. */
 static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
 {
     const struct wire_rec_launch *r = &l->record;
@@ -159,7 +160,8 @@ int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params,
     return CUDA_SUCCESS;
 }
 
-/* `l->record` has dimensions and attributes, which stand in `config`, too, unless that is NULL. */
+/* Launches. `l->record` has the dimensions and attributes, which are also in `config` unless that
+ * is NULL. */
 static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params,
                   void **extra, const CUlaunchConfig *config)
 {
@@ -228,8 +230,8 @@ static int check_events(const CUlaunchConfig *config)
     return CUDA_SUCCESS;
 }
 
-/* When all blocks have begun, or said that they may be followed, is a time that CUDA leaves to the
- * driver: here it is the end of the kernel. */
+/* CUDA leaves to the driver at which time all blocks have begun, or have let others follow. Here it
+ * is the end of the kernel. */
 static int record_events(const CUlaunchConfig *config)
 {
     int r = CUDA_SUCCESS;

@@ -1,10 +1,10 @@
 /*
- * Launches as CUDA 3 had them: block size, shared memory and parameters are set on the function,
- * call by call, and stay there for further launches. Programs written then call these, and PyCUDA
- * for kernels that are not prepared.
+ * Launches as in CUDA 3. Block size, shared memory and parameters are set on the function, one call
+ * each, and stay there for later launches. Programs of that time call these functions, and so does
+ * PyCUDA for kernels that are not prepared.
  *
- * What is set belongs to the function and to all threads of the program, which were told not to
- * share it.
+ * The settings belong to the function and to all threads of the program, which are told not to
+ * share the function.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 struct rt_old_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
-    uint32_t size; /* of the parameters */
+    uint32_t size; /* bytes of the parameters */
     uint8_t params[RT_PARAMS_MAX];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The function's settings, with the lock held. CUresult. */
+/* Finds the function's settings, and takes the lock. CUresult. */
 static int begin(CUfunction handle, struct rt_old_launch **out)
 {
     int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();

@@ -1,18 +1,18 @@
 /*
- * Libraries on several devices. A library belongs to no context; it is loaded at once where the
- * program is (the device of the current context, or the first), and elsewhere when something of it
- * is first needed there. A handle that the program has of one of its functions means that function
- * on every device; which one is decided by the stream of a launch, or by the current context.
+ * Libraries on several devices. A library belongs to no context. It is loaded at once on the device
+ * of the current context, or on the first device, and on other devices when something of it is
+ * first needed there. A handle of one of its functions means that function on every device. The
+ * stream of a launch, or the current context, decides on which.
  */
 #include <stdlib.h>
 
 #include "client/module/module.h"
 #include "client/stream/reach.h"
 
-/* Before those of requests, functions and look-ups. */
+/* Taken before the locks of requests, functions and look-ups. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Lock held. */
+/* Called with the lock held. */
 static int load_on(struct rt_module *m, int device, struct rt_module **out)
 {
     if (m->image_fd < 0)

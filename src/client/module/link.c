@@ -1,9 +1,9 @@
 /*
- * cuLink*: several images made into one, which a program then loads. Inputs are kept here until the
- * link is completed. A device that runs PTX links when it loads: the program gets the inputs' texts
- * as one (units.h). For others link_device.c asks the GPU's driver.
+ * cuLink*: makes one image of several, which a program then loads. The inputs are kept here until
+ * the link is completed. A device that runs PTX links when it loads: the program gets the inputs'
+ * texts as one (units.h). For other devices link_device.c asks the GPU's driver.
  *
- * What is wrong with an input is found at the end, not when it is added.
+ * An error in an input is found at the end, not when the input is added.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static struct rt_table links = RT_TABLE(RT_KIND_LINK, struct rt_link);
 
 /* --- what the program hands over -------------------------------------------------------------- */
 
-/* Those that are numbers and steer the linker. */
+/* Takes the options that are numbers for the linker. */
 static void take_options(struct rt_link_options *o, unsigned count, const CUjit_option *options,
                          void *const *values)
 {
@@ -90,7 +90,7 @@ CUresult rt_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void
     return CUDA_SUCCESS;
 }
 
-/* What the text, cubin or fat binary of `size` bytes is on its way to the device. */
+/* Finds out as what kind the text, cubin or fat binary of `size` bytes goes to the device. */
 static int input_kind(CUjitInputType type, const void *data, size_t size, uint32_t *kind)
 {
     static atomic_bool said;
@@ -102,7 +102,8 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
         *kind = WIRE_IMAGE_KIND_PTX;
         return CUDA_SUCCESS;
     case CU_JIT_INPUT_CUBIN:
-        if (!rt_session->memory_apart && rt_units_are(data, size)) { /* linked before */
+        /* The output of an earlier link. */
+        if (!rt_session->memory_apart && rt_units_are(data, size)) {
             *kind = WIRE_IMAGE_KIND_PTX;
             return CUDA_SUCCESS;
         }
@@ -133,7 +134,7 @@ static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t 
     if (r)
         return r;
     if (l->all.cubin)
-        return CUDA_ERROR_INVALID_VALUE; /* completed */
+        return CUDA_ERROR_INVALID_VALUE; /* the link is completed already */
     if (l->all.count == INPUTS_MAX || size > RT_LINK_INPUT_BYTES)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct rt_link_input *more = realloc(l->all.inputs, (l->all.count + 1) * sizeof(*more));
@@ -189,7 +190,7 @@ CUresult rt_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char 
 
 /* --- the software device links ---------------------------------------------------------------- */
 
-/* What fat binaries in a host compiler's object or archive have of PTX. */
+/* Adds the PTX of the fat binaries in an object or archive of the host's compiler. */
 static int add_objects(struct rt_units *u, enum rt_unit kind, const char *name, const void *data,
                        size_t size)
 {
@@ -210,7 +211,7 @@ static int add_objects(struct rt_units *u, enum rt_unit kind, const char *name, 
     return r < 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 
-/* The PTX that an input has, as part of the text. */
+/* Adds the PTX of an input to the text. */
 static int add_text(struct rt_units *u, const struct rt_link_input *i)
 {
     struct rt_image image = { 0 };
@@ -227,7 +228,7 @@ static int add_text(struct rt_units *u, const struct rt_link_input *i)
     return r;
 }
 
-/* What the text's kernels are said to have. */
+/* Notes how many registers the text's kernels report. */
 static int add_registers(struct rt_units *u, const struct rt_link_options *o)
 {
     char line[64];
@@ -240,8 +241,8 @@ static int add_registers(struct rt_units *u, const struct rt_link_options *o)
     return CUDA_SUCCESS;
 }
 
-/* The inputs' texts as one, which is linked whenever it is loaded; once now, to know that it can
- * be. */
+/* Makes one text of the inputs. It is linked each time it is loaded, and once now, to see whether
+ * it can be linked. */
 static int link_texts(struct rt_link *l)
 {
     struct rt_units u = { 0 };
@@ -270,7 +271,7 @@ static int link_texts(struct rt_link *l)
     }
     rt_module_destroy(m);
     l->all.cubin = (uint8_t *)u.text;
-    l->all.cubin_size = u.size + 1; /* with its end */
+    l->all.cubin_size = u.size + 1; /* with the zero at its end */
     return CUDA_SUCCESS;
 }
 
@@ -311,7 +312,8 @@ CUresult rt_cuLinkDestroy(CUlinkState state)
     return CUDA_SUCCESS;
 }
 
-/* --- the same under their first names, which NVIDIA's runtime asks for ------------------------ */
+/* --- the calls' first names, which NVIDIA's runtime asks for
+ * ---------------------------------------- */
 
 CUresult rt_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
                          CUlinkState *stateOut)

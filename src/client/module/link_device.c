@@ -1,5 +1,6 @@
 /*
- * A GPU's driver links, in the executor: inputs go there piece by piece, and a cubin comes back.
+ * Has a GPU's driver link, in the executor: the inputs go there piece by piece, and a cubin comes
+ * back.
  */
 #include "client/module/link.h"
 
@@ -50,7 +51,7 @@ static int complete(struct rt_linking *l)
     struct wire_call_linked w = { 0 };
     rt_call_begin(&c, WIRE_CALL_LINK_COMPLETE, 0);
     int r = rt_call_run(&c);
-    wire_get_call_linked(&c.reply, &w); /* in failure, too: the logs */
+    wire_get_call_linked(&c.reply, &w); /* the logs come after a failure, too */
     if (!c.reply.fatal)
         rt_jit_log_give(&l->log, w.info, w.error);
     l->cubin_size = w.size;
@@ -95,7 +96,7 @@ int rt_link_on_device(struct rt_linking *l)
         r = send_input(&l->inputs[i]);
     r = r ? r : complete(l);
     r = r ? r : receive(l);
-    rt_call_begin(&c, WIRE_CALL_LINK_END, 0); /* nothing stays there, whatever happened */
+    rt_call_begin(&c, WIRE_CALL_LINK_END, 0); /* so nothing stays there, whatever happened */
     int ended = rt_call_end(&c, rt_call_run(&c));
     pthread_mutex_unlock(&lock);
     return r ? r : ended;

@@ -1,11 +1,12 @@
 /*
- * Modules whose functions and variables are found one by one, by name: the device loads a function
- * when it is first asked for, and a program that uses ten of a library's thousand pays for ten.
+ * Modules whose functions and variables are looked up one by one, by name. The device loads a
+ * function when it is first asked for, so that a program which uses ten functions of a thousand
+ * pays for ten.
  *
- * The client numbers what it found, module by module, and launches name a function by that number.
- * An executor that takes over knows the modules from the server, and from session memory which
- * function has which number (transport/names.h). A variable that the device's own driver has memory
- * for, not the server, is lost with the executor (mortal.h).
+ * The client numbers what it has found in each module, and launches name functions by these
+ * numbers. A new executor learns the modules from the server, and from session memory which
+ * function has which number (transport/names.h). A variable whose memory comes from the device's
+ * driver, and not from the server, is lost with the executor (mortal.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,11 @@
 #include "client/stream/call.h"
 #include "transport/names.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before the lock of calls */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the lock of calls */
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-/* An entry with its parameters and its name behind it. */
+/* Makes an entry, with its parameters and its name behind it. */
 static struct rt_entry *entry_create(const struct wire_function_info *f, const char *name,
                                      uint32_t index)
 {
@@ -38,12 +39,12 @@ static struct rt_entry *entry_create(const struct wire_function_info *f, const c
         return NULL;
     }
     e->entry.index = index;
-    e->entry.lacks = NULL; /* a device that loads functions this late has found out already */
+    e->entry.lacks = NULL; /* a device that loads functions this late has checked that already */
     e->entry.name = memcpy(e->params + count, name, length);
     return &e->entry;
 }
 
-/* Tells the device: this function has this number. CUresult. */
+/* Asks the device for a function, and tells it the function's number. CUresult. */
 static int find(const struct rt_module *m, uint32_t index, const char *name, struct rt_entry **out)
 {
     struct rt_call c;
@@ -72,7 +73,7 @@ static int lookup_locked(struct rt_module *m, const char *name, struct rt_entry 
     int r = find(m, m->found_count, name, out);
     if (r == CUDA_SUCCESS) {
         (void)tp_names_add(&rt_session->shared, m->number, m->found_count,
-                           name); /* full: lost with the executor */
+                           name); /* if there is no room, the name is lost with the executor */
         m->found[m->found_count++] = *out;
     }
     return r;
@@ -86,8 +87,8 @@ int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out
     return r;
 }
 
-/* One page of names: adds those that there is room for. *seen: how many have been looked at so far.
- */
+/* Reads one page of names, and adds those that there is room for. *seen: how many have been looked
+ * at. */
 static int list_page(struct rt_module *m, char **names, uint32_t capacity, uint32_t *seen,
                      uint32_t *total)
 {
@@ -174,13 +175,13 @@ static int ask_variable(const struct rt_module *m, const char *name, bool manage
     return rt_call_end(&c, r);
 }
 
-/* What lies in the window, the server keeps. */
+/* Whether the variable is lost with the executor. The server keeps what lies in the window. */
 static bool is_mortal(const struct rt_variable *v)
 {
     return v->address - rt_session->window_base >= 2 * rt_session->window_half;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static int keep_variable(struct rt_module *m, const char *name, const struct rt_variable *found,
                          const struct rt_variable **out)
 {
@@ -241,8 +242,8 @@ int rt_lookup_variable(struct rt_module *m, const char *name, bool managed,
 
 /* --- anew (renew.c) --------------------------------------------------------------------------- */
 
-/* Lock held. The device is told the numbers again, in their order; what was set of its own
- * attributes is the old one's. */
+/* Tells the device the function's number again; this happens in the order of the numbers.
+ * Attributes that were set on the device are lost. Called with the lock held. */
 static int function_again(struct rt_module *m, uint32_t index)
 {
     struct rt_entry *same = NULL;
@@ -254,11 +255,11 @@ static int function_again(struct rt_module *m, uint32_t index)
     return r;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static int variable_again(struct rt_module *m, struct rt_variable *v)
 {
     struct rt_variable found = *v;
-    if (v->managed) /* at their old addresses */
+    if (v->managed) /* they have their old addresses */
         return CUDA_SUCCESS;
     int r = ask_variable(m, v->name, false, &found);
     if (r)

@@ -1,10 +1,10 @@
 /*
- * __managed__ variables on a GPU. Its driver would give them memory that only the executor can
- * touch. So the image is loaded in another form: its machine code, in which the variables'
- * addresses are those of pinned host memory in this program's window (fatbin/move.h). That is what
- * all managed memory is here (managed.c). PTX is compiled by the driver first.
+ * __managed__ variables on a GPU. The GPU's driver would give them memory that only the executor
+ * can touch. So the image is loaded in another form: as machine code in which the variables'
+ * addresses are those of pinned host memory in this program's window (fatbin/move.h), which all
+ * managed memory is here (managed.c). PTX is compiled by the driver first.
  *
- * The device finds out whether an image has such variables, so that images without any are not
+ * The device reports whether an image has such variables, so that an image without any is not
  * unpacked here.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ static int compile(const void *text, size_t size, struct rt_image *out)
     return r;
 }
 
-/* Machine code of the best image of a fat binary. */
+/* Finds the machine code of the best image of a fat binary. */
 static int code_of_fatbin(const void *fatbin, size_t size, uint32_t sm, struct rt_image *out)
 {
     struct fb_entry e;
@@ -53,17 +53,18 @@ static int code_of_fatbin(const void *fatbin, size_t size, uint32_t sm, struct r
     r = fb_unpack(&e, UNPACKED_MAX, &text, &length);
     if (r < 0)
         return result_of(r);
-    r = compile(text, strnlen(text, length), out); /* behind it are its zero and padding */
+    /* The text is followed by its zero and by padding. */
+    r = compile(text, strnlen(text, length), out);
     free(text);
     return r;
 }
 
-/* Into memory that may be written. */
+/* Copies the code into memory that may be written. */
 static int code_of(const struct rt_image *image, uint32_t sm, struct rt_image *out)
 {
     if (image->kind == WIRE_IMAGE_KIND_PTX)
         return compile(image->data, image->size, out);
-    if (image->kind != WIRE_IMAGE_KIND_CUBIN) /* of a list: what was linked is the first */
+    if (image->kind != WIRE_IMAGE_KIND_CUBIN) /* the first image of a list is the linked one */
         return code_of_fatbin(image->data, image->size, sm, out);
     out->size = image->size;
     out->owned = malloc(image->size);
@@ -84,14 +85,15 @@ static int allocate(struct rt_module *m, uint64_t size)
 static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin,
                 const struct fb_move_list *l)
 {
-    const bool again = m->managed != 0; /* renew.c: the same image as before */
+    const bool again = m->managed != 0; /* renew.c loads the same image again */
     int r = again ? CUDA_SUCCESS : allocate(m, l->size);
     if (r)
         return r;
     memset((void *)(uintptr_t)m->managed, 0,
-           l->size); /* others may have had it; not all variables have values */
+           /* Another variable may have had the memory, and not all variables have values. */
+           l->size);
     r = fb_move(c, cubin, l, m->managed,
-                (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
+                (void *)(uintptr_t)m->managed); /* NOLINT: an address of the host's, too */
     if (r < 0)
         return result_of(r);
     for (uint32_t i = 0; i < l->count && r == CUDA_SUCCESS && !again; i++)

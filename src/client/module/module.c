@@ -1,6 +1,6 @@
 /*
- * Loading: the image goes to the server in a sealed memfd, and back comes a memfd that says what is
- * in it (contents.c).
+ * Loads modules. The image goes to the server in a sealed memfd, and a memfd comes back that says
+ * what the module contains (contents.c).
  */
 #include "client/module/contents.h"
 
@@ -25,7 +25,7 @@ static void give_logs(const struct rt_jit_log *log, const char *text, bool faile
         rt_jit_log_give(log, failed ? "" : text, failed ? text : "");
 }
 
-/* The program's memory knows the variables from now on. */
+/* Enters the variables into the map of the program's memory. */
 static int enter_variables(struct rt_module *m)
 {
     int r = CUDA_SUCCESS;
@@ -37,7 +37,7 @@ static int enter_variables(struct rt_module *m)
     return r;
 }
 
-/* Ends what a library is on other devices. */
+/* Ends the library's modules on other devices. */
 static void end_elsewhere(struct rt_module *m)
 {
     for (int i = 0; m->elsewhere && i < (int)RT_DEVICES; i++)
@@ -98,7 +98,7 @@ static int load_fd(struct rt_module *m, int fd, size_t size, uint32_t kind, stru
     return r;
 }
 
-/* Keeps what another device would need of a library: the image. */
+/* Keeps the image, which another device may need of a library. */
 static void keep_image(struct rt_module *m, int fd, size_t size, uint32_t kind)
 {
     if (rt_session->device_count < 2)
@@ -118,8 +118,8 @@ static int load_image(struct rt_module *m, const struct rt_image *image, struct 
     return r;
 }
 
-/* The device would keep managed variables to itself: loads the image again, with those at addresses
- * of this process. */
+/* Loads the image again, with its managed variables at addresses of this process: otherwise the
+ * device would keep them to itself. */
 static int load_again(struct rt_module *m, const struct rt_image *image, struct rt_jit_log *log)
 {
     struct rt_image moved;
@@ -144,7 +144,7 @@ static struct rt_module *module_new(struct rt_context *c, int device)
     return m;
 }
 
-/* `r`: what the load came to. */
+/* Finishes a load, whose result is `r`. */
 static int finish_load(struct rt_module *m, int r, struct rt_module **out)
 {
     if (r) {
@@ -171,8 +171,8 @@ int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_
     return m ? finish_load(m, load_fd(m, fd, size, kind, NULL), out) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What a library has for other GPUs only is not found before something of it is wanted; a module is
- * loaded as a whole. */
+/* Whether the image has code for other GPUs only. The device does not notice before something of it
+ * is wanted. A program expects that error when it loads a module, which is loaded as a whole. */
 static bool is_for_others(const struct rt_image *image)
 {
     if (!rt_session || !rt_session->memory_apart)

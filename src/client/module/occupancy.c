@@ -1,7 +1,7 @@
 /*
- * Occupancy: how many blocks of a function fit on a multiprocessor, from the device's attributes
- * and what the load said about the function. NVIDIA's published rules: registers are given out by
- * warp, shared memory by block, in units.
+ * Occupancy: how many blocks of a function fit on a multiprocessor. It is computed from the
+ * device's attributes and from what was reported about the function when it was loaded, by NVIDIA's
+ * published rules: registers are given to warps, and shared memory to blocks, in units.
  */
 #include <string.h>
 
@@ -10,15 +10,15 @@
 #include "client/session/attach.h"
 #include "client/stream/call.h"
 
-#define REGISTER_UNIT 256u /* per warp */
-#define SHARED_UNIT   128u /* per block */
-#define QUARTERS      4u   /* of a multiprocessor: a warp's registers are in one of them */
+#define REGISTER_UNIT 256u /* registers; for each warp */
+#define SHARED_UNIT   128u /* bytes; for each block */
+#define QUARTERS      4u   /* parts of a multiprocessor; a warp's registers are in one of them */
 
 struct limits {
     uint32_t warp;
     uint32_t threads, blocks, registers, shared; /* of a multiprocessor */
     uint32_t block_threads;
-    uint32_t shared_reserved; /* per block */
+    uint32_t shared_reserved; /* for each block */
 };
 
 static uint32_t attribute(const struct rt_function *f, CUdevice_attribute a)
@@ -27,7 +27,7 @@ static uint32_t attribute(const struct rt_function *f, CUdevice_attribute a)
     return v > 0 ? (uint32_t)v : 0;
 }
 
-/* Of the function's device. */
+/* Returns the limits of the function's device. */
 static struct limits device_limits(const struct rt_function *f)
 {
     return (struct limits) {
@@ -61,8 +61,8 @@ static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uin
     const struct limits l = device_limits(f);
     const struct rt_entry *e = f->entry;
     if (threads == 0 ||
-        threads >
-            l.block_threads || /* not what the kernel was compiled for: NVIDIA's driver counts so */
+        /* Not what the kernel was compiled for: NVIDIA's driver does so, too. */
+        threads > l.block_threads ||
         dynamic_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed))
         return 0;
     uint32_t warps = (threads + l.warp - 1) / l.warp;
@@ -79,13 +79,13 @@ static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uin
     return (uint32_t)n;
 }
 
-/* The genuine driver's word where there is one. CUresult. */
+/* Asks the genuine driver, if there is one. CUresult. */
 static int device_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes,
                          uint32_t *out)
 {
     struct rt_call c;
     struct wire_call_value v = { 0 };
-    /* Asked for again and again with the same numbers: the last answer is kept, in one word. */
+    /* Programs ask again and again with the same numbers. The last answer is kept, in one word. */
     uint64_t question = (uint64_t)(threads & 0xffffu) << 48 | (dynamic_bytes & 0xffffffffu) << 16;
     uint64_t last = atomic_load_explicit(&f->occupancy, memory_order_relaxed);
     if (threads > 0xffffu || dynamic_bytes > 0xffffffffu)
@@ -149,7 +149,7 @@ CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfuncti
                                                                    dynamicSMemSize, 0);
 }
 
-/* The block size with most threads on a multiprocessor; of equals, the largest. */
+/* Finds the block size with most threads on a multiprocessor; of equal ones the largest. */
 CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
                                                       CUfunction func,
                                                       CUoccupancyB2DSize blockSizeToDynamicSMemSize,

@@ -1,13 +1,12 @@
 /*
- * Libraries and the end of a primary context. A library belongs to no context and keeps its
- * handles, but what it is on a device ends with that device's primary context: in the next one
- * (cudaDeviceReset) its variables have their first values. So it is loaded anew there when the
- * context begins again, in place: handles stay, its number and the addresses of its variables are
- * others.
+ * Libraries, and the end of a primary context. A library belongs to no context and keeps its
+ * handles. But its module on a device ends with the device's primary context: in the next one
+ * (cudaDeviceReset) its variables have their first values. So it is loaded anew, in place, when the
+ * context begins again. The handles stay; its number and the addresses of its variables change.
  *
- * That takes the image, which the program has promised to keep (CU_LIBRARY_BINARY_IS_PRESERVED;
- * NVIDIA's runtime does). A library without that promise stays as it is, and so does one on another
- * device than its own that has managed variables.
+ * That needs the image, which the program has promised to keep (CU_LIBRARY_BINARY_IS_PRESERVED;
+ * NVIDIA's runtime does). A library without that promise stays as it is. So does one that is not on
+ * its own device and has managed variables.
  */
 #include <stdlib.h>
 
@@ -17,11 +16,12 @@
 #include "transport/memfd.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("module");
-/* One thread at a time loads anew; before all others. */
+/* One thread at a time loads anew. The lock is taken before all others. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool some_ended; /* since the program began */
 
-/* What the library is there; NULL: nothing, or nothing that could be loaded anew. */
+/* Finds the library's module on the device. Returns NULL if there is none that could be loaded
+ * anew. */
 static struct rt_module *instance_on(const struct rt_library *l, int device)
 {
     struct rt_module *m = l->module;
@@ -55,12 +55,12 @@ static int load(const struct rt_module *m, const struct rt_image *image, struct 
                 ? (int)CUDA_ERROR_OUT_OF_MEMORY
                 : rt_request_module_load(rt_session, fd, image->size, image->kind, m->device, out);
     if (r == CUDA_SUCCESS)
-        gm_close(out->info_fd); /* it says what is known */
+        gm_close(out->info_fd); /* the same as what is known */
     free(out->log);
     return r;
 }
 
-/* The image, its managed variables with their first values at their old addresses. */
+/* Loads the image. Its managed variables get their first values, at their old addresses. */
 static int load_image(const struct rt_library *l, struct rt_module *m, struct rt_loaded *out)
 {
     struct rt_image image, moved;
@@ -115,7 +115,7 @@ static void renew_if_ended(struct rt_object *o, void *arg)
         gm_warn(&topic, "a library could not be loaded anew (error %d)", r);
 }
 
-/* The thread that has the context waits until that is done. */
+/* Loads the libraries anew. The thread that begins the context waits for that. */
 void rt_library_context_begins(struct rt_context *c)
 {
     if (GM_LIKELY(!atomic_load(&some_ended)))

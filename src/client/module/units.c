@@ -1,6 +1,6 @@
 /*
- * Each text stands behind a line that begins a unit of that name. A first line makes PTX of the
- * whole.
+ * Before each text there is a line that begins a unit of that name. A first line makes the whole a
+ * PTX text.
  */
 #include "client/module/units.h"
 
