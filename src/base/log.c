@@ -1,5 +1,5 @@
 /*
- * Writes diagnostics, one line each, and reads GMUX_LOG, which decides which ones. Nothing here
+ * Writes lines of diagnostics, and reads GMUX_LOG, which says which lines are written. Nothing here
  * allocates: a line that is too long is cut.
  */
 #include "base/log.h"
@@ -23,7 +23,7 @@ static int level_from_name(const char *s, size_t n)
     return -1;
 }
 
-/* Later entries win, a topic's own entry over a plain level. */
+/* A later entry wins over an earlier one, and a topic's own entry over a plain level. */
 bool gm_log_is_spec(const char *spec)
 {
     while (*spec) {
@@ -103,5 +103,5 @@ void gm_log_write(struct gm_log_topic *topic, enum gm_log_level level, const cha
     line[used++] = '\n';
 
     ssize_t written = write(__atomic_load_n(&log_fd, __ATOMIC_RELAXED), line, used);
-    (void)written; /* nowhere left to say it */
+    (void)written; /* there is no other place to report it */
 }

@@ -1,5 +1,5 @@
 /*
- * oom_score_adj of this process: read, raised, written.
+ * Reads, raises and writes oom_score_adj of this process.
  */
 #include "base/oom.h"
 

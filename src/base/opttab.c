@@ -1,5 +1,5 @@
 /*
- * The parser of options, and the --help and manual page that come from the same table.
+ * Parses options, and makes --help and the manual page from the same table.
  */
 #include "base/opttab.h"
 
@@ -36,7 +36,7 @@ const struct gm_option *gm_option_find(const struct gm_option *table, const char
     return by_name(table, name, strlen(name));
 }
 
-/* The option's argument is the next word. */
+/* Takes the next word as the option's argument. */
 static int take_word(struct gm_options *o, const struct gm_option *r)
 {
     if (o->index >= o->argc)

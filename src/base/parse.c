@@ -1,6 +1,6 @@
 /*
- * Strict parsing by hand, one character after the other: the results do not depend on the locale of
- * the program that this library lives in.
+ * Strict parsing, one character after the other. The results do not depend on the locale of the
+ * program in which this library lives.
  */
 #include "base/parse.h"
 
@@ -25,7 +25,7 @@ bool gm_parse_u64(const char *s, uint64_t max, uint64_t *out)
     return true;
 }
 
-/* By hand rather than strtod: that one depends on the host program's locale. */
+/* strtod() would depend on the program's locale. */
 bool gm_parse_decimal(const char *s, double *out)
 {
     double value = 0;

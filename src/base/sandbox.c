@@ -44,7 +44,7 @@ static void add(struct program *p, struct sock_filter f)
     p->code[p->n++] = f;
 }
 
-/* The call is allowed if none of `bits` is set in argument `arg`, whose low half decides. */
+/* Allows a call if none of `bits` is set in its argument `arg`, of which the low half counts. */
 static void add_unless(struct program *p, int call, size_t arg, uint32_t bits)
 {
     add(p, (struct sock_filter)JUMP_IF(call, 0, 4));
@@ -73,8 +73,8 @@ static void write_program(struct program *p, const struct gm_sandbox *s)
     add_unless(p, SYS_mprotect, 2, s->loads_code ? 0 : EXECUTABLE);
     if (s->starts) {
         add_unless(p, SYS_clone, 0, NAMESPACES);
-        /* Its flags are in memory, where a filter cannot look: the C library takes clone instead.
-         */
+        /* The flags of clone3 are in memory, where a filter cannot look. When it fails the C
+         * library uses clone. */
         add(p, (struct sock_filter)JUMP_IF(SYS_clone3, 0, 1));
         add(p, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS));
     }
@@ -92,7 +92,8 @@ int gm_sandbox_enter(const struct gm_sandbox *s)
     write_program(&p, s);
     struct sock_fprog f = { .len = p.n, .filter = p.code };
     long n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &f);
-    return n < 0 ? -errno : n > 0 ? -EBUSY : 0; /* the thread that has a filter of its own */
+    /* The thread that already has a filter of its own. */
+    return n < 0 ? -errno : n > 0 ? -EBUSY : 0;
 }
 #else
 int gm_sandbox_enter(const struct gm_sandbox *s)

@@ -1,5 +1,5 @@
 /*
- * UTF-8 as far as bytes go: which code points mean something is not looked at.
+ * Checks the bytes of UTF-8. It does not matter which code points have a meaning.
  */
 #include "base/text.h"
 

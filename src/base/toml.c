@@ -1,5 +1,5 @@
 /*
- * A reader by recursive descent. It stops at the first mistake, with its line.
+ * A parser by recursive descent. It stops at the first mistake, and reports its line.
  */
 #include "base/toml.h"
 
@@ -11,10 +11,10 @@
 
 #include "base/text.h"
 
-#define SEEN_MAX   4096 /* keys of a file */
-#define ARRAYS_MAX 256  /* arrays of tables in it */
+#define SEEN_MAX   4096 /* keys that a file may have */
+#define ARRAYS_MAX 256  /* arrays of tables that a file may have */
 
-/* A path of keys, one text behind the other in `storage`. */
+/* A path of keys. The texts lie one behind the other in `storage`. */
 struct path {
     unsigned depth;
     size_t used;
@@ -25,12 +25,12 @@ struct path {
 struct reader {
     const char *at, *end;
     unsigned line;
-    struct path table, key; /* the key with its table in front */
+    struct path table, key; /* the key includes its table */
     char *seen[SEEN_MAX];
     unsigned seen_count;
     struct {
         struct path name;
-        unsigned last; /* number of its last table */
+        unsigned last; /* number of the array's last table */
     } * arrays;
     unsigned arrays_count;
     struct gm_toml_error *error;
@@ -115,7 +115,7 @@ static bool put_escape(struct reader *r, struct text *t)
     return fail(r, "the escape is unknown");
 }
 
-/* Behind its first quote. */
+/* Reads a string whose first quote has been read. */
 static bool read_string(struct reader *r, struct text *t, char quote)
 {
     t->size = 0;
@@ -194,12 +194,12 @@ static void name_path(const struct path *p, char out[GM_TOML_TEXT_MAX + 1])
                       p->storage + p->start[i]);
 }
 
-/* True if it has not been there before; `kind` keeps tables and keys apart. */
+/* Whether the path has not been used before. `kind` tells tables and keys apart. */
 static bool is_new(struct reader *r, const struct path *p, char kind)
 {
     char name[GM_TOML_TEXT_MAX + 2];
     name[0] = kind;
-    /* With the ends of its parts: a."b.c" is not a.b.c. */
+    /* The ends of the parts count: a."b.c" is not a.b.c. */
     memcpy(name + 1, p->storage, p->used);
     for (size_t i = 1; i < p->used; i++)
         if (!name[i])
@@ -216,7 +216,7 @@ static bool is_new(struct reader *r, const struct path *p, char kind)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* A number as it is written, with its underscores between digits; into decimal. */
+/* Reads a number, which may have underscores between its digits, and makes it a decimal one. */
 static bool read_number(struct reader *r, struct text *t, enum gm_toml_type *type)
 {
     char *end;
@@ -306,7 +306,7 @@ static bool read_end(struct reader *r)
     return true;
 }
 
-/* The place of an array in `arrays`, or arrays_count. */
+/* Returns the index of an array in `arrays`, or arrays_count. */
 static unsigned find_array(const struct reader *r, const struct path *p)
 {
     unsigned i = 0;
@@ -323,7 +323,7 @@ static bool add_number(struct reader *r, struct path *p, unsigned number)
     return add_key(r, p, text);
 }
 
-/* A table of an array that is there, or of a new one. */
+/* Adds a table to an array, which may be a new one. */
 static bool add_table(struct reader *r, struct path *p)
 {
     unsigned i = find_array(r, p);
@@ -339,7 +339,7 @@ static bool add_table(struct reader *r, struct path *p)
     return add_number(r, p, 0);
 }
 
-/* What is below an array is in its last table. */
+/* Finds where a path leads. What lies below an array is in the array's last table. */
 static bool resolve(struct reader *r, const struct path *written, bool array)
 {
     struct path *p = &r->table;

@@ -1,7 +1,7 @@
 /*
  * gmux-check: runs a program on a software device of its own, with the checker on, and shows what
- * it found. The report comes through a file, as the program may do what it likes with its own
- * descriptors, and may be many processes.
+ * that found. The report comes through a file, because the program may do anything with its own
+ * descriptors, and may consist of many processes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define LINE_MARK      "========= "
 #define STATUS_FOUND   1
 #define STATUS_UNUSED  2   /* nothing was checked */
-#define STATUS_OURS    125 /* as env and timeout have it: gmux-check itself failed */
+#define STATUS_OURS    125 /* gmux-check itself failed; env and timeout use this number, too */
 #define STATUS_MISSING 127
 #define STATUS_DENIED  126
 #define STATUS_SIGNAL  128
@@ -84,7 +84,7 @@ static bool good_checks(const char *text)
     }
 }
 
-/* 0: go on; else the status to end with, plus one. */
+/* Applies an option. Returns 0 to go on, else the exit status plus one. */
 static int apply(struct settings *s, int id, const char *argument)
 {
     uint64_t number;
@@ -111,7 +111,8 @@ static int apply(struct settings *s, int id, const char *argument)
     }
 }
 
-/* What the program finds: our library first, the checker on, no daemon. */
+/* Prepares the program's environment: our library comes first, the checker is on, and there is no
+ * daemon. */
 static int set_environment(const struct settings *s, const char *report)
 {
     GM_AUTO_FREE char *folder = cli_library_folder();
@@ -133,7 +134,8 @@ static void pass_on(int signal)
         (void)kill(child, signal);
 }
 
-/* Interrupts from the terminal reach the program by themselves; its report is still wanted. */
+/* Runs the program. An interrupt from the terminal reaches the program by itself, and its report is
+ * still wanted. */
 static int run(char **argv)
 {
     int status;
@@ -162,10 +164,10 @@ static int run(char **argv)
 
 struct counts {
     unsigned long found;    /* headings of findings */
-    unsigned long programs; /* that were checked */
+    unsigned long programs; /* programs that were checked */
 };
 
-/* Copies the report and reads what it says. */
+/* Copies the report, and counts what it lists. */
 static struct counts show(FILE *from, FILE *to)
 {
     struct counts n = { 0 };

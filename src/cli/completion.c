@@ -1,6 +1,6 @@
 /*
- * Completion of shells, written from the tables of commands and options. What is running is asked
- * of `gmux ls`.
+ * Writes completions for shells, from the tables of commands and options. The shell asks `gmux ls`
+ * for what is running.
  */
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void bash_command(const struct cli_command *c)
     fputs("        ;;\n", stdout);
 }
 
-/* gmux-control, by either name: its options and commands. */
+/* Completes gmux-control's options and commands, under either of its names. */
 static void print_control_words(void)
 {
     for (const struct gm_option *o = ctl_options_table; o->name; o++)
@@ -119,7 +119,7 @@ static void print_bash(void)
 
 /* --- zsh -------------------------------------------------------------------------------------- */
 
-/* A text between quotes and brackets of zsh. */
+/* Prints a text that stands between quotes and brackets of zsh. */
 static void zsh_text(const char *s)
 {
     for (; *s; s++)

@@ -1,7 +1,7 @@
 /*
- * gmux doctor: what a program that starts here would get, and why; and what is wrong. Each finding
- * is a line. What the library does is not guessed: a child loads it and asks for a device, as a
- * program would.
+ * gmux doctor: says what a program that starts here would get, and why, and what is wrong. Each
+ * finding is a line. What the library does is tried, not guessed: a child process loads it and asks
+ * for a device, as a program would.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static void say(enum kind kind, const char *fmt, ...)
 
 /* --- a child that does what a program would --------------------------------------------------- */
 
-/* Which file `libcuda.so.1` is, for a program without paths of its own. */
+/* Finds out which file `libcuda.so.1` is for a program without paths of its own. */
 static void child_which(void)
 {
     Dl_info info;
@@ -50,9 +50,9 @@ static void child_which(void)
         printf("%s", info.dli_fname);
 }
 
-static char library_path[PATH_MAX]; /* ours */
+static char library_path[PATH_MAX]; /* of our library */
 
-/* "DEVICES\tNAME" of the first, or what cuInit said. */
+/* Prints "DEVICES\tNAME" of the first device, or the result of cuInit. */
 static void child_init(void)
 {
     char name[256] = "";
@@ -77,8 +77,8 @@ static void child_init(void)
         printf("cuInit: error %d", r);
 }
 
-/* What the child printed; its standard error goes to ours. `status` as waitpid() has it. The caller
- * frees. */
+/* Returns what the child process printed; its standard error goes to ours. `status` is that of
+ * waitpid(). The caller frees. */
 static char *in_child(void (*what)(void), int *status)
 {
     int ends[2];
@@ -192,7 +192,7 @@ static void check_daemon(int fd)
             say(NOTE, "waits for a server: %s", line);
 }
 
-/* The first directory of a path, from the root, that this user may not enter. */
+/* Finds the first directory of a path, from the root, that this user may not enter. */
 static bool blocked(const char *path, char *out, size_t size)
 {
     for (size_t n = 1; *path == '/' && n < size; n++)
@@ -231,7 +231,7 @@ static void check_place(void)
     else
         say(NOTE, "no daemon runs; `gmux run` starts one in %s", ctl_place_pipe_directory());
     if (fd < 0 && !(named && *named))
-        unsetenv("CUDA_MPS_PIPE_DIRECTORY"); /* as a program would find it */
+        unsetenv("CUDA_MPS_PIPE_DIRECTORY"); /* a program would not have it */
 }
 
 static void check_device(const char *folder)
@@ -258,7 +258,7 @@ int cli_doctor(const struct cli_command *c, int argc, char **argv)
     struct gm_options walk;
     cli_options_init(c, &walk, argc, argv);
     if (cli_options_next(&walk) != GM_OPTIONS_END)
-        return 1; /* a program's arguments may follow */
+        return 1; /* the arguments of a program may follow */
     GM_AUTO_FREE char *folder = cli_library_folder();
     check_library(folder);
     if (walk.index < argc)

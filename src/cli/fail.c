@@ -1,5 +1,5 @@
 /*
- * How the commands say that something is wrong.
+ * Reports that something is wrong, for all commands.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ static const char *const headings[] = { "CLIENT", "USER",  "SERVER",    "DEVICE"
 static const char *const group_headings[] = { "GROUP", "USER",      "CLIENTS",
                                               "SHARE", "GUARANTEE", "LIMIT" };
 
-/* Fields of the daemon's lines, in their order. */
+/* The fields of the daemon's lines, in order. */
 enum {
     PID,
     UID,
@@ -51,7 +51,7 @@ enum {
 enum { P_PID, P_UID, P_SECONDS, P_WHY, P_COMMAND, P_GROUP, PENDING_FIELDS };
 enum { G_NAME, G_UID, G_CLIENTS, G_SHARE, G_GUARANTEE, G_LIMIT, GROUP_FIELDS };
 
-/* Rows of one user stand together, and looking him up reads files. */
+/* Adds a user's name. Rows of one user follow each other, and looking a name up reads files. */
 static void add_user(struct cli_table *t, const char *uid)
 {
     static char last_uid[24], name[64];
@@ -65,7 +65,7 @@ static void add_user(struct cli_table *t, const char *uid)
     cli_table_add(t, name);
 }
 
-/* Bytes as a person reads them; programs get the number. */
+/* Adds a number of bytes: rounded for people, exact for programs. */
 static void add_bytes(struct cli_table *t, const char *text, enum cli_format format)
 {
     static const char units[] = "BKMGT";
@@ -89,7 +89,7 @@ static void add_client(struct cli_table *t, char **f, const char *server, enum c
     add_user(t, f[UID]);
     cli_table_add(t, server);
     cli_table_addf(t, format == CLI_CSV ? "%s" : "%.12s",
-                   f[UUID]); /* "GPU-" and eight digits tell devices apart */
+                   f[UUID]); /* "GPU-" and eight digits are enough to tell devices apart */
     cli_table_add(t, f[STATE]);
     cli_table_add(t, f[SHARE]);
     cli_table_add(t, f[PRIORITY]);
@@ -114,7 +114,7 @@ static void add_pending(struct cli_table *t, char **f)
     cli_table_add(t, f[P_COMMAND]);
 }
 
-/* The clients of one server. False when the daemon does not answer. */
+/* Lists the clients of one server. Returns false when the daemon does not answer. */
 static bool list_server(int fd, struct cli_table *t, const char *server, enum cli_format format)
 {
     char *f[CLIENT_FIELDS];

@@ -1,6 +1,6 @@
 /*
- * gmux: runs programs on a shared device, shows who uses it, sets their limits. A thin layer over
- * the daemon's UI (control/ui.h): whatever it does, gmux-control(1) can do, too.
+ * gmux: runs programs on a shared device, shows who uses it, and sets limits. It is a thin layer
+ * over the daemon's UI (control/ui.h): gmux-control(1) can do everything that it does.
  */
 #include <errno.h>
 #include <signal.h>
@@ -38,13 +38,14 @@ static const struct cli_command *find_command(const char *name)
     return NULL;
 }
 
-/* What is asked of the program itself, not of a command. */
+/* Whether the word asks about the program itself instead of naming a command. */
 static bool is_word(const char *word, const char *letter, const char *name)
 {
     return strcmp(word, letter) == 0 || strcmp(word, name) == 0 || strcmp(word, name + 2) == 0;
 }
 
-/* What nobody has got is no success; who closes a pipe early knows that he did. */
+/* Returns the exit status, which tells of output that could not be written. A program that closes
+ * the pipe early does so on purpose. */
 static int finish_output(int status)
 {
     const bool failed = ferror(stdout);

@@ -1,5 +1,5 @@
 /*
- * Options of a command, as its row of the table has them.
+ * Parses the options of a command, by the command's row in the table.
  */
 #include <stdlib.h>
 #include <string.h>

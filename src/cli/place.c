@@ -1,5 +1,5 @@
 /*
- * Finds the daemon that serves the user of a command, and starts one where there is none.
+ * Finds the daemon that serves the user of a command, and starts one if there is none.
  */
 #include "cli/place.h"
 
@@ -25,12 +25,12 @@
 #define PIPE_VARIABLE "CUDA_MPS_PIPE_DIRECTORY"
 #define LOG_VARIABLE  "CUDA_MPS_LOG_DIRECTORY"
 
-#define OTHERS_S    5 /* in which a daemon that somebody else is starting listens */
+#define OTHERS_S    5 /* seconds in which a daemon that somebody else is starting has to listen */
 #define WORDS_BYTES 4096
 
-static bool is_own_place; /* which nobody has named */
+static bool is_own_place; /* the place that is used if nobody named one */
 
-/* To the daemon that listens in the place that the environment names, if it is believed. */
+/* Connects to the daemon that listens in the place that the environment names, if it is trusted. */
 static int connect_here(void)
 {
     struct tp_peer peer;
@@ -96,8 +96,8 @@ char *cli_find_beside(const char *const *names)
     return NULL;
 }
 
-/* The folder of a daemon of one's own; others may look for its socket. Anybody can make one of that
- * name in /tmp before us, or a link: then it is not ours. */
+/* Makes the folder of the user's own daemon, whose socket others may look for. Anybody can make a
+ * folder or a link of that name in /tmp before us. Then it is refused. */
 static int make_folder(const char *path)
 {
     struct stat st;
@@ -114,13 +114,13 @@ static int make_folder(const char *path)
     return 0;
 }
 
-/* In the child. Its words go to `words`. */
+/* Runs in the child process, and never returns. The daemon's output goes to `words`. */
 static void become_daemon(const char *program, int words)
 {
     char log[PATH_MAX];
     snprintf(log, sizeof(log), "%s/log", ctl_place_pipe_directory());
     setenv(LOG_VARIABLE, log, 0);
-    /* What is for the program is not for everybody whom the daemon will serve. */
+    /* These are for the program, and not for everybody whom the daemon will serve. */
     unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
     unsetenv("CUDA_MPS_CLIENT_PRIORITY");
@@ -133,7 +133,7 @@ static void become_daemon(const char *program, int words)
     _exit(127);
 }
 
-/* Somebody else's, who began at the same time as we. */
+/* Connects to a daemon that somebody else began to start at the same time. */
 static int connect_soon(void)
 {
     const struct timespec nap = { .tv_nsec = 10 * 1000 * 1000 };
@@ -173,7 +173,7 @@ int cli_place_start(void)
     return fd >= 0 ? fd : cli_place_require();
 }
 
-/* Why it may be silent, as far as that can be seen from here. */
+/* Says why the daemon may be silent, as far as that can be seen from here. */
 static const char *state_of(int fd)
 {
     struct tp_peer peer;

@@ -1,6 +1,6 @@
 /*
- * Reads the ELF file of a program without running it. The file may be anybody's: every offset in it
- * is checked.
+ * Reads the ELF file of a program without running it. Anybody may have made the file, so that every
+ * offset is checked.
  */
 #include "cli/program.h"
 
@@ -31,7 +31,7 @@ char *cli_library_folder(void)
     return path;
 }
 
-/* A mapped file. All offsets in it are its author's: each read is checked. */
+/* A mapped file. Its offsets were written by anybody: each read is checked. */
 struct file {
     const uint8_t *data;
     size_t size;
@@ -42,7 +42,7 @@ static const void *at(const struct file *f, uint64_t offset, uint64_t size)
     return offset <= f->size && size <= f->size - offset ? f->data + offset : NULL;
 }
 
-/* Where the loader puts `address`, in the file. */
+/* Returns where the loader would find `address`, in the file. */
 static const void *at_address(const struct file *f, const Elf64_Phdr *headers, unsigned n,
                               uint64_t address)
 {
@@ -53,14 +53,14 @@ static const void *at_address(const struct file *f, const Elf64_Phdr *headers, u
     return NULL;
 }
 
-/* A terminated string that lies in the file, or NULL. */
+/* Returns a terminated string that lies in the file, or NULL. */
 static const char *string_at(const struct file *f, const void *place)
 {
     const uint8_t *p = place;
     return p && memchr(p, 0, f->size - (size_t)(p - f->data)) ? (const char *)p : NULL;
 }
 
-/* Whether one of the directories, with colons between them, has a libcuda.so.1. */
+/* Looks for a libcuda.so.1 in the directories, which have colons between them. */
 static void look_in(struct cli_program *p, const char *directories)
 {
     while (*directories && !*p->path_libcuda) {
@@ -104,8 +104,8 @@ static void read_dynamic(struct cli_program *p, const struct file *f, const Elf6
                 rpath = s;
             runpath |= d.d_tag == DT_RUNPATH;
         }
-    if (rpath &&
-        !runpath) /* with a DT_RUNPATH, which comes after LD_LIBRARY_PATH, the loader ignores it */
+    /* The loader ignores DT_RPATH if there is a DT_RUNPATH, which comes after LD_LIBRARY_PATH. */
+    if (rpath && !runpath)
         look_in(p, rpath);
 }
 

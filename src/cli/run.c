@@ -1,6 +1,6 @@
 /*
- * gmux run: a program with our library in its path, and limits in its environment. A daemon is
- * started if none runs.
+ * gmux run: starts a program with our library in its path and limits in its environment. It starts
+ * a daemon if none runs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 enum { SHARE = 1, GUARANTEE, MEMORY, PRIORITY, DEVICE, GROUP, PARTITION, REQUIRE };
 
-/* What an option sets in the program's environment, and the texts it takes. */
+/* For each option, which texts it accepts, and what it sets in the program's environment. */
 static bool good_share(const char *text)
 {
     double share;
@@ -86,9 +86,9 @@ static bool good_partition(const char *text)
 
 static const struct {
     bool (*good)(const char *text);
-    const char *what; /* a good text is */
+    const char *what; /* what a good text is, for the error message */
     const char *variable;
-    const char *before; /* the text, in the variable */
+    const char *before; /* stands before the text in the variable */
 } settings[] = {
     [SHARE] = { good_share, "a percentage above 0, up to 100", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
                 "" },
@@ -142,13 +142,13 @@ static int find_daemon(void)
     return fd < 0;
 }
 
-/* What it starts may be another program, which can: it is told, and goes on. */
+/* Says why the program will not be shared, and goes on: it may start another program that is. */
 static void say_obstacles(const char *name)
 {
     static struct cli_program p;
     char text[PATH_MAX + 128];
     if (cli_program_read(&p, name, false) < 0)
-        return; /* execvp() will say so */
+        return; /* execvp() will report it */
     for (unsigned i = 0; i < CLI_OBSTACLES; i++)
         if (cli_program_obstacle(&p, i, text, sizeof(text)))
             cli_fail("%s does not share the device: %s", name, text);
@@ -172,5 +172,5 @@ int cli_run(const struct cli_command *c, int argc, char **argv)
     execvp(argv[walk.index], argv + walk.index);
     int error = errno;
     cli_fail("%s: %s", argv[walk.index], strerror(error));
-    return error == ENOENT ? 127 : 126; /* as shells have it */
+    return error == ENOENT ? 127 : 126; /* as shells do */
 }

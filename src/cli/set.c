@@ -1,5 +1,5 @@
 /*
- * gmux set and gmux stop: what changes a process, a user, a group, or the daemon.
+ * gmux set and gmux stop: change a process, a user, a group, or the daemon.
  */
 #include <ctype.h>
 #include <pwd.h>
@@ -21,7 +21,7 @@ const struct gm_option cli_stop_options[] = {
     { .name = NULL },
 };
 
-/* 0 if the daemon's answer is `good`, else its words on standard error. */
+/* Returns 0 if the daemon's answer is `good`. Otherwise prints it on standard error. */
 static int judge(char *answer, const char *good)
 {
     if (!answer)
@@ -35,7 +35,8 @@ static int judge(char *answer, const char *good)
     return status;
 }
 
-/* The server that has this client, or NULL after a line on standard error. The caller frees. */
+/* Finds the server that has this client. Returns NULL after it has printed a line on standard
+ * error. The caller frees. */
 static char *server_of(int fd, const char *client)
 {
     GM_AUTO_FREE char *servers = cli_ask(fd, "get_server_list");
@@ -54,14 +55,14 @@ static char *server_of(int fd, const char *client)
     return NULL;
 }
 
-/* A client is a process id. */
+/* Whether the target is a client, which a process id names. */
 static bool is_client(const char *target)
 {
     uint64_t number;
     return gm_parse_u64(target, UINT32_MAX, &number);
 }
 
-/* A group of this user's that is there. */
+/* Whether this user has a group of that name. */
 static bool is_group(int fd, const char *name)
 {
     GM_AUTO_FREE char *groups = cli_ask(fd, "groups");
@@ -75,8 +76,9 @@ static bool is_group(int fd, const char *name)
     return false;
 }
 
-/* The daemon's command for a target that is no client: user:1000, group:train, alice/train, or the
- * name of a user, else of a group that there is. NULL after a line on standard error. */
+/* Finds the daemon's command for a target that is no client: user:1000, group:train, alice/train,
+ * or the name of a user or else of a group. Returns NULL after it has printed a line on standard
+ * error. */
 static const char *command_for(int fd, const char **target)
 {
     const char *name = *target;
@@ -145,6 +147,6 @@ int cli_stop(const struct cli_command *c, int argc, char **argv)
         GM_AUTO_FREE char *server = server_of(fd, client);
         return server ? judge(cli_ask(fd, "terminate_client %s %s", server, client), "0") : 1;
     }
-    ctl_ui_patience(fd, false); /* it waits for programs to end */
+    ctl_ui_patience(fd, false); /* the daemon waits for programs to end */
     return judge(cli_ask(fd, now ? "quit -t 0" : "quit"), "");
 }

@@ -35,7 +35,7 @@ void cli_table_add(struct cli_table *t, const char *text)
     cli_table_addf(t, "%s", text);
 }
 
-/* A field of RFC 4180. */
+/* Prints a field by RFC 4180. */
 static void print_quoted(const char *text)
 {
     if (!strpbrk(text, ",\"\r\n")) {

@@ -1,29 +1,30 @@
 /*
- * What of ELF a cubin uses: kernels are function symbols with a bit of their own, a kernel's
- * parameters are records in a section whose info field is the number of the kernel's section,
- * variables are object symbols in sections known by name.
+ * The parts of ELF that a cubin uses. A kernel is a function symbol with a bit of its own. A
+ * kernel's parameters are records in a section whose info field is the number of the kernel's
+ * section. Variables are object symbols in sections with known names.
  */
 #include "fatbin/cubin.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MACHINE_CUDA   190u
-#define SECTION_INFO   0x70000000u /* SHT_LOPROC + 0: .nv.info and .nv.info.KERNEL */
-#define SECTION_GLOBAL 0x70000007u /* these three have no bytes in the file, as SHT_NOBITS */
+#define MACHINE_CUDA 190u
+#define SECTION_INFO 0x70000000u /* SHT_LOPROC + 0: .nv.info and .nv.info.KERNEL */
+/* These three types have no bytes in the file, like SHT_NOBITS. */
+#define SECTION_GLOBAL 0x70000007u
 #define SECTION_LOCAL  0x70000009u
 #define SECTION_SHARED 0x7000000au
 #define SYMBOL_KERNEL  0x10u /* in st_other */
 
-/* Records of an info section: a byte of format, a byte of attribute, two of value or, by format, of
- * a length. */
+/* A record of an info section has a byte of format, a byte of attribute, and two bytes of value or,
+ * depending on the format, of length. */
 #define FORMAT_SIZED       4u
 #define ATTR_PARAM         0x17u
 #define ATTR_PARAMS_SIZE   0x19u
 #define ATTR_PARAM_LARGE   0x45u
 #define PARAM_RECORD_BYTES 12u
 
-/* Compilers use NVIDIA's own types of sections beside the common ones. */
+/* Compilers use types of NVIDIA's beside the common ones. */
 bool fb_section_has_bytes(const Elf64_Shdr *s)
 {
     return s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS && s->sh_type != SECTION_GLOBAL &&
@@ -40,7 +41,8 @@ size_t fb_elf_size(const void *elf, size_t limit)
         (e.e_shoff && e.e_shentsize != sizeof(s)))
         return 0;
     uint64_t count = e.e_shnum;
-    if (count == 0 && e.e_shoff) { /* more than fit there: the first section has their number */
+    /* With more sections than fit there, the first section has their number. */
+    if (count == 0 && e.e_shoff) {
         memcpy(&s, base + e.e_shoff, sizeof(s));
         count = s.sh_size;
     }
@@ -177,8 +179,9 @@ int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k)
     return 0;
 }
 
-/* Strings of printf and assert, tables of sin; and the objects without a state, one byte each, that
- * NVIDIA's C++ libraries have in every file that includes them. */
+/* Whether the compiler made the object: a string of printf or assert, a table of sin, or one of the
+ * objects of one byte without a state that NVIDIA's C++ libraries put into every file that includes
+ * them. */
 static bool is_of_compiler(const char *name, uint64_t size)
 {
     static const char *const starts[] = { "$str", "__unnamed_", "__cudart_" };
@@ -189,7 +192,8 @@ static bool is_of_compiler(const char *name, uint64_t size)
            (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
 }
 
-/* Shared memory is no variable of the module: its sections have a type of their own, or a name. */
+/* Whether the section is shared memory, which is no variable of the module. Such sections have a
+ * type or a name of their own. */
 static bool is_shared(const struct fb_cubin *c, const Elf64_Shdr *s)
 {
     static const char name[] = ".nv.shared";
@@ -205,7 +209,7 @@ int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable
     while (fb_cubin_symbol(c, (*at)++, &s, &section)) {
         unsigned type = ELF64_ST_TYPE(s.st_info);
         if ((type != STT_OBJECT && type < STT_LOOS) ||
-            section == 0) /* textures, surfaces and the like of old compilers */
+            section == 0) /* textures, surfaces and others of old compilers */
             continue;
         const char *name = fb_cubin_string(c, s.st_name);
         if (!*name || !fb_cubin_section(c, section, &in))
@@ -240,7 +244,7 @@ bool fb_cubin_is_constant(const struct fb_cubin *c)
 struct params {
     struct fb_param *list;
     uint32_t max;
-    uint32_t count; /* one more than the highest number */
+    uint32_t count; /* the highest number and one */
     uint32_t bytes;
 };
 
@@ -291,8 +295,8 @@ int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct 
     struct params p = { .list = params, .max = max };
     Elf64_Shdr s;
     for (uint32_t i = 0; i < max; i++)
-        params[i] =
-            (struct fb_param) { .offset = UINT32_MAX }; /* fits nowhere: a number that is missing */
+        /* A parameter that is missing does not fit anywhere. */
+        params[i] = (struct fb_param) { .offset = UINT32_MAX };
     for (uint64_t i = 0; i < c->sections_count; i++) {
         if (!fb_cubin_section(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 ||
             s.sh_info != k->section)

@@ -1,7 +1,7 @@
 /*
- * The header, then entries one behind the other up to the size the header says. Each entry has a
- * header of its own, whose length grew from toolkit to toolkit; the fields used here were always in
- * its first 64 bytes.
+ * A fat binary is a header, and entries one behind the other up to the size that the header states.
+ * Each entry has a header, whose length grew from toolkit to toolkit. The fields used here were
+ * always in its first 64 bytes.
  */
 #include "fatbin/fatbin.h"
 
@@ -74,7 +74,8 @@ int fb_next(struct fb_reader *r, struct fb_entry *out)
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
-/* Architectures are numbers of a major and one digit of a minor number. */
+/* Whether a cubin runs on `sm`. The number of an architecture is its major number and one digit of
+ * minor number. */
 static bool runs_cubin(const struct fb_entry *e, uint32_t sm)
 {
     return e->flags & FB_FLAG_EXACT ? e->sm == sm : e->sm <= sm && e->sm / 10 == sm / 10;
@@ -85,7 +86,7 @@ static bool compiles_ptx(const struct fb_entry *e, uint32_t sm)
     return e->flags & (FB_FLAG_EXACT | FB_FLAG_FAMILY) ? runs_cubin(e, sm) : e->sm <= sm;
 }
 
-/* How good an image is for `sm`, 0: not at all. */
+/* Returns how well an image suits `sm`; 0: not at all. */
 static uint64_t rank(const struct fb_entry *e, uint32_t sm, unsigned wanted)
 {
     const uint64_t cubin = 3ull << 62, ptx = 2ull << 62, any = 1ull << 62;
@@ -127,7 +128,7 @@ static bool is_code(const struct fb_entry *e)
     return e->kind == FB_KIND_CUBIN || e->kind == FB_KIND_PTX;
 }
 
-/* What is not known stays. */
+/* Whether an entry is needed for `sm`. An entry of an unknown kind stays. */
 static bool is_useful(const struct fb_entry *e, uint32_t sm)
 {
     return e->kind == FB_KIND_CUBIN ? runs_cubin(e, sm)

@@ -1,6 +1,6 @@
 /*
- * What the loader does with an address is written down in the relocations. Those that concern the
- * variables are done here and taken out of their tables.
+ * The relocations say what the loader does with an address. Those that concern the variables are
+ * carried out here, and taken out of their tables.
  */
 #include "fatbin/move.h"
 
@@ -13,9 +13,9 @@
 #define VARIABLES_MAX 65536u
 #define BYTES_MAX     (1ull << 34)
 
-/* The types that compilers write: a word of 64 bits (in the bank of constants that code reads
- * addresses from), the same as a generic address (in data), which is no other one, and halves of an
- * address in an instruction, whose number starts at its second word. */
+/* The types that compilers write: a word of 64 bits (in the bank of constants from which code reads
+ * addresses), the same as a generic address (in data), and halves of an address in an instruction,
+ * whose number counts from the second word. */
 #define TYPE_64         0x02u
 #define TYPE_GENERIC_64 0x04u
 #define TYPE_LOW        0x38u
@@ -23,7 +23,7 @@
 
 /* --- which ones ------------------------------------------------------------------------------- */
 
-/* A bit for each symbol: a relocation names it. NULL: no memory. */
+/* Returns a bit for each symbol that a relocation names, or NULL without memory. */
 static uint8_t *used_symbols(const struct fb_cubin *c)
 {
     const uint64_t count = c->symbols.sh_size / sizeof(Elf64_Sym);
@@ -34,7 +34,7 @@ static uint8_t *used_symbols(const struct fb_cubin *c)
             continue;
         const size_t size = s.sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
         for (uint64_t at = 0; at + size <= s.sh_size; at += size) {
-            Elf64_Rel r; /* the beginning of the other one */
+            Elf64_Rel r; /* the other kind of relocation begins in the same way */
             memcpy(&r, c->data + s.sh_offset + at, sizeof(r));
             if (ELF64_R_SYM(r.r_info) < count)
                 used[ELF64_R_SYM(r.r_info) / 8] |= (uint8_t)(1u << ELF64_R_SYM(r.r_info) % 8);
@@ -86,7 +86,7 @@ int fb_move_find(const struct fb_cubin *c, enum fb_move_which which, struct fb_m
 
 /* --- where they are --------------------------------------------------------------------------- */
 
-/* One of the list in its section. */
+/* A variable of the list, and its place in its section. */
 struct spot {
     uint64_t section, begin, end;
 };
@@ -127,7 +127,8 @@ static int find_spots(struct move *m)
     return 0;
 }
 
-/* The last that begins there or before it, in whatever section; NULL if there is none. */
+/* Returns the last variable that begins at or before that place, in any section; NULL if there is
+ * none. */
 static const struct spot *spot_before(const struct move *m, uint64_t section, uint64_t at)
 {
     const struct spot key = { section, at, at };
@@ -142,14 +143,14 @@ static const struct spot *spot_before(const struct move *m, uint64_t section, ui
     return low ? &m->spots[low - 1] : NULL;
 }
 
-/* Whether one of them has its first value in these bytes of this section. */
+/* Whether a variable has its first value in these bytes of the section. */
 static bool touches(const struct move *m, uint64_t section, uint64_t at)
 {
     const struct spot *s = spot_before(m, section, at);
     return s && s->section == section && at < s->end;
 }
 
-/* Whether the symbol stands for a whole section with one of them in it. */
+/* Whether the symbol stands for a whole section with one of the variables in it. */
 static bool is_around(const struct move *m, uint64_t symbol)
 {
     Elf64_Sym s;
@@ -173,7 +174,7 @@ static const struct fb_moved *find(const struct fb_move_list *l, uint64_t symbol
 
 /* --- the move --------------------------------------------------------------------------------- */
 
-/* Does what a relocation says, in the section's bytes. */
+/* Applies a relocation to the section's bytes. */
 static int apply(uint8_t *bytes, uint64_t size, const Elf64_Rela *r, uint64_t value)
 {
     uint32_t half = (uint32_t)(ELF64_R_TYPE(r->r_info) == TYPE_HIGH ? value >> 32 : value);
@@ -195,7 +196,7 @@ static int apply(uint8_t *bytes, uint64_t size, const Elf64_Rela *r, uint64_t va
     }
 }
 
-/* One table: those that stay move together. */
+/* Handles one table. The relocations that stay move together. */
 static int move_table(const struct move *m, uint64_t index, const Elf64_Shdr *table)
 {
     Elf64_Shdr to;
@@ -234,14 +235,14 @@ static int move_tables(const struct move *m)
         if (!fb_cubin_section(m->c, i, &s))
             return -EBADMSG;
         if (s.sh_type == SHT_REL)
-            r = -ENOTSUP; /* of old compilers */
+            r = -ENOTSUP; /* from an old compiler */
         else if (s.sh_type == SHT_RELA)
             r = move_table(m, i, &s);
     }
     return r;
 }
 
-/* Writes down the first values, and makes ordinary variables of them. */
+/* Writes the first values, and makes the variables ordinary ones. */
 static int move_values(const struct move *m, uint8_t *contents)
 {
     for (uint32_t i = 0; i < m->list->count; i++) {

@@ -1,7 +1,7 @@
 /*
- * Archives are a magic word and members, each behind a header of text; an object of a host compiler
- * is an ELF file of 64 bits. nvcc and clang call the section .nv_fatbin, nvcc __nv_relfatbin where
- * code is relocatable.
+ * An archive is a magic word and members, each behind a header of text. An object of the host's
+ * compiler is a 64-bit ELF file. nvcc and clang call the section .nv_fatbin; nvcc calls it
+ * __nv_relfatbin if code is relocatable.
  */
 #include "fatbin/object.h"
 
@@ -14,8 +14,8 @@
 
 #define ARCHIVE      "!<arch>\n"
 #define ARCHIVE_SIZE 8u
-#define MEMBER_SIZE  60u /* of a member's header */
-#define LENGTH_AT    48u /* in it: ten decimal digits */
+#define MEMBER_SIZE  60u /* bytes of a member's header */
+#define LENGTH_AT    48u /* the place in the header of ten decimal digits */
 #define LENGTH_SIZE  10u
 
 int fb_objects_open(struct fb_objects *o, const void *data, size_t size)
@@ -33,7 +33,7 @@ int fb_objects_open(struct fb_objects *o, const void *data, size_t size)
     return 0;
 }
 
-/* To the archive's next member that is an object: 1, 0, -EBADMSG. */
+/* Goes to the archive's next member that is an object. Returns 1, 0 at the end, or -EBADMSG. */
 static int next_member(struct fb_objects *o)
 {
     o->section = 0;
@@ -64,8 +64,8 @@ static void section_read(const struct fb_objects *o, uint64_t index, Elf64_Shdr 
     memcpy(s, o->object + e.e_shoff + index * sizeof(*s), sizeof(*s));
 }
 
-/* A section's header names it by where its name begins. The file fits (fb_elf_fits), so all
- * sections lie in it. */
+/* Whether a section has device code. A section's header gives the place of its name. The file was
+ * checked (fb_elf_fits), so that all sections lie in it. */
 static bool has_device_code(const struct fb_objects *o, const Elf64_Shdr *s, uint64_t count)
 {
     static const char *const names[] = { ".nv_fatbin", "__nv_relfatbin" };
@@ -86,7 +86,7 @@ static bool has_device_code(const struct fb_objects *o, const Elf64_Shdr *s, uin
     return false;
 }
 
-/* To the object's next section with device code. */
+/* Goes to the object's next section with device code. */
 static bool next_section(struct fb_objects *o)
 {
     Elf64_Ehdr e;
@@ -119,7 +119,7 @@ int fb_objects_next(struct fb_objects *o, const void **fatbin)
             continue;
         }
         size_t size = fb_size(o->at);
-        if (size == 0) { /* fill between two */
+        if (size == 0) { /* padding between two of them */
             o->at += GM_MIN(left, (size_t)8);
             continue;
         }

@@ -1,6 +1,6 @@
 /*
- * Unpacking in one go into memory of the size that the entry says: neither decompressor needs more
- * than that, whatever the stream makes it believe, and one that would write more stops.
+ * Unpacks an entry at once, into memory of the size that the entry states. Neither decompressor
+ * needs more, whatever the stream contains, and one that would write more stops.
  */
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "fatbin/fatbin.h"
 
-#define LZ4_RATIO_MAX 256u /* 255 bytes for one byte, and the first few */
+#define LZ4_RATIO_MAX 256u /* 255 bytes for each byte, and the first few */
 
 static bool unpack(const struct fb_entry *e, char *to, size_t whole)
 {
@@ -22,7 +22,7 @@ static bool unpack(const struct fb_entry *e, char *to, size_t whole)
     }
     if (e->packing == FB_ZSTD)
         return ZSTD_decompress(to, whole, e->data, e->size) ==
-               whole; /* errors are sizes beyond all others */
+               whole; /* an error is a size beyond all others */
     if (e->size > INT_MAX || whole > INT_MAX)
         return false;
     return LZ4_decompress_safe((const char *)e->data, to, (int)e->size, (int)whole) == (int)whole;

@@ -1,5 +1,5 @@
 /*
- * A fat binary made of PTX, as compilers embed it.
+ * Makes a fat binary of PTX, as compilers embed it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ int fb_make(const struct fb_ptx *ptx, size_t count, void **out, size_t *out_size
 {
     size_t total = sizeof(struct header);
     for (size_t i = 0; i < count; i++)
-        total += sizeof(struct entry) + ((ptx[i].size + 8) & ~(size_t)7); /* with its zero byte */
+        total += sizeof(struct entry) + ((ptx[i].size + 8) & ~(size_t)7); /* with the zero byte */
     if (total > FB_SIZE_MAX)
         return -EFBIG;
     uint8_t *at = calloc(1, total);

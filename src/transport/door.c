@@ -1,5 +1,5 @@
 /*
- * Addresses, and the two calls of each side.
+ * Makes addresses, and has the two calls of each side.
  */
 #include "transport/door.h"
 
@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "transport/sock.h"
 
-#define PREFIX "gmux-" /* for who looks into /proc/net/unix */
+#define PREFIX "gmux-" /* so that a person who reads /proc/net/unix recognises it */
 
 static socklen_t make_address(const uint8_t name[TP_DOOR_NAME], struct sockaddr_un *a)
 {
@@ -23,7 +23,7 @@ static socklen_t make_address(const uint8_t name[TP_DOOR_NAME], struct sockaddr_
     for (unsigned i = 0; i < TP_DOOR_NAME; i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n, "%02x", name[i]);
     *a = (struct sockaddr_un) { .sun_family = AF_UNIX };
-    memcpy(a->sun_path + 1, text, n); /* a zero first: abstract */
+    memcpy(a->sun_path + 1, text, n); /* the address is abstract, because it begins with a zero */
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
@@ -52,5 +52,5 @@ int tp_door_connect(const uint8_t name[TP_DOOR_NAME])
     if (r < 0)
         return r;
     return peer.uid == geteuid() ? gm_take_fd(&fd)
-                                 : -EPERM; /* a name that is free again may be anybody's */
+                                 : -EPERM; /* anybody can take a name that is free again */
 }

@@ -1,6 +1,7 @@
 /*
- * Threads that close, so that nobody else does. The more there is to close the more there are, up
- * to a bound, and one that hangs in a close is woken by a signal.
+ * Closes descriptors of strangers in threads of its own, so that no other thread hangs in that. The
+ * more there is to close, the more threads there are, up to a limit. A thread that hangs is woken
+ * by a signal.
  */
 #include "transport/foreign.h"
 
@@ -17,17 +18,17 @@
 
 #include "base/cleanup.h"
 
-/* A file in memory of so many bytes is closed at once: to free the pages of a large one takes its
+/* A file in memory with fewer bytes is closed at once. To free the pages of a large one takes
  * time. */
 #define LITTLE (1u << 20)
 
-/* What is looked at of a connection that is closed. */
+/* Packets of a connection that are looked at before it is closed. */
 #define PACKETS_MAX 16u
 
 #define CLOSERS_MAX   64u
 #define CLOSERS_STACK (64u << 10)
-/* With more than that open closers that hang are woken, and who closes another one gives way: they
- * are not to fall behind where descriptors come fast. */
+/* With more descriptors than that waiting, threads that hang are woken, and a thread that adds
+ * another one yields: closing must not fall behind where descriptors come fast. */
 #define CLOSING_MAX  64u
 #define GIVES_WAY_NS 5000000l
 
@@ -44,8 +45,8 @@ static struct closer {
     bool runs;
     pthread_t thread;
 } closers[CLOSERS_MAX];
-static int wakes;  /* a signal; 0: none */
-static bool stuck; /* nothing has been closed since somebody gave way in vain */
+static int wakes;  /* number of the signal; 0: none */
+static bool stuck; /* a thread yielded in vain, and nothing has been closed since */
 
 static void nothing(int signal GM_UNUSED)
 {
@@ -70,7 +71,7 @@ static bool is_quick(int fd)
     return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_blocks <= LITTLE / 512;
 }
 
-/* The next one, after so many. */
+/* Takes the next descriptor; the thread has closed `done` before. */
 static struct closing *next(struct closer *self, unsigned done)
 {
     pthread_mutex_lock(&lock);
@@ -98,7 +99,7 @@ static void *closer(void *self)
     return NULL;
 }
 
-/* Under the lock, as what follows. */
+/* Called with the lock held, as are the functions below. */
 static void start_closer(void)
 {
     struct closer *c = closers;
@@ -114,7 +115,7 @@ static void start_closer(void)
     pthread_attr_destroy(&attr);
 }
 
-/* A connection that lingers does so until its thread gets a signal. */
+/* Sends a signal to each thread that hangs: a connection that lingers does so until then. */
 static void wake_closers(void)
 {
     for (struct closer *c = closers; wakes && c < closers + CLOSERS_MAX; c++)
@@ -141,7 +142,9 @@ static void close_later(struct closing *c)
     c->next = closings;
     closings = c;
     closing++;
-    start_closer(); /* without one it stays until there is one: better than to wait here */
+    /* Without a thread the descriptor waits until there is one, which is better than to wait
+     * here. */
+    start_closer();
     if (closing > CLOSING_MAX)
         give_way();
     pthread_mutex_unlock(&lock);
@@ -170,9 +173,10 @@ void tp_packet_discard(struct tp_packet *p)
     p->fds_count = 0;
 }
 
-/* Of a connection that has been shut down: what was sent over it has no descriptors in it, which
- * the kernel would close. Each packet brings credentials, also one without bytes, and the end
- * brings none; for more there is no room, and that is said. */
+/* Whether nothing that was sent over a connection has descriptors, which the kernel would close.
+ * The connection has been shut down. Each packet, even one without bytes, brings credentials, and
+ * the end brings none. There is no room for more than credentials, and the kernel reports if more
+ * was sent. */
 static bool has_no_descriptors(int fd)
 {
     char control[CMSG_SPACE(sizeof(struct ucred))];

@@ -25,8 +25,8 @@ void tp_files_of_any_size(void)
     (void)setrlimit(RLIMIT_FSIZE, &l);
 }
 
-/* The limit holds for files in memory, too, and a process that exceeds it gets a signal that ends
- * it. */
+/* Whether the size exceeds the limit of the process, which is in force for files in memory, too.
+ * Exceeding it would end the process with a signal. */
 static bool is_too_large(uint64_t size)
 {
     struct rlimit l;
@@ -76,7 +76,7 @@ int tp_memfd_check(int fd, uint64_t size, bool readonly)
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & want) != want)
         return -EBADMSG;
-    /* A memfd of huge pages knows seals, too, but its holes may have no page to fill them. */
+    /* A memfd of huge pages can be sealed as well, but there may be no page to fill its holes. */
     if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
         return -EBADMSG;
     if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size != size)

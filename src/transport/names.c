@@ -1,11 +1,11 @@
 /*
- * A list of entries that only grows, whose end moves when the entry is complete.
+ * A list of entries that only grows. Its end moves after the entry is complete.
  */
 #include "transport/names.h"
 
 #include <string.h>
 
-/* An entry: this, then the text without a NUL, rounded up to 4 bytes. */
+/* An entry is this head and the text without a NUL, rounded up to 4 bytes. */
 struct head {
     uint32_t module;
     uint32_t index;

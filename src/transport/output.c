@@ -1,5 +1,5 @@
 /*
- * Both ends of the ring of texts. The executor never waits for room; the client believes no length
+ * Both ends of the ring of texts. The executor never waits for room. The client checks every length
  * that it reads.
  */
 #include "transport/output.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Before each text: its size and where it goes. Records start at multiples of 4, so a head never
- * wraps. */
+/* Each text has a head with its size and where it goes. Records start at multiples of 4, so a head
+ * never wraps. */
 #define HEAD_BYTES   4u
 #define ERROR_STREAM 0x80000000u
 #define REPORT       0x40000000u
@@ -34,7 +34,7 @@ void tp_output_finish(struct tp_output *o)
     o->shared = NULL;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static uint32_t room(const struct tp_output *o)
 {
     uint32_t used = o->written - atomic_load_explicit(&o->shared->read, memory_order_acquire);
@@ -49,7 +49,7 @@ static void copy_in(struct tp_output *o, uint32_t at, const void *bytes, uint32_
     memcpy(o->data, (const uint8_t *)bytes + first, size - first);
 }
 
-/* Lock held; there is room. */
+/* Called with the lock held; there is room. */
 static void append(struct tp_output *o, int fd, const char *text, uint32_t size)
 {
     const uint32_t head = size | (fd == 2 ? ERROR_STREAM : fd == TP_OUTPUT_REPORT ? REPORT : 0);
@@ -127,7 +127,7 @@ size_t tp_input_take(struct tp_input *i, int *fd, char text[static TP_OUTPUT_TEX
         size = head & ~(ERROR_STREAM | REPORT);
     }
     if (size == 0 || size > TP_OUTPUT_TEXT_MAX || record_bytes(size) > there) {
-        i->read = written; /* broken: from where it stands now */
+        i->read = written; /* the record is broken: continues from the present end */
         size = 0;
     } else {
         *fd = head & ERROR_STREAM ? 2 : head & REPORT ? TP_OUTPUT_REPORT : 1;

@@ -1,8 +1,8 @@
 /*
- * Sleeping: the consumer sleeps on `bell`, which everybody who wakes it increments; the producer
- * sleeps on `head`. Each announces itself in its own flag, then looks once more, then sleeps; the
- * other side publishes, then looks at the flag. One full fence on each side between the two steps
- * (tests/model/ring.pml checks the handshake).
+ * How the two sides sleep. The consumer sleeps on `bell`, which everybody who wakes it increments;
+ * the producer sleeps on `head`. Each sets its own flag, looks once more, and then sleeps. The
+ * other side publishes, and then looks at the flag. Each side has one full fence between its two
+ * steps (tests/model/ring.pml checks the handshake).
  */
 #include "transport/ring.h"
 
@@ -111,9 +111,9 @@ int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head
     r->mine += need;
     atomic_store_explicit(&s->tail, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    /* Taken down before the bell moves, so that a consumer that was woken but does not run yet
-     * costs one system call and not one per record; the other order loses a wake-up (the model
-     * shows it). */
+    /* The flag is cleared before the bell moves. So a consumer that was woken but does not run yet
+     * costs one system call, and not one for each record. The other order loses a wake-up, as the
+     * model shows. */
     if (atomic_load_explicit(&s->consumer_sleeps, memory_order_relaxed) &&
         atomic_exchange_explicit(&s->consumer_sleeps, 0, memory_order_seq_cst))
         tp_ring_wake(s);
@@ -139,7 +139,7 @@ int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size)
     if (head.size > out_size || !wire_record_check(&head) || gm_padded(head.size) > used)
         return -EBADMSG;
     copy_out(r, r->mine, out, head.size);
-    memcpy(out, &head, sizeof(head)); /* what was checked is what is used */
+    memcpy(out, &head, sizeof(head)); /* the copy that was checked is the one that is used */
     r->peeked = (uint32_t)gm_padded(head.size);
     return 1;
 }
@@ -158,9 +158,9 @@ void tp_ring_advance(struct tp_ring *r)
     r->peeked = 0;
     atomic_store_explicit(&s->head, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    /* A producer that waits for room is woken when half of the ring is free, not once per record.
-     * It always gets there: a producer that waits for room waits with more than half of the ring
-     * still to be read. */
+    /* A producer that waits for room is woken when half of the ring is free, and not for each
+     * record. That moment always comes: when the producer begins to wait, more than half of the
+     * ring is still to be read. */
     if (GM_UNLIKELY(atomic_load_explicit(&s->producer_sleeps, memory_order_relaxed)) &&
         r->theirs - r->mine <= r->size / 2)
         tp_futex_wake(&s->head);
@@ -171,7 +171,7 @@ uint32_t tp_ring_bell(const struct tp_ring *r)
     return atomic_load_explicit(&r->shared->bell, memory_order_acquire);
 }
 
-/* Announces the sleep, looks once more, sleeps. The futex itself compares the bell, so that only
+/* Sets the flag, looks once more, and sleeps. The futex compares the bell by itself, so that only
  * records need the second look. */
 static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint64_t slice_ns, bool for_records)
 {

@@ -59,8 +59,7 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
         !table_fits(h->parts_at, h->parts, sizeof(struct tp_part), size) ||
         !table_fits(h->names_at, h->names_size, 1, size))
         return false;
-    if (h->streams > TP_STREAMS ||
-        h->events > TP_EVENTS) /* tables elsewhere have this many places */
+    if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* other tables have so many places */
         return false;
     if (h->names_size != TP_NAMES_BYTES || h->parts != TP_PARTS || h->parts_at > h->names_at ||
         h->names_at - h->parts_at < TP_PARTS * sizeof(struct tp_part) ||
@@ -96,7 +95,7 @@ int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
         return -EBADMSG;
     }
     (void)madvise(base, size,
-                  MADV_DONTFORK); /* rings are not inherited; a fork's child has no session */
+                  MADV_DONTFORK); /* a ring is not inherited: the child of a fork has no session */
     s->base = base;
     s->size = size;
     s->control = (struct tp_session_control *)(void *)(base + TP_CONTROL_AT);
@@ -136,7 +135,7 @@ void tp_session_release_waiters(struct tp_session *s)
     for (uint32_t i = 0; i < s->streams_count; i++)
         tp_word_publish(&s->streams[i].completed, TP_SEQ_FAILED);
     tp_word_publish(&c->replied, TP_SEQ_FAILED);
-    /* The host-function thread and a producer that waits for room look at the error word when
+    /* The host-function thread, and a producer that waits for room, look at the error when they are
      * woken. */
     tp_word_publish(&c->arrivals,
                     atomic_load_explicit(&c->arrivals.value, memory_order_relaxed) + 1);

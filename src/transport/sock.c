@@ -32,8 +32,8 @@ static int make_address(const char *path, struct sockaddr_un *a)
     return 0;
 }
 
-/* A socket for that path, whose address goes to *a; `flags`: SOCK_NONBLOCK or 0. Descriptor or
- * -errno. */
+/* Makes a socket for the path, whose address goes to *a. `flags` is SOCK_NONBLOCK or 0. Returns a
+ * descriptor or -errno. */
 static int make_socket(const char *path, int flags, struct sockaddr_un *a)
 {
     int r = make_address(path, a);
@@ -67,7 +67,7 @@ int tp_connect_noted(const char *path, _Atomic int *made)
     if (fd < 0)
         return fd;
     *made = fd + 1;
-    /* The queue of a listener that is stopped fills up, and connect() would wait for ever. */
+    /* If a listener is stopped its queue fills up, and connect() would wait for ever. */
     struct timeval limit = { .tv_sec = CONNECT_S }, none = { 0 };
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     while (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0) {
@@ -120,7 +120,7 @@ int tp_peer(int fd, struct tp_peer *out)
     return 0;
 }
 
-/* What Linux 6.5 and 6.13 have, and Debian 12's C library does not know. */
+/* Options of Linux 6.5 and 6.13, which Debian 12's C library does not know. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -133,8 +133,8 @@ struct process_info {
 _Static_assert(sizeof(struct process_info) == 64, "as in linux/pidfd.h");
 #define PROCESS_GET_INFO _IOWR(0xff, 11, struct process_info)
 
-/* Whatever a process may become, those who may kill it are told apart by its user ids. An older
- * kernel has them in /proc, which may show other users' processes to nobody. */
+/* Whether the process has this user's ids: these decide who may kill it, whatever program it runs.
+ * On an older kernel they are in /proc, which may hide other users' processes. */
 static bool runs_as(int process, pid_t pid, uid_t uid)
 {
     char path[32], line[256];
@@ -163,7 +163,7 @@ int tp_peer_process(int fd)
         if (process < 0)
             return -errno;
     }
-    /* It had the number all the time if it still runs when that has been looked at. */
+    /* If the process still runs now, the number was its own all the time. */
     struct pollfd ended = { .fd = process, .events = POLLIN };
     return runs_as(process, peer.pid, peer.uid) && poll(&ended, 1, 0) == 0 ? gm_take_fd(&process)
                                                                            : -ESRCH;
@@ -199,8 +199,8 @@ int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count
     }
 }
 
-/* Takes the next packet out of the socket. The kernel closes what it brings, which ends nothing if
- * that is open here, too. */
+/* Takes the next packet out of the socket. The kernel closes its descriptors; that ends no file
+ * that is also open here. */
 static void take_out(int fd)
 {
     struct msghdr nothing = { 0 };
@@ -222,9 +222,9 @@ static void take_fds(struct tp_packet *p, struct msghdr *m)
     }
 }
 
-/* A packet is looked at before it is taken out. With too many descriptors it stays where it is: the
- * kernel would close those that are not opened, in this thread, for as long as their maker likes.
- */
+/* Receives a packet. It is looked at before it is taken. One with too many descriptors stays in the
+ * socket: the kernel would close those that are not wanted, in this thread, and their maker can
+ * make that last. */
 static int receive(int fd, struct tp_packet *p, unsigned fds_max)
 {
     union {

@@ -1,5 +1,5 @@
 /*
- * Compares a user's number with the three that are believed.
+ * Compares a user's number with the three that are trusted.
  */
 #include "transport/trust.h"
 

@@ -1,11 +1,11 @@
 /*
- * Sleeping on a 64-bit word with a 32-bit futex: the futex is the low half, which changes with
- * every publication unless exactly a multiple of 2^32 are published between reading and sleeping; a
- * slice ends that, too.
+ * Sleeps on a 64-bit word by means of a 32-bit futex, which is the word's low half. That half
+ * changes with every publication, unless exactly a multiple of 2^32 come between reading and
+ * sleeping; such a sleep ends with the slice.
  *
- * The handshake is Dekker's: the waiter announces itself and then looks at the value, the publisher
- * stores the value and then looks for sleepers; with a full fence between the two steps on both
- * sides at least one sees the other.
+ * The handshake is Dekker's. The waiter sets its flag and then looks at the value; the publisher
+ * stores the value and then looks at the flag. With a full fence between the two steps on both
+ * sides, at least one of them sees the other.
  */
 #include "transport/wait.h"
 
@@ -21,7 +21,8 @@
 
 static _Atomic uint32_t *low_half(struct tp_word *w)
 {
-    return (_Atomic uint32_t *)(uintptr_t)&w->value; /* little-endian, asserted in wire/codec.c */
+    /* Valid on little-endian machines, as wire/codec.c asserts. */
+    return (_Atomic uint32_t *)(uintptr_t)&w->value;
 }
 
 void tp_futex_wait_ns(_Atomic uint32_t *flag, uint32_t expected, uint64_t ns)
