@@ -50,7 +50,7 @@ void set_transpose(struct set_data *d)
                     c[(j + y) * n + i + x] = a[(i + x) * n + j + y];
 }
 
-/* The same network as the kernel's, on each 512. */
+/* Sorts each 512 by the kernel's network. */
 void set_bitonic(struct set_data *d)
 {
     for (int base = 0; base < d->n; base += 512) {
@@ -126,7 +126,7 @@ void set_jacobi(struct set_data *d)
                                     a[(y + 1) * n + x]);
 }
 
-/* Of each 256. */
+/* Sums up each 256. */
 void set_scan(struct set_data *d)
 {
     for (int i = 0; i < d->n; i += 256) {

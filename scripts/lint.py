@@ -28,7 +28,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 # A comment is a sentence of its own, not the continuation of the line above.
-CHAIN = re.compile(r"/\* \.\. |(?<!\.)\.\. \*/")
+CHAIN = re.compile(r"/\* \.\. |(?<!\.)\.\. \*/|[a-z,] \.\. [a-z]")
+
+# It names what it is about, and who does what: these words leave that to the line above, or to nobody.
+VAGUE = re.compile(r"/\* (?:The same|Of|Who|Lock held)\b|\b[Ww]hoever\b|\b[Aa]s above\b")
 
 # A header that is a table or a part of one source file says so in its first lines.
 UNGUARDED = re.compile(r"included\s+(?:\*\s+)?several times|Part of [a-z_]+\.c:")
@@ -112,6 +115,8 @@ def main():
                 findings.append(f"{path}:{n}: more than {COLUMNS_MAX} columns")
         findings += [f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a comment that goes on from another one"
                      for m in CHAIN.finditer(text)]
+        findings += [f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a comment that does not say what it is about: {m[0]}"
+                     for m in VAGUE.finditer(text)]
         for m in STRAY.finditer(text):
             findings.append(f"{path}:{text.count(chr(10), 0, m.start()) + 1}: {m.group(1)}")
     for path in tracked("*.h"):

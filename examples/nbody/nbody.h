@@ -45,7 +45,7 @@ void nbody_state_fill(struct nbody_state *s);
 /* Reads a TIPSY file (native byte order). False with a message on stderr if it is not one. */
 bool nbody_tipsy_read(const char *path, struct nbody_state *s);
 
-/* Moves bodies first, first + stride .. of `in` one step, into the same places of `out`. */
+/* Moves each stride-th body of `in`, from `first` on, one step, into the same places of `out`. */
 void nbody_reference_step(const struct nbody_state *in, struct nbody_state *out,
                           const struct nbody_step *step, long first, long stride);
 

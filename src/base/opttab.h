@@ -62,7 +62,7 @@ const struct gm_option *gm_option_find(const struct gm_option *table, const char
 
 /* Column text for --help. */
 void gm_options_print_help(const struct gm_option *table, FILE *out);
-/* The same rows as scdoc source, without a heading. */
+/* Prints these rows as scdoc source, without a heading. */
 void gm_options_print_scdoc(const struct gm_option *table, FILE *out);
 
 #endif

@@ -29,7 +29,7 @@ struct ctl_conn {
     unsigned attempts;           /* how many servers died before they could take it */
     /* from the hello */
     struct ctl_wish wish;
-    /* Of protocol 3: the namespace in whose directory it connected, or its user's; NULL: none. */
+    /* With protocol 3, the namespace in whose directory it connected, or its user's; NULL: none. */
     struct ctl_space *space;
     char partition[129];
     char command[1025];

@@ -15,7 +15,7 @@ struct dev_array_shape {
     uint32_t levels; /* 0: no mipmapped array */
 };
 
-/* Of one level: what a copy may touch. */
+/* What a copy may touch of one level. */
 struct dev_array_extent {
     uint64_t width; /* bytes */
     uint64_t rows;

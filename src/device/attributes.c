@@ -160,7 +160,7 @@ static const struct {
     { ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, DEV_BLOCKS_PER_MULTIPROCESSOR },
     { ATTR_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
     { ATTR_MPS_ENABLED, 1 },
-    /* Of arrays and textures: as GPUs of this compute capability have them. */
+    /* Arrays and textures have the limits of GPUs of this compute capability. */
     { ATTR_CAN_TEX2D_GATHER, 1 },
     { ATTR_TEXTURE1D_WIDTH, 131072 },
     { ATTR_TEXTURE2D_WIDTH, 131072 },

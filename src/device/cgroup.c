@@ -39,7 +39,7 @@ static uint64_t limit_in(const char *file, const char *device)
     return found;
 }
 
-/* Of the group and all above it. */
+/* The lowest limit of the group and of all groups above it. */
 static uint64_t least(const char *root, const char *controller, char *path, const char *name,
                       const char *device)
 {

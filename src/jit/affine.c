@@ -88,8 +88,8 @@ LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef firs
     return LLVMBuildSelect(g->b, jit_wraps(g, reg), lanes, line, "");
 }
 
-/* Of no consequence from here on. Said so because LLVM would else bring the last value there was
- * along through all blocks. */
+/* The value does not matter from here on. Otherwise LLVM would carry the last one through all
+ * blocks. */
 void jit_forget_lanes(struct jit_gen *g, uint32_t reg)
 {
     struct jit_wrapped *w = jit_wrapped(g, reg);

@@ -103,7 +103,7 @@ static void emit_fault_scalar(struct jit_gen *g)
                   LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_MISALIGNED), 1), ""));
 }
 
-/* The same function for a vector of addresses, one per lane. */
+/* The function for a vector of addresses, one for each lane. */
 static void emit_fault_vector(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g, g->i64), g->i32, g->i64 };

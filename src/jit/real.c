@@ -28,7 +28,7 @@ LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v)
     return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOGT, v, zero, ""), below, zero);
 }
 
-/* Of a result behind the flushing. */
+/* Writes a result that has been flushed. */
 static void finish(struct jit_gen *g, LLVMValueRef v)
 {
     if (g->i->flags & IR_F_SAT)

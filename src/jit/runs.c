@@ -105,8 +105,8 @@ static LLVMValueRef join(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, unsi
     return jit_shuffle(g, a, b, order, 2 * count);
 }
 
-/* Of every four elements of both vectors, takes elements x and y, each of the first vector followed
- * by that of the second; or pairs of elements. */
+/* Takes elements x and y of every four of both vectors, each of the first vector followed by that
+ * of the second; or pairs of elements. */
 static LLVMValueRef weave(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, const unsigned pick[4])
 {
     int order[16];

@@ -45,8 +45,8 @@ struct free_op {
     uint64_t serial;
 };
 
-/* A question how much memory is left. Whoever asks then wants to allocate it, so first the device
- * gets back what is on its way. */
+/* A question how much memory is left. A program that asks then wants to allocate it, so first the
+ * device gets back what is on its way. */
 struct info_op {
     struct gm_list link; /* heap->questions */
     uint64_t serial;

@@ -9,8 +9,8 @@
  * token) is charged the same amount as imported bytes, with the same limit as its own memory. So
  * when the maker goes, what stays is within some client's limit.
  *
- * Who may open it: whoever has a token (32 random bytes) or a descriptor of the object, and belongs
- * to the same user.
+ * A client may open it if it has a token (32 random bytes) or a descriptor of the object, and
+ * belongs to the same user.
  *
  * Event loop only.
  */

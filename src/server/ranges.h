@@ -45,7 +45,7 @@ GM_MUST_CHECK int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t s
 /* A range of at least `size` at a multiple of `align` (a power of two); NULL if there is none, or
  * no memory. */
 struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t align);
-/* The same from the other end of what is free. */
+/* Takes a range from the other end of what is free. */
 struct srv_block *srv_ranges_alloc_high(struct srv_ranges *r, uint64_t size, uint64_t align);
 /* The block in use that starts at `address`, or NULL. */
 struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address);

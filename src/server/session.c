@@ -47,7 +47,7 @@ static void say_full(struct srv_session *c)
                 (unsigned long long)most);
     else
         srv_say(s,
-                "Failed to accept new client. User %u has %llu clients, which is what he may have "
+                "Failed to accept new client. User %u has %llu clients, which is all it may have "
                 "of %llu.",
                 c->uid, (unsigned long long)c->user->account.used[SRV_SESSIONS],
                 (unsigned long long)most);

@@ -1,8 +1,8 @@
 /*
- * Descriptors that somebody else made. What close() of one does is his: that of a connection may
- * linger, that of a file is told to the file system, which may be his own, and a socket's takes
- * along what was passed through it and not received. No loop that serves others may wait for that,
- * nor for fstat(): a descriptor is looked into once it is known to be memory.
+ * Descriptors that somebody else made. Their maker decides what close() does: a connection may
+ * linger, a file system, which the maker may have written, is told of a file's end, and a socket
+ * takes along what was passed through it and not received. No loop that serves others may wait for
+ * that, nor for fstat(): a descriptor is looked into once it is known to be memory.
  */
 #ifndef GMUX_TRANSPORT_FOREIGN_H
 #define GMUX_TRANSPORT_FOREIGN_H

@@ -50,7 +50,7 @@ GM_MUST_CHECK int tp_pair(int fds[2]);
 /* 0 or -errno. */
 GM_MUST_CHECK int tp_make_nonblocking(int fd);
 
-/* Who connected, from SO_PEERCRED. 0 or -errno. */
+/* Finds out who connected, by SO_PEERCRED. 0 or -errno. */
 GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
 /* The process that connected, if it runs as who connected: a pidfd. Before Linux 6.5 it may be
  * another one of that user's which has got its number since. -ESRCH if there is none (who connected

@@ -433,7 +433,7 @@ static void in_thread(void *(*f)(void *), struct other *o)
     EQ(pthread_join(t, NULL), 0);
 }
 
-/* Who may call what is unsafe (here: allocate) while a capture goes on. */
+/* Which threads may make an unsafe call (here: allocate) while a capture goes on. */
 static void modes(void)
 {
     CUstream s = make_stream();

@@ -345,8 +345,8 @@ static void recorder_killed(void)
     OK(cuStreamDestroy(stream));
 }
 
-/* The same with an event of ours, and for a third process; it is an event like any other
- * afterwards. */
+/* This time with an event of ours, and for a third process. Afterwards it is an event like any
+ * other. */
 static void importer_gone(struct peer *p, bool killed)
 {
     CUevent event;

@@ -80,7 +80,7 @@ static void mixed_parameters(void)
     if (tap_computes())
         EQ(sum, 200 + (1ull << 40) + 60000 + 4000000000ull + 6);
 
-    /* The same, packed by the program. */
+    /* These parameters, packed by the program. */
     uint8_t packed[48] = { 0 };
     size_t size = sizeof(packed);
     memcpy(packed + 0, &a, 1);

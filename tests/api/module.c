@@ -150,8 +150,7 @@ static void globals(void)
     OK(cuModuleUnload(m));
 }
 
-/* Who writes a little beyond an allocation, as programs do, does not change a module's constants.
- */
+/* A program that writes a little beyond an allocation does not change a module's constants. */
 static void globals_lie_apart(void)
 {
     enum { APART = 64 << 10 };
@@ -235,7 +234,7 @@ static void library(void)
     OK(cuLibraryUnload(l));
 }
 
-/* The same kernel in fat binaries, made by nvcc from tests/unit/fatbin/data/plain.cu; PTX of 7.5 in
+/* One kernel in fat binaries, which nvcc made from tests/unit/fatbin/data/plain.cu; PTX of 7.5 in
  * all but one. */
 extern const char image_none[], image_speed[], image_balance[], image_size[];
 extern const char image_machine[];     /* code for 9.0 and no PTX */
@@ -304,7 +303,7 @@ static void relocatable(void)
     OK(cuLibraryUnload(l));
 }
 
-/* Of the two images one at least is for another one. */
+/* At least one of the two images is for another GPU. */
 static void for_another_gpu(void)
 {
     CUmodule m;

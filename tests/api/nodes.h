@@ -11,16 +11,16 @@ extern CUstream stream;
 int nodes_main(const struct tap_test *tests, unsigned count);
 
 uint32_t read_word(CUdeviceptr p);
-/* Of a kernel of one thread. */
+/* Parameters of a kernel of one thread. */
 CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction f, void **params);
-/* Of a kernel that adds a number to a word: two parameters. */
+/* Parameters of a kernel that adds a number to a word, which has two. */
 CUDA_KERNEL_NODE_PARAMS add_to_params(void **params);
 /* Behind the `n` nodes at `after`. */
 CUgraphNode add_kernel(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t by);
 CUgraphNode add_fill(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t value,
                      size_t width);
 CUgraphNode add_copy(CUgraph g, const CUgraphNode *after, size_t n, const CUDA_MEMCPY3D *m);
-/* Of `size` bytes; with a host address, the device's is not looked at. */
+/* Parameters of a copy of `size` bytes. If there is a host address the device's is ignored. */
 CUDA_MEMCPY3D copy_params(CUdeviceptr dst, void *dst_host, CUdeviceptr src, const void *src_host,
                           size_t size);
 CUgraphExec make(CUgraph g);

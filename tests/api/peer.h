@@ -65,7 +65,7 @@ void peer_start_as(struct peer *p, unsigned uid);
 /* Has it done: m->result and what else it brings. `fd`: goes along; -1: none. */
 void peer_ask_fd(struct peer *p, struct peer_message *m, int fd);
 void peer_ask(struct peer *p, struct peer_message *m);
-/* As above, with what it brings as the value. */
+/* Asks, and returns what the answer brings. */
 struct peer_message peer_answer(struct peer *p, struct peer_message m);
 #define ASK(peer, ...) peer_answer(&(peer), (struct peer_message) { __VA_ARGS__ })
 #define ASK_OK(peer, ...)                                                                          \

@@ -22,7 +22,7 @@ struct tap_test {
 
 /* Runs them in order, each with the primary context of device 0 current; the exit status. */
 int tap_main(const struct tap_test *tests, size_t count);
-/* As above, without cuInit. */
+/* Runs the tests without a cuInit before. */
 int tap_main_bare(const struct tap_test *tests, size_t count);
 
 /* Ends the test as failed. */

@@ -514,9 +514,8 @@ static void destroyed_at_once(void)
     OK(cuMemFree(p));
 }
 
-/* The same 128 bytes as NVIDIA's library makes: what kernels do with them is the GPU's affair, so
- * it is what the program's own library says that counts; here, that it answers and that the answer
- * depends on what was asked. */
+/* NVIDIA's library makes these 128 bytes, and only GPUs read them. So here it counts that the
+ * program's own library answers, and that the answer depends on the question. */
 static void tensor_maps(void)
 {
     int access = 0;

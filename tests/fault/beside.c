@@ -193,7 +193,7 @@ static void a_death_during_a_load(void)
     end_slow();
 }
 
-/* Of two loads one may be innocent: both are tried again. */
+/* One of two loads may be innocent: both are tried again. */
 static void a_death_during_two_loads(void)
 {
     open_slow(106);

@@ -197,7 +197,7 @@ static void sizes(unsigned rounds)
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* Of numbers that mean something, but for those at an end. */
+/* Posts a record of numbers that mean something, but for those at an end. */
 static void post(const struct sample_record *kind)
 {
     static union {

@@ -74,7 +74,7 @@ static void half_open(void)
     uint64_t memory = raw_alloc(&mute, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
     RAW_CHECK(memory && shutdown(deaf.fd, SHUT_RD) == 0 && shutdown(mute.fd, SHUT_WR) == 0);
     raw_neighbour_check();
-    /* Who says that it will say nothing more has left. */
+    /* A client that says that it will say nothing more has left. */
     RAW_CHECK(!raw_client_receive(&mute));
     raw_server_settle(&server, 3);
     raw_server_terminate(&server, 104);

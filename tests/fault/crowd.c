@@ -365,7 +365,7 @@ static void load_modules(struct raw_client *c)
     printf("beside one that ends with %u modules", modules);
 }
 
-/* Of each kind, and of all together. */
+/* Takes as many of each kind as there may be, and of all together. */
 static void have_all(struct raw_client *c)
 {
     map_objects(c, OBJECTS);

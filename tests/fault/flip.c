@@ -127,7 +127,7 @@ static bool launch(struct flipper *f)
     return post(f, WIRE_OP_LAUNCH, &l, sizeof(l));
 }
 
-/* Of any kind, with numbers that mean something. */
+/* Makes a record of any kind, with numbers that mean something. */
 static bool any_record(struct flipper *f)
 {
     static _Thread_local union {

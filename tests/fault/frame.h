@@ -23,7 +23,7 @@ void frame_end(void);
 /* Returns when the device has begun with something slow. What it returns lets that go, as its being
  * closed does. */
 int slow_begins(void);
-/* As above, of what is done after SLOW_DESTROY. */
+/* Returns like slow_begins(), when the device has begun with what follows SLOW_DESTROY. */
 int slow_ends_begin(void);
 void let_go(int go);
 /* Lets two go, when they begin; what it returns is to be closed after that. */

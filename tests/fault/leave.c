@@ -163,7 +163,7 @@ static void what_others_want(void)
     let_all_go();
 }
 
-/* Of the executor's, by their name. */
+/* Counts the executor's threads of that name. */
 static unsigned count_threads(const char *name)
 {
     char path[64], line[32];

@@ -100,7 +100,7 @@ void raw_client_close(struct raw_client *c);
 /* Sends and waits for the answer with this serial; its packet is in c->packet. */
 void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds,
                     unsigned fds_count);
-/* As above, with a message of this name and these fields, of at most so many bytes. */
+/* Asks with a message of this name and these fields, of at most so many bytes. */
 #define RAW_ASK_BYTES 512
 #define RAW_ASK(c, name, ...)                                                                      \
     do {                                                                                           \

@@ -298,8 +298,7 @@ static void executor_replaced(void)
     raw_client_close(&a);
 }
 
-/* Who imports is charged, so that exporters that die cannot be used to get more than one's limit.
- */
+/* The importer is charged, so that dying exporters do not help anybody to more than the limit. */
 static void charged(void)
 {
     static struct raw_client a, b;

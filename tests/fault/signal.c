@@ -159,7 +159,7 @@ static void of_one_with_a_fault(void)
     forget(&page);
 }
 
-/* The same, because its executor has ended. */
+/* The event of a process that has failed because its executor has ended. */
 static void of_one_that_failed(void)
 {
     struct wire_rec_gate gate = { 0 };

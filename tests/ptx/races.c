@@ -13,7 +13,7 @@
 #define NOBODY  UINT32_MAX
 #define SEVERAL (UINT32_MAX - 1)
 
-/* Who has accessed a byte since the last barrier. */
+/* The threads that have accessed a byte since the last barrier. */
 struct place {
     const uint8_t *at;
     uint32_t since;

@@ -5,7 +5,7 @@
  */
 #include "random_maker.h"
 
-/* Of one number to another; `functions` has their addresses. */
+/* Functions from one number to another; `functions` has their addresses. */
 static const char by_address[] =
     ".func (.param .b32 r) plus(.param .b32 x)\n{\n\t.reg .b32 %a;\n\tld.param.b32 %a, [x];\n"
     "\tmad.lo.s32 %a, %a, 3, 1;\n\tst.param.b32 [r], %a;\n\tret;\n}\n"

@@ -55,7 +55,7 @@ char *random_fresh_temporaries(char *text);
 /* Threads exchange values with a neighbour through shared memory. Only where all threads come
  * together. */
 void random_neighbour_op(struct maker *m);
-/* The same, with elements whose index is made of the thread number's bits. */
+/* Uses elements whose index is made of the thread number's bits. */
 void random_permuted_op(struct maker *m);
 /* Lanes of a warp store to one element with one instruction, or have it changed by an atomic. */
 void random_meeting_op(struct maker *m);

@@ -1,6 +1,6 @@
 /*
- * Managed memory that host and device use in turns and at the same time: each sees what the other wrote, whoever waited
- * for what, and nothing that either wrote is lost. Not what both do to one word at once, nor how long anything takes.
+ * Managed memory that host and device use in turns and at the same time: each sees what the other wrote, whichever
+ * waited, and nothing that either wrote is lost. Not what both do to one word at once, nor how long anything takes.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -19,7 +19,7 @@ struct rt_graph_memory {
     bool live;
     bool lost; /* not in the list any more */
     bool used; /* a launch has used it since the program last trimmed */
-    /* Of the last launch that used it or of the program's free: it ends after that. */
+    /* The queue of the last launch that used it, or of the program's free: it ends after that. */
     uint32_t number;
     uint64_t seq;
     /* These are used while a graph is searched. */

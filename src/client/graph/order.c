@@ -27,7 +27,7 @@ struct plan {
 };
 
 static const struct clock never = { { -1, -1, -1, -1, -1, -1, -1, -1 } };
-_Static_assert(RT_GRAPH_BRANCHES == 8, "as many as above");
+_Static_assert(RT_GRAPH_BRANCHES == 8, "as many as there are numbers in `never`");
 
 static void merge(struct clock *into, const struct clock *from)
 {

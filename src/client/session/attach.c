@@ -1,8 +1,8 @@
 /*
  * Decides how the process runs, and keeps what comes of that. The daemon is asked first, by
- * connecting: whoever set up a daemon wants it to be used. If a connection was made and then fails,
- * that is an error (805 or the daemon's), and never a reason to run without limits. If nobody
- * listens, that is an error only with GMUX_REQUIRE (connect.c).
+ * connecting: a daemon that was set up is meant to be used. If a connection was made and then
+ * fails, that is an error (805 or the daemon's), and never a reason to run without limits. If
+ * nobody listens, that is an error only with GMUX_REQUIRE (connect.c).
  */
 #include "client/session/attach.h"
 

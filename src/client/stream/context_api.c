@@ -50,7 +50,7 @@ CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
     return (CUresult)create(pctx, NULL, flags, dev);
 }
 
-/* Of several parameters of one kind the last one counts. */
+/* If there are several parameters of one kind, the last one counts. */
 CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
                            unsigned int flags, CUdevice dev)
 {

@@ -77,7 +77,7 @@ static struct rt_signal_page *page_new(uint64_t address, bool own)
     return p;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static int create_page(struct rt_signal_page **out)
 {
     struct rt_session *s = rt_session;
@@ -120,7 +120,7 @@ static void use(struct rt_signal_page *p, uint32_t slot, struct rt_signal *out)
                                 .slot = slot };
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static bool take_slot(struct rt_signal_page *p, struct rt_signal *out)
 {
     for (unsigned i = 0; i < TP_SIGNALS; i++) {
@@ -151,7 +151,7 @@ done:
     return r;
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static int open_page(const uint8_t token[RT_TOKEN_BYTES], struct rt_signal_page **out)
 {
     GM_AUTO_FD int fd = -1;

@@ -210,7 +210,8 @@ template <unsigned Size, class Parent> struct gmux_parent<thread_block_tile<Size
 
 template <unsigned Size, class Parent> class thread_block_tile : public gmux_lanes
 {
-    static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "a tile has 1, 2, 4 .. 32 threads");
+    static_assert(Size <= 32 && (Size & (Size - 1)) == 0,
+                  "the threads of a tile are a power of two, up to 32");
     GMUX_CG static unsigned first()
     {
         return gmux_lane() / Size * Size;

@@ -47,7 +47,7 @@ GMUX_DPX(__vimin3, gmux_smaller, gmux_smaller)
 GMUX_DPX(__viaddmax, gmux_sum, gmux_larger)
 GMUX_DPX(__viaddmin, gmux_sum, gmux_smaller)
 
-/* Of two numbers; the last parameter becomes true if the first one is the result. */
+/* The larger or smaller of two numbers. The last parameter becomes true if that is the first. */
 #define GMUX_DPX_TWO(name, choose, op)                                                             \
     GMUX_HD int __vi##name##_s32_relu(int a, int b)                                                \
     {                                                                                              \

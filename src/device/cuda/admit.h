@@ -31,7 +31,7 @@
 /* A safe point is tried if what is in flight is likely to end within this time (two kernels of 5 ms
  * are waited for). It is given up after a third more. */
 #define CUDA_REST_NS (12 * GM_NS_PER_MS)
-/* The same bound for the safe points at which clients come back from the fallback context. */
+/* This bound is for the safe points at which clients come back from the fallback context. */
 #define CUDA_RETURNS_NS (500 * GM_NS_PER_MS)
 /* An operation that has taken this long may be a long one, if its queue has no pace or it has taken
  * more than twice the pace. */
@@ -65,12 +65,12 @@ void cuda_nap(uint64_t ns);
 /* True: the contexts are idle, and stay idle until cuda_admit_end(), which must follow soon. False:
  * there is no safe point now. */
 GM_MUST_CHECK bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus);
-/* The same, but waits until `deadline` (gm_now_ns). False: there was no safe point until then, or
- * the client is about to be stopped. */
+/* Waits for a safe point until `deadline` (gm_now_ns). False: there was none until then, or the
+ * client is about to be stopped. */
 GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus,
                                    uint64_t deadline);
-/* The same for clients that come back from the fallback context. It waits for longer operations
- * (CUDA_RETURNS_NS), so such safe points are rare. Others may join it until it ends. */
+/* Waits for a safe point at which clients come back from the fallback context. It waits for longer
+ * operations (CUDA_RETURNS_NS), so such safe points are rare. Others may join it until it ends. */
 GM_MUST_CHECK bool cuda_admit_return(struct dev *d, uint32_t gpus, uint64_t deadline);
 void cuda_admit_end(struct dev *d, uint32_t gpus);
 
@@ -78,7 +78,7 @@ void cuda_admit_end(struct dev *d, uint32_t gpus);
 
 /* The client hands over from now on. False: one of its contexts has a safe point. */
 bool cuda_hands_try(struct dev_client *c);
-/* The same, but waits until the safe point is over. */
+/* The client hands over from now on, after a safe point has ended if there is one. */
 void cuda_hands_on(struct dev_client *c);
 /* The client hands over nothing until cuda_hands_on() or cuda_hands_try(). */
 static inline void cuda_hands_off(struct dev_client *c)

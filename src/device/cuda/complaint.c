@@ -25,7 +25,7 @@ static char line[LINE_BYTES], kept[KEPT_BYTES]; /* lock */
 static size_t line_size, kept_size;
 
 /* A line is complete, perhaps one such as "k.cu:7: void f(int): block: [0,0,0], thread: [3,0,0]
- * Assertion `x > 0` failed." Lock held. */
+ * Assertion `x > 0` failed." Called with the lock held. */
 static void end_line(void)
 {
     static const char sign[] = "Assertion `";

@@ -50,7 +50,7 @@ static int text_open(struct cuda_image *i, const void *bytes, size_t size)
     return GM_CUDA_SUCCESS;
 }
 
-/* Of those that stand one behind the other, each padded to 8 bytes: where the next one begins, or
+/* Images stand one behind the other, each padded to 8 bytes. Returns where the next one begins, or
  * the end. */
 static size_t behind(const uint8_t *bytes, size_t at, size_t size)
 {

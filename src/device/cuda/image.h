@@ -63,11 +63,11 @@ struct cuda_movable {
     struct fb_move_list list;
 };
 
-/* Of a text, which is known to have variables: with the machine code made of it, which is taken;
- * without any (zeroes), or where that has none that can be moved, the movable is closed. False: the
- * code has none that kernels may leave something in. */
+/* Takes the machine code made of a text that has variables. If there is no code (zeroes), or if
+ * none of its variables can be moved, the movable is closed. False: the code has no variable in
+ * which kernels may leave something. */
 bool cuda_movable_compiled(struct cuda_movable *m, struct cuda_code *made);
-/* Of none (zeroes), too. */
+/* May be all zeroes. */
 void cuda_movable_close(struct cuda_movable *m);
 
 /* For a GPU of architecture `sm` (90 ..). An image that was opened. `*m` is to be closed: the code

@@ -12,11 +12,12 @@
  * client may change to the other context meanwhile (fallback.h). The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l,
                                CUkernel k, CUfunction *out);
-/* The same for f->handle; sets f->loaded if the function can be launched without waiting. */
+/* Finds f->handle in this way, and sets f->loaded if the function can be launched without
+ * waiting. */
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l,
                            struct cuda_function *f);
-/* The same for a kernel that is launched next: waits for room for its local memory, too (local.h).
- */
+/* Finds the function of a kernel that is launched next, and waits for room for its local memory,
+ * too (local.h). */
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l,
                              CUkernel k, CUfunction *out);
 /* The function, if it is loaded already and there is room for it; else NULL. Does not wait. The

@@ -16,7 +16,7 @@ static CUresult write_mark(struct dev_queue *q, CUdeviceptr word)
         return api->cuStreamWriteValue64_v2(q->stream, word, q->last,
                                             CU_STREAM_WRITE_VALUE_DEFAULT);
     CUstreamBatchMemOpParams both[] = {
-        /* In this order, so that whoever sees the word move finds the proof. */
+        /* In this order, so that a thread that sees the word move finds the proof. */
         { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
                           .address = proof,
                           .value64 = q->calls,

@@ -35,7 +35,7 @@ struct dev;
 struct dev_client;
 struct dev_queue;
 
-/* Of the device; dev->lock unless a comment says otherwise, also in the next two. */
+/* What a device has. Protected by dev->lock unless a comment says otherwise, like the next two. */
 struct cuda_output {
     int pipe; /* the end of standard output's pipe to read from; -1: kernels' texts are lost */
     pthread_mutex_t pipe_lock; /* held to read from the pipe; taken before dev->lock */
@@ -46,7 +46,7 @@ struct cuda_output {
     pthread_cond_t work, shown;
 };
 
-/* Of a client. */
+/* What a client has. */
 struct cuda_prints {
     struct tp_output output; /* has a lock of its own */
     bool may;                /* it may print; the client's thread reads this without the lock */
@@ -56,7 +56,7 @@ struct cuda_prints {
     uint32_t silent;         /* completions since the last text */
 };
 
-/* Of a queue. */
+/* What a queue has. */
 struct cuda_queue_prints {
     struct gm_list link; /* output.printed, or alone */
     uint64_t seq;        /* the last launch that may print, until it was shown; 0: none */

@@ -51,7 +51,7 @@ void cuda_priorities_open(struct cuda_gpu *g);
  */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority);
-/* The same, but does not wait. CUDA_ERROR_NOT_READY: it would have to (admit.h). */
+/* Does it without waiting. CUDA_ERROR_NOT_READY: it would have to wait (admit.h). */
 CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors,
                         int priority);
 /* With so many multiprocessors a place is a green context. */

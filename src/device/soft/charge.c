@@ -3,9 +3,9 @@
  * interpreter's code and compiled code.
  *
  * A short text can need a lot of memory, so one bound holds for all clients together. A user gets
- * at most three quarters of what the other users have left, however many clients he has. A client
- * gets at most two thirds of what its user's other clients have left of that. So a client that
- * comes later always finds some memory.
+ * at most three quarters of what the other users have left, however many clients that user has. A
+ * client gets at most two thirds of what its user's other clients have left of that. So a client
+ * that comes later always finds some memory.
  */
 #include <stdlib.h>
 #include <string.h>

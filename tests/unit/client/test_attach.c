@@ -287,7 +287,7 @@ Test(attach, server_gone_in_a_wait, .timeout = 20)
     cr_assert_eq(cuCtxSynchronize(), CUDA_ERROR_MPS_RPC_FAILURE);
 }
 
-/* The same with a full ring: the producer waits for room. */
+/* This time the ring is full, and the producer waits for room. */
 Test(attach, server_gone_with_a_full_ring, .timeout = 20)
 {
     CUcontext c;

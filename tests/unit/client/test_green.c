@@ -54,7 +54,7 @@ static void setup(void)
     cr_assert_eq(all.sm.smCount, 132);
 }
 
-/* Of 15 groups of 8, as numbers would have it, there is one of 64. */
+/* There are 15 groups of 8, but only one of 64. */
 static void halve(CUdevResource half[2], CUdevResource *rest)
 {
     unsigned count = 2;

@@ -267,7 +267,7 @@ uint64_t fake_pace_of(const struct fake_progress *p, unsigned count);
 struct fake_module *fake_module(bool prints, bool asserts);
 /* The client's program unloads it. */
 void fake_module_unload(struct dev_client *c, struct fake_module *m);
-/* Who uses its code: its program, and launches that wait. */
+/* How many use its code: its program, and launches that wait. */
 unsigned fake_module_users(const struct fake_module *m);
 /* Code of some module of the client's may have gone. */
 void fake_modules_change(struct dev_client *c);
@@ -289,7 +289,7 @@ struct fake_kernel {
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k);
 /* A launch of a kernel that is not known to print, and does. */
 void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number);
-/* As above, and other operations wait behind it in the ring. */
+/* Launches while other operations wait behind the launch in the ring. */
 void fake_launch_one_of_many(struct dev_queue *q, uint64_t seq, uint32_t number);
 /* A launch that prints `number` and a line end. */
 void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number);

@@ -1,6 +1,4 @@
-/* Who waits for a kernel that runs on: clients that call what the driver waits with, and nobody
- * else.
- */
+/* A kernel that runs on holds up only clients that make a call with which the driver waits. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>

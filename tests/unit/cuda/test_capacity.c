@@ -426,7 +426,7 @@ Test(capacity, local_memory_that_there_is_not_is_not_for_a_stack)
     struct dev_client *c = fake_client(device, FAKE_SMS, 0);
     set_limit = fake_driver(device)->cuCtxSetLimit;
     fake_driver(device)->cuCtxSetLimit = set_limit_up_to;
-    /* Of a kernel whose launch the driver is about to refuse. */
+    /* This need is of a kernel whose launch the driver is about to refuse. */
     fake_need_local(device, NULL, 400u << 10);
     raise_stack(c, 4u << 10);
     cr_assert_eq(fake_stack(), 4u << 10);

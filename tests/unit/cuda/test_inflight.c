@@ -141,7 +141,7 @@ Test(inflight, many_streams_count_together, .init = begin)
     fake_client_end(c);
 }
 
-/* The same bound holds for a client whose words are not true. */
+/* This bound also holds for a client whose words are not true. */
 Test(inflight, many_streams_that_lie, .init = begin)
 {
     make(QUEUES);

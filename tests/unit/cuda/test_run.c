@@ -65,7 +65,7 @@ static enum dev_run_verdict hand_over(uint32_t a, uint32_t b, enum how how)
     return verdict;
 }
 
-/* As above; afterwards each of its two operations has happened once, in order. */
+/* Expects that each of its two operations happens once, in order. */
 static enum dev_run_verdict same(uint32_t a, uint32_t b)
 {
     char want[64];

@@ -1,4 +1,4 @@
-/* Who sleeps until something is done hears of it from the watch. */
+/* A thread that sleeps until something is done hears of it from the watch. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>

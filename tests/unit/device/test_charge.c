@@ -124,7 +124,7 @@ Test(charge, a_client_has_a_bound_and_leaves_room)
     cr_assert_eq(rig.dev->code_bytes, 0);
 }
 
-/* Who has many clients has no more than who has one. */
+/* A user with many clients has no more than a user with one. */
 Test(charge, a_user_has_a_bound_and_leaves_room)
 {
     struct dev_module *m;
@@ -289,7 +289,7 @@ Test(charge, blocks_of_many_clients_have_a_bound)
                 (double)(resident() - before) / MIB);
     cr_assert(refused > 0 && refused < GREEDY, "%u", refused);
     cr_assert_lt(resident() - before, BLOCKS_MOST + GREEDY * MIB);
-    /* Who comes then and needs what most do gets it. */
+    /* A client that comes then, and needs what most do, gets it. */
     struct rig_client *other = rig_client_add(&rig, 0, 100, 0, 1, MIB);
     run(other, TEXT_OF("4096", ""));
     rig_wait(other, 0, 0);

@@ -145,7 +145,7 @@ static void begin_on_a_gpu(void)
 
 #define LINGERS (15 * GM_NS_PER_MS) /* at least: it has begun when the record is taken */
 
-/* Who comes back after a few milliseconds does not have to wait until a sleeping thread runs. */
+/* A client that comes back after a few milliseconds need not wait until a sleeping thread runs. */
 Test(thread, looks_for_more_for_a_while, .init = begin_on_a_gpu, .fini = end)
 {
     cr_assert_geq(lingers(1), LINGERS);
@@ -153,7 +153,7 @@ Test(thread, looks_for_more_for_a_while, .init = begin_on_a_gpu, .fini = end)
     exe_client_stop(r.client);
 }
 
-/* Of those that look there are a few. */
+/* Only a few threads look at once. */
 Test(thread, not_beside_others_that_do, .init = begin_on_a_gpu, .fini = end)
 {
     uint64_t least = UINT64_MAX;

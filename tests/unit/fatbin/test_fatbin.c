@@ -192,7 +192,7 @@ Test(fatbin, cut_at_every_length)
             cr_assert_eq(read_all(at_the_edge(f.data, n), n), -EBADMSG, "%s, %zu", names[i], n);
             if (n < FB_HEADER_SIZE)
                 continue;
-            /* The same with a header that says so. */
+            /* This time with a header that says so. */
             uint8_t *cut = at_the_edge(f.data, n);
             memcpy(cut + 8, &(uint64_t) { n - FB_HEADER_SIZE }, 8);
             int r = read_all(cut, n);

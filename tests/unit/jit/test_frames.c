@@ -183,7 +183,7 @@ Test(frames, what_needs_too_much_has_fewer_lanes)
     code->destroy(code);
 }
 
-/* The same of a kernel whose values LLVM is not left to keep. */
+/* A kernel whose values LLVM is not left to keep. */
 Test(frames, what_needs_too_much_in_memory_has_fewer_lanes)
 {
     char why[512] = "";

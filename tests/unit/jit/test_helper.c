@@ -181,7 +181,7 @@ static const char *taken(struct loader_queue *q)
     return j ? j->job.entry : "";
 }
 
-/* Of one owner's jobs, as it is when the compiler is free. */
+/* The jobs are one owner's; the compiler takes them up when it is free. */
 Test(helper, what_is_launched_most_comes_first)
 {
     _Atomic uint32_t launches[3] = { 1, 5, 3 };

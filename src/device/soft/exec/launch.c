@@ -395,7 +395,7 @@ static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const cha
     return dev_queue_mark(q, seq);
 }
 
-/* Of all launch attributes only this one has a meaning here. */
+/* Only this launch attribute has a meaning here. */
 static bool is_cooperative(const struct dev_launch *l)
 {
     for (uint32_t i = 0; i < l->attributes; i++) {

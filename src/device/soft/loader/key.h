@@ -1,7 +1,7 @@
 /*
  * The bytes that decide a compiled object, which are the cache's key. The user whose text it is
- * belongs to them: somebody who knows a mistake in the compiler can use it against the code of his
- * own texts, and nobody else's.
+ * belongs to them: somebody who knows a mistake in the compiler can use it against the code of
+ * their own texts, and nobody else's.
  */
 #ifndef GMUX_SOFT_LOADER_KEY_H
 #define GMUX_SOFT_LOADER_KEY_H

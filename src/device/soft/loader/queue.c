@@ -67,7 +67,7 @@ static uint32_t launches(const struct loader_job *j)
     return j->job.launches ? atomic_load_explicit(j->job.launches, memory_order_relaxed) : 0;
 }
 
-/* Of the oldest jobs (there is at least one) the one whose kernel has been launched most. */
+/* Returns the one of the oldest jobs (there is at least one) whose kernel was launched most. */
 static struct loader_job *most_launched(const struct gm_list *jobs)
 {
     struct loader_job *best = gm_list_entry(jobs->next, struct loader_job, link);

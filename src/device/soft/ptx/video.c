@@ -175,7 +175,7 @@ static struct ir_src element(struct ptx_expand *x, const struct video *v, struct
     if (bits < 32 && v->count == 1)
         return ptx_x_convert(x, IR_U32, IR_S64,
                              ptx_x_op2(x, IR_OP_MIN, IR_U64, r, ptx_x_imm((uint64_t)top)));
-    /* Of whole u32 the hardware keeps the low bits. */
+    /* If all 32 bits are written the hardware keeps the low bits. */
     if (bits < 32 || v->sign_d || v->op == SHL)
         r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm((uint64_t)top));
     r = ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm(v->sign_d ? (uint64_t)(-top - 1) : 0));
