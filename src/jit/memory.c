@@ -72,8 +72,8 @@ static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
     LLVMSetOrdering(access, order);
 }
 
-/* Of how many lanes the first one's value stays where they store to one place, and the last group's
- * where several do. */
+/* The size of a group of lanes that store together: of a group the first lane's value stays, and
+ * of several groups the last one's. */
 static unsigned store_group(const struct jit_gen *g, const struct access *x)
 {
     return GM_MIN(g->lanes, ir_store_group(x->size));
