@@ -397,6 +397,28 @@ __global__ void atomics_on_memory(unsigned *n, float *f, unsigned long long *w)
     atomicCAS(n + 2, 0, threadIdx.x);
 }
 
+// Lanes of a warp store to one place; whose value stays is as without the checker.
+__global__ void one_place(int *n, longlong2 *wide)
+{
+    int t = threadIdx.x;
+    n[0] = t + 1;
+    n[1 + t % 3] = t;
+    *wide = make_longlong2(t, t);
+}
+
+static void check_one_place(void)
+{
+    int *n = device<int>(4), got[4];
+    longlong2 *wide = device<longlong2>(1), last;
+    one_place<<<1, 32>>>(n, wide);
+    GOOD(cudaMemcpy(got, n, sizeof(got), cudaMemcpyDeviceToHost));
+    GOOD(cudaMemcpy(&last, wide, sizeof(last), cudaMemcpyDeviceToHost));
+    if (got[0] != 1 || got[1] != 0 || got[2] != 1 || got[3] != 2 || last.x != 24 || last.y != 24) {
+        printf("one_place: %d %d %d %d %lld %lld\n", got[0], got[1], got[2], got[3], last.x, last.y);
+        exit(3);
+    }
+}
+
 // ---- bounds, written memory ----
 
 __global__ void guarded(int *a, int n)
@@ -549,6 +571,7 @@ static void memory(const int *a, int *out)
     lock_of_the_block<<<1, 40>>>(out);
     last_block<<<7, 32>>>(a, device<int>(7, -1), out);
     atomics_on_memory<<<3, 40>>>(device<unsigned>(3), device<float>(1), device<unsigned long long>(1));
+    check_one_place();
     int *made = device<int>(1000, -1);
     guarded<<<8, 128>>>(made, 1000);
     strided<<<2, 64>>>(made, 1000);
