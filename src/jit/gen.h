@@ -25,6 +25,7 @@
  *   texture, memory, pattern, runs   loads and stores
  *   cross                 shuffles and votes
  *   lanes                 lane by lane: atomics, host functions
+ *   turn                  the order in which lanes store
  *   wrap                  results that may wrap around
  *   hull                  one check for several accesses
  *   agree                 branches on which lanes agree
@@ -397,7 +398,19 @@ struct jit_lane_loop {
     LLVMValueRef lane;
 };
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits);
+/* Lane n ^ turn comes as the nth. */
+void jit_lanes_begin_turned(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits,
+                            unsigned turn);
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
+
+/* --- turn.c: lanes that store to one place ---------------------------------------------------- */
+/* `turn` of the order in which lanes store that is right for the current instruction, by which each
+ * stores `size` bytes. 0: they are known to store to different places. */
+unsigned jit_store_turn(const struct jit_gen *g, unsigned size);
+/* A vector of all lanes in that order. */
+LLVMValueRef jit_turned(struct jit_gen *g, LLVMValueRef v, unsigned turn);
+/* i32: the lane whose value stays if all in `active` (i32) store to one place. */
+LLVMValueRef jit_store_lane(struct jit_gen *g, LLVMValueRef active, unsigned size);
 
 /* --- again.c ---------------------------------------------------------------------------------- */
 /* The register is computed again in each region that needs it. */

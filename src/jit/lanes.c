@@ -13,6 +13,14 @@ static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
 
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits)
 {
+    jit_lanes_begin_turned(g, l, bits, 0);
+}
+
+void jit_lanes_begin_turned(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits,
+                            unsigned turn)
+{
+    if (turn)
+        bits = jit_bits(g, jit_turned(g, jit_lanes(g, bits), turn));
     l->left = jit_alloca(g, g->i32, "left");
     l->head = jit_new_block(g, "lanes");
     l->body = jit_new_block(g, "lane");
@@ -28,6 +36,8 @@ void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bi
         LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
     LLVMValueRef less = LLVMBuildSub(g->b, left, c32(g, 1), "");
     LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, less, ""), l->left);
+    if (turn)
+        l->lane = LLVMBuildXor(g->b, l->lane, c32(g, turn), "");
 }
 
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l)

@@ -5,7 +5,6 @@
  */
 #include "jit/gen.h"
 
-#include "device/soft/ir/lanes.h"
 #include "device/soft/ir/spaces.h"
 #include "jit/target.h"
 
@@ -72,58 +71,22 @@ static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
     LLVMSetOrdering(access, order);
 }
 
-/* The size of a group of lanes that store together: of a group the first lane's value stays, and
- * of several groups the last one's. */
-static unsigned store_group(const struct jit_gen *g, const struct access *x)
-{
-    return GM_MIN(g->lanes, ir_store_group(x->size));
-}
-
-#define STRIDE_SURE 2048 /* with less, no two lanes have the same index of 16 bits or more */
-
-/* It is known now that lanes store to different places. */
-static bool lanes_lie_apart(const struct jit_gen *g, const struct access *x)
-{
-    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
-    int64_t stride = GM_MAX(info->address_stride, -info->address_stride);
-    return info->address == IR_AFFINE && stride >= (int64_t)x->size &&
-           (!info->address_may_wrap || stride < STRIDE_SURE);
-}
-
-/* A vector of all lanes in the order in which they store: the one whose value stays comes last.
- * Memory is written from the first element to the last. */
-static LLVMValueRef in_order(struct jit_gen *g, const struct access *x, LLVMValueRef v)
-{
-    int order[JIT_LANES_MAX];
-    if (!x->store || lanes_lie_apart(g, x))
-        return v;
-    for (unsigned l = 0; l < g->lanes; l++)
-        order[l] = (int)(l ^ (store_group(g, x) - 1));
-    return jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, g->lanes);
-}
-
 /* Lane by lane. What is volatile, relaxed and so on the compiler then neither merges nor moves. */
 static void emit_single_form(struct jit_gen *g, struct access *x)
 {
     struct jit_lane_loop l;
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
-    LLVMValueRef bits = x->active;
-    bool turned = x->store && !lanes_lie_apart(g, x);
-    if (turned)
-        bits = jit_bits(g, in_order(g, x, jit_lanes(g, bits)));
-    jit_lanes_begin(g, &l, bits);
-    LLVMValueRef lane = l.lane;
-    if (turned)
-        lane = LLVMBuildXor(g->b, lane, c32(g, store_group(g, x) - 1), "");
-    LLVMValueRef at = jit_pick(g, p, lane);
+    jit_lanes_begin_turned(g, &l, x->active, x->store ? jit_store_turn(g, x->size) : 0);
+    LLVMValueRef at = jit_pick(g, p, l.lane);
     for (unsigned k = 0; k < x->count; k++) {
         LLVMValueRef q = jit_byte_pointer(g, at, c64(g, k * x->esize)), access;
         if (x->store) {
-            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], lane), q);
+            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
         } else {
             LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
             access = LLVMBuildLoad2(g->b, x->element, q, "");
-            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, lane, ""), x->value[k]);
+            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""),
+                           x->value[k]);
         }
         LLVMSetAlignment(access, x->esize);
         set_order(g, access, x->store);
@@ -164,14 +127,15 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
         return;
     }
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
-    LLVMValueRef lanes = in_order(g, x, jit_lanes(g, x->active));
+    unsigned turn = x->store ? jit_store_turn(g, x->size) : 0;
+    LLVMValueRef lanes = jit_turned(g, jit_lanes(g, x->active), turn);
     LLVMTypeRef t = jit_vec(g, x->element);
-    p = in_order(g, x, p);
+    p = jit_turned(g, p, turn);
     for (unsigned k = 0; k < x->count; k++) {
         LLVMValueRef at = k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p;
         LLVMValueRef align = c32(g, x->esize);
         if (x->store) {
-            LLVMValueRef args[] = { in_order(g, x, x->value[k]), at, align, lanes };
+            LLVMValueRef args[] = { jit_turned(g, x->value[k], turn), at, align, lanes };
             masked_call(g, "llvm.masked.scatter", t, true, args);
         } else {
             LLVMValueRef args[] = { at, align, lanes, LLVMConstNull(t) };
@@ -515,23 +479,7 @@ void jit_emit_load(struct jit_gen *g)
     }
 }
 
-/* The lane whose value stays if all store to one place: the first of the last group. */
-static LLVMValueRef lane_that_stores(struct jit_gen *g, const struct access *x)
-{
-    unsigned group = store_group(g, x);
-    LLVMValueRef args[] = { x->active, LLVMConstInt(g->i1, 0, 0) }, lane, first = NULL;
-    if (group < g->lanes) {
-        first = jit_intrinsic(g, "llvm.ctlz", &g->i32, 1, args, 2);
-        first = LLVMBuildSub(g->b, c32(g, 31), first, "");
-        first = LLVMBuildAnd(g->b, first, c32(g, 32 - group), "");
-        args[0] = LLVMBuildLShr(g->b, x->active, first, "");
-    }
-    lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
-    if (first)
-        lane = LLVMBuildAdd(g->b, first, lane, "");
-    return LLVMBuildAnd(g->b, lane, c32(g, 31), "");
-}
-
+/* All lanes store to one place: one lane's value stays. */
 static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueRef p)
 {
     LLVMValueRef lane = NULL;
@@ -539,7 +487,7 @@ static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueR
         bool vec = jit_src_varies(g, &g->i->src[k]);
         LLVMValueRef v = jit_src(g, &g->i->src[k], x->type, vec);
         if (vec && !lane)
-            lane = lane_that_stores(g, x);
+            lane = jit_store_lane(g, x->active, x->size);
         if (vec)
             v = jit_pick(g, v, lane);
         LLVMValueRef s =
