@@ -99,30 +99,57 @@ static bool is_empty(const char *text)
     return true;
 }
 
+/* What has been taken of relocatable device code. */
+struct parts {
+    struct rt_units all;
+    bool kernels, later; /* there are kernels; there is text for later architectures only */
+};
+
+/* Takes a part's text unless it declares nothing. */
+static int take_part(struct parts *p, const void *part, unsigned wanted)
+{
+    struct rt_image one = { 0 };
+    int r = rt_image_text(part, wanted, &one);
+    if (r == CUDA_SUCCESS && !is_empty(one.data)) {
+        p->kernels |= strstr(one.data, ".entry") != NULL;
+        r = rt_units_add(&p->all, RT_UNIT_LIBRARY, NULL, one.data, one.size);
+    } else if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) {
+        p->later = true;
+        r = CUDA_SUCCESS;
+    }
+    rt_image_drop(&one);
+    return r;
+}
+
+static int take_parts(const void *const *list, unsigned wanted, struct parts *p)
+{
+    int r = CUDA_SUCCESS;
+    *p = (struct parts) { 0 };
+    for (unsigned i = 0; i < MEMBERS_MAX && list[i] && r == CUDA_SUCCESS; i++)
+        r = take_part(p, list[i], wanted);
+    return r;
+}
+
 /* Makes one text of relocatable device code. A single text is complete; several are linked when
- * they are loaded. nvlink has made sure that nothing is missing or defined twice. An exception is
- * NVIDIA's own library, whose text is for later architectures. */
+ * they are loaded. nvlink has made sure that nothing is missing or defined twice. NVIDIA's own
+ * library is in many lists, large, seldom needed, and for the latest architecture. So texts for
+ * later architectures are left out, unless the program itself is for one. */
 static int text_of_list(const void *const *list, struct rt_image *out)
 {
-    struct rt_units all = { 0 };
-    int r = CUDA_SUCCESS;
-    for (unsigned i = 0; i < MEMBERS_MAX && list[i] && r == CUDA_SUCCESS; i++) {
-        struct rt_image one = { 0 };
-        r = rt_image_text(list[i], FB_WANT_PTX, &one);
-        if (r == CUDA_SUCCESS && !is_empty(one.data))
-            r = rt_units_add(&all, RT_UNIT_LIBRARY, NULL, one.data, one.size);
-        else if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
-            r = CUDA_SUCCESS;
-        rt_image_drop(&one);
+    struct parts p;
+    int r = take_parts(list, FB_WANT_PTX, &p);
+    if (r == CUDA_SUCCESS && p.later && !p.kernels) {
+        free(p.all.text);
+        r = take_parts(list, FB_WANT_PTX | FB_WANT_ANY_PTX, &p);
     }
-    if (r == CUDA_SUCCESS && all.count == 0)
+    if (r == CUDA_SUCCESS && p.all.count == 0)
         r = CUDA_ERROR_NO_BINARY_FOR_GPU;
     if (r) {
-        free(all.text);
+        free(p.all.text);
         return r;
     }
     *out = (struct rt_image) {
-        .data = all.text, .owned = all.text, .size = all.size, .kind = WIRE_IMAGE_KIND_PTX
+        .data = p.all.text, .owned = p.all.text, .size = p.all.size, .kind = WIRE_IMAGE_KIND_PTX
     };
     return CUDA_SUCCESS;
 }

@@ -125,6 +125,27 @@ Test(image, fatbin_without_text)
     cr_assert_eq(look(fatbin, &image), CUDA_ERROR_INVALID_IMAGE);
 }
 
+/* A program for a later architecture (nvcc -rdc=true -arch=compute_80): all its parts are taken. */
+Test(image, relocatable_for_later)
+{
+    static uint8_t linked[16], parts[2][512];
+    const void *list[] = { parts[0], parts[1], NULL };
+    struct wrapper wrapper = { 0x466243b1, 2, linked, list };
+    struct rt_image image;
+    header(linked, linked + 16);
+    header(parts[0], entry(parts[0] + 16, 1, 75, 0, ".version 7.0\n.func g() { ret; }"));
+    header(parts[1], entry(parts[1] + 16, 1, 80, 0, ".version 7.0\n.entry k() { ret; }"));
+    with_session(false);
+    cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
+    cr_assert(strstr(image.data, ".entry k") && strstr(image.data, ".func g"));
+    rt_image_drop(&image);
+    list[0] = parts[1];
+    list[1] = NULL;
+    cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
+    cr_assert(strstr(image.data, ".entry k"));
+    rt_image_drop(&image);
+}
+
 /* What was linked ahead, and parts: of the program, of a file without device code, of NVIDIA's
  * library. */
 Test(image, relocatable)
