@@ -82,12 +82,14 @@ static bool transfer_start(struct dev_op *op)
 {
     struct dev_client *c = op->queue->work->client;
     struct transfer *x = (struct transfer *)(void *)(op + 1);
-    x->task.ops = &transfer_task_ops;
-    x->task.account = &c->account;
-    x->task.priority = op->queue->priority;
-    x->task.block_ns = 0;
-    x->task.count = op->kind == DEV_OP_COPY ? dev_box_pieces(&op->u.box, PIECE_BYTES)
-                                            : dev_area_pieces(&op->u.area, PIECE_BYTES);
+    /* All of it: the memory of an operation is not zero, and blocks of a copy wait for nothing. */
+    x->task = (struct soft_task) {
+        .ops = &transfer_task_ops,
+        .account = &c->account,
+        .priority = op->queue->priority,
+        .count = op->kind == DEV_OP_COPY ? dev_box_pieces(&op->u.box, PIECE_BYTES)
+                                         : dev_area_pieces(&op->u.area, PIECE_BYTES),
+    };
     return soft_task_submit(c->dev->sched, &x->task);
 }
 
