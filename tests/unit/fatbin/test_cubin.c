@@ -134,13 +134,13 @@ static void read_all(const uint8_t *data, size_t size)
     if (fb_cubin_open(&c, data, size) != 0)
         return;
     for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0;) {
-        names += strlen(k.name);
+        names = names + strlen(k.name);
         int n = fb_cubin_params(&c, &k, params, 64, &bytes);
         for (int i = 0; i < n; i++)
             cr_assert((uint64_t)params[i].offset + params[i].size <= bytes);
     }
     for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
-        names += strlen(v.name);
+        names = names + strlen(v.name);
 }
 
 Test(cubin, cut_at_every_length)

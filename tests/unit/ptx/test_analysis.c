@@ -378,8 +378,8 @@ Test(ir_analysis, regions)
 Test(ir_analysis, divergent_barriers)
 {
     static const char *const bad[] = {
-        "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16; @%p0 bra A;\nbar.sync 0; A: st.global.u32 "
-        "[64], 1;",
+        ("mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16; @%p0 bra A;\nbar.sync 0; "
+         "A: st.global.u32 [64], 1;"),
         "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 16;\n@%p0 bar.sync 0;",
         "bar.arrive\n1, 64;",
         "st.global.u32 [0], 1;\nbar.sync 0, 64;",

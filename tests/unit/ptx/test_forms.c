@@ -330,8 +330,8 @@ static const char *const forms[] = {
     ".reg .b32 %r1x, %x; mov.b32 %r1x, %x;",
     "; ;",
     ".shared .align 4 .b8 buf[64]; mov.u32 %r0, buf; st.shared.u32 [buf+4], %r0;",
-    ".local .align 8 .b8 frame[32]; mov.u64 %rd0, frame; st.local.u32 [frame], 1; cvta.local.u64 "
-    "%rd1, %rd0;",
+    (".local .align 8 .b8 frame[32]; mov.u64 %rd0, frame; st.local.u32 [frame], 1; "
+     "cvta.local.u64 %rd1, %rd0;"),
 };
 
 static struct ir_module *parse(const char *text, const char *what)
