@@ -138,29 +138,29 @@ static int analyse(struct ir_module *m, uint32_t fn, const struct jit_gen *g,
     return r;
 }
 
-/* Compiles the kernel with g->lanes to a warp. Their better number, if that is positive; 0: done.
- */
-static int compile_lanes(struct ir_module *m, uint32_t fn, struct jit_gen *g, const char *dump,
-                         LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
-                         size_t why_size)
+/* Compiles the kernel with g->lanes to a warp. *lanes is a smaller number if the kernel has to be
+ * compiled again with that; then the result does not matter. 0 or -errno. */
+static int compile_lanes(struct ir_module *m, uint32_t fn, struct jit_gen *g, unsigned *lanes,
+                         const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
+                         char *why, size_t why_size)
 {
     struct ir_analysis *analysis;
-    unsigned lanes = g->lanes;
+    *lanes = g->lanes;
     int r = analyse(m, fn, g, &analysis, times, why, why_size);
     if (r < 0)
         return r;
     g->a = analysis;
     r = generate(g, dump, times, why, why_size);
     if (r == 0) {
-        lanes = jit_fewer_lanes(g);
-        if (lanes == g->lanes)
+        *lanes = jit_fewer_lanes(g);
+        if (*lanes == g->lanes)
             r = finish(g, object, times, why, why_size);
         discard(g);
     }
     if (g->frame_over)
-        lanes = jit_fewer_lanes(g);
+        *lanes = jit_fewer_lanes(g);
     ir_analysis_destroy(analysis);
-    return lanes < g->lanes ? (int)lanes : r;
+    return r;
 }
 
 static int compile_entry(struct ir_module *m, uint32_t fn, const struct soft_job_options *options,
@@ -185,10 +185,11 @@ static int compile_entry(struct ir_module *m, uint32_t fn, const struct soft_job
     first.lanes = jit_choose_lanes(&first);
     for (;;) {
         struct jit_gen g = first;
-        int r = compile_lanes(m, fn, &g, dump, object, times, why, why_size);
-        if (r <= 0)
+        unsigned lanes;
+        int r = compile_lanes(m, fn, &g, &lanes, dump, object, times, why, why_size);
+        if (lanes == g.lanes)
             return r;
-        first.lanes = (unsigned)r;
+        first.lanes = lanes;
     }
 }
 
