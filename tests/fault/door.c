@@ -287,10 +287,15 @@ int main(void)
     adoption();
     int held = visit(token), status; /* nobody waits for a visitor that stays */
     ask(held, token);
+    pid_t server = (pid_t)a.server_pid, gone;
     raw_client_close(&a);
-    do
-        RAW_CHECK(waitpid(-1, &status, 0) > 0 && !WIFSIGNALED(status));
-    while (!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+    do {
+        gone = waitpid(-1, &status, 0);
+        RAW_CHECK(gone > 0);
+        /* An executor that outlives its server is killed (PR_SET_PDEATHSIG). */
+        RAW_CHECK(!WIFSIGNALED(status) || (gone != server && WTERMSIG(status) == SIGKILL));
+    } while (gone != server);
+    RAW_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     close(held);
     return 0;
 }
