@@ -172,8 +172,7 @@ static bool run_lane(struct machine *m, uint32_t lane)
     uint32_t block = 0;
     for (unsigned steps = 0; steps < MAX_STEPS; steps++) {
         const struct ir_block *b = &m->fn->blocks[block];
-        const uint32_t *succ = m->fn->succ + b->succ_first;
-        uint32_t next = b->succ_count ? succ[b->succ_count - 1] : IR_NONE;
+        uint32_t next = b->succ_count ? m->fn->succ[b->succ_first + b->succ_count - 1] : IR_NONE;
         for (uint32_t n = 0; n < b->count; n++) {
             const struct ir_instr *i = &m->fn->instrs[b->first + n];
             if (!guard(m, i, lane))
@@ -252,7 +251,7 @@ static void leave(struct warp *w, uint32_t b, uint32_t mask)
     const struct ir_fn *fn = w->m->fn;
     const struct ir_block_info *info = &w->m->a->blocks[b];
     const struct ir_instr *last = &fn->instrs[fn->blocks[b].first + fn->blocks[b].count - 1];
-    const uint32_t *succ = fn->succ + fn->blocks[b].succ_first;
+    const uint32_t *succ = fn->succ ? fn->succ + fn->blocks[b].succ_first : NULL;
     uint32_t taken = 0;
     bool jumps = last->op == IR_OP_BRA || last->op == IR_OP_RET;
     for (uint32_t l = 0; l < LANES && jumps; l++)

@@ -179,14 +179,14 @@ static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const stru
     uint32_t count = call.ret_count + call.arg_count, over = IR_NONE;
     struct ir_src *operands =
         calloc((size_t)count + 1, sizeof(*operands)); /* the callee's calls move to->args */
+    if (!operands)
+        return ir_call_no_memory(in);
     struct ir_site s = { .to = to,
                          .from = &in->raws[call.callee],
                          .call = &call,
                          .rets = operands,
                          .args = operands + call.ret_count,
                          .frame_base = frame_base };
-    if (!operands)
-        return ir_call_no_memory(in);
     if (count)
         memcpy(operands, to->args + call.arg_first, count * sizeof(*operands));
     bool right = ir_call_guard(in, to, at, &over);
