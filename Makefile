@@ -23,7 +23,7 @@ demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone ru
 test: build ## all that can run here, last line: N passed, N failed, N skipped; DEVICE=cuda: on a GPU
 	@$(if $(filter cuda,$(DEVICE)),scripts/gpu-test.sh,scripts/test.sh) $(BUILD)
 
-check: ## lint, commits, both compilers, the suite, also under ASan+UBSan and TSan; SANITIZERS=no: as .ci/run does
+check: ## lint, commits, the suite in builds of both compilers, clang's with ASan+UBSan, and under TSan; LONG=no: as .ci/run does
 	@scripts/check.sh $(BUILD)
 
 nightly: build ## kernels interpreted, compiled and changing over, compared at length; CORPUS=dir: its PTX files, too; COUNT random ones
