@@ -148,22 +148,32 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
     }
 }
 
-/* Element k of lane i is number i * count + k of memory. */
-static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueRef p, bool full)
+/* True if the processor loads and stores some lanes of a vector of these as one instruction; if
+ * not, LLVM makes a branch for each lane. */
+static bool has_masks(const struct jit_gen *g, const struct access *x)
 {
-    LLVMTypeRef t = jit_vec(g, x->element), wide = LLVMVectorType(x->element, g->lanes * x->count);
-    int order[JIT_LANES_MAX * IR_MAX_DST];
-    if (x->count == 1 && !full) {
-        LLVMValueRef lanes = jit_lanes(g, x->active), align = c32(g, x->esize);
-        if (x->store) {
-            LLVMValueRef args[] = { x->value[0], p, align, lanes };
-            masked_call(g, "llvm.masked.store", t, false, args);
-        } else {
-            LLVMValueRef args[] = { p, align, lanes, LLVMConstNull(t) };
-            LLVMBuildStore(g->b, masked_call(g, "llvm.masked.load", t, false, args), x->value[0]);
-        }
-        return;
+    return x->count == 1 && (g->target->avx512 || (g->target->avx2 && x->esize >= 4));
+}
+
+/* What the active lanes load, of elements side by side, or store. */
+static void emit_masked_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+{
+    LLVMTypeRef t = jit_vec(g, x->element);
+    LLVMValueRef lanes = jit_lanes(g, x->active), align = c32(g, x->esize);
+    if (x->store) {
+        LLVMValueRef args[] = { x->value[0], p, align, lanes };
+        masked_call(g, "llvm.masked.store", t, false, args);
+    } else {
+        LLVMValueRef args[] = { p, align, lanes, LLVMConstNull(t) };
+        LLVMBuildStore(g->b, masked_call(g, "llvm.masked.load", t, false, args), x->value[0]);
     }
+}
+
+/* Element k of lane i is number i * count + k of memory. */
+static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+{
+    LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * x->count);
+    int order[JIT_LANES_MAX * IR_MAX_DST];
     if (x->store) {
         /* Interleave: first all pairs (0, 1) and (2, 3) side by side, then by position. */
         LLVMValueRef v = x->value[0];
@@ -207,11 +217,37 @@ static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x
     return jit_span_is_good(g, address, stride * (g->lanes - 1), x->size);
 }
 
+/* Stores elements side by side, of the active lanes or of all. AVX2's masked store takes several
+ * times as long as a plain one. */
+static void emit_store_form(struct jit_gen *g, struct access *x, LLVMValueRef p,
+                            void (*some)(struct jit_gen *g, struct access *x, LLVMValueRef p))
+{
+    LLVMBasicBlockRef all = jit_new_block(g, "all"), part = jit_new_block(g, "part"),
+                      join = jit_new_block(g, "");
+    LLVMBuildCondBr(g->b, jit_is_full(g, x->active), all, part);
+    jit_position(g, all);
+    emit_contiguous_form(g, x, p);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, part);
+    some(g, x, p);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
+/* What the active lanes access lies side by side, and all lanes' is in place. */
+static void emit_placed_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+{
+    if (x->store && !g->target->avx512)
+        emit_store_form(g, x, p, emit_masked_form);
+    else
+        emit_masked_form(g, x, p);
+}
+
 /* A vector access if the elements turn out to be contiguous at run time, else lane by lane. */
 static void emit_affine_form(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
-    bool full = x->count > 1 || !g->target->avx512, covered = jit_is_covered(g);
+    bool full = !has_masks(g, x), covered = jit_is_covered(g);
     LLVMValueRef address = jit_address(g, false), good = LLVMConstInt(g->i1, 1, 0);
     if (!covered)
         good = contiguous_is_good(g, x, address, x->size);
@@ -221,17 +257,37 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     if (full)
         good = LLVMBuildAnd(g->b, good, jit_is_full(g, x->active), "");
     if (covered && !full) {
-        emit_contiguous_form(g, x, jit_placed_pointer(g, address), false);
+        emit_placed_form(g, x, jit_placed_pointer(g, address));
         return;
     }
     LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
     jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
-    emit_contiguous_form(g, x, jit_placed_pointer(g, address), full);
+    if (full)
+        emit_contiguous_form(g, x, jit_placed_pointer(g, address));
+    else
+        emit_placed_form(g, x, jit_placed_pointer(g, address));
     LLVMBuildBr(g->b, join);
     jit_position(g, slow);
     emit_vector_form(g, x);
     LLVMBuildBr(g->b, join);
     jit_position(g, join);
+}
+
+/* Stores to shared memory, which no other thread sees, for all lanes: for the others what was
+ * there.
+ */
+static void emit_merged_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+{
+    LLVMValueRef old = LLVMBuildLoad2(g->b, jit_vec(g, x->element), p, "");
+    LLVMSetAlignment(old, x->esize);
+    LLVMValueRef v = jit_select(g, jit_lanes(g, x->active), x->value[0], old);
+    LLVMSetAlignment(LLVMBuildStore(g->b, v, p), x->esize);
+}
+
+static void emit_scattered_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+{
+    (void)p;
+    emit_vector_form(g, x);
 }
 
 /* Consecutive elements of shared memory, whose addresses have 32 bits that count: these are in line
@@ -253,20 +309,12 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
             p = LLVMBuildSelect(g->b, good, jit_placed_pointer(g, address), p, "");
         }
     }
-    if (!x->store || (x->count == 1 && g->target->avx512)) {
-        emit_contiguous_form(g, x, p, !x->store);
-        return;
-    }
-    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"),
-                      join = jit_new_block(g, "");
-    LLVMBuildCondBr(g->b, jit_is_full(g, x->active), fast, slow);
-    jit_position(g, fast);
-    emit_contiguous_form(g, x, p, true);
-    LLVMBuildBr(g->b, join);
-    jit_position(g, slow);
-    emit_vector_form(g, x);
-    LLVMBuildBr(g->b, join);
-    jit_position(g, join);
+    if (!x->store)
+        emit_contiguous_form(g, x, p);
+    else if (x->count == 1 && g->target->avx512)
+        emit_masked_form(g, x, p);
+    else
+        emit_store_form(g, x, p, x->count == 1 ? emit_merged_form : emit_scattered_form);
 }
 
 /* --- lanes at a stride of several elements: structures ---------------------------------------- */
