@@ -6,6 +6,7 @@
 #include "device/soft/exec/helpers.h"
 #include "device/soft/ir/spaces.h"
 #include "jit/gen.h"
+#include "jit/target.h"
 
 LLVMValueRef jit_field(struct jit_gen *g, size_t offset, LLVMTypeRef type)
 {
@@ -353,8 +354,17 @@ LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits)
     return LLVMBuildICmp(g->b, LLVMIntEQ, bits, jit_all_lanes(g), "");
 }
 
+/* With AVX2 the lanes' bits as signs, which is what its instructions want of a mask: LLVM 19 would
+ * take a set of bits that comes from another block apart, bit by bit, and put it together again. */
 LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits)
 {
+    if (g->target->avx2 && !g->target->avx512 && !g->large) {
+        LLVMValueRef up[JIT_LANES_MAX];
+        for (unsigned l = 0; l < g->lanes; l++)
+            up[l] = LLVMConstInt(g->i32, 31 - l, 0);
+        bits = LLVMBuildShl(g->b, jit_splat(g, bits), LLVMConstVector(up, g->lanes), "");
+        return LLVMBuildICmp(g->b, LLVMIntSLT, bits, LLVMConstNull(LLVMTypeOf(bits)), "");
+    }
     bits = LLVMBuildTrunc(g->b, bits, LLVMIntTypeInContext(g->context, g->lanes), "");
     return LLVMBuildBitCast(g->b, bits, jit_vec(g, g->i1), "");
 }
