@@ -24,7 +24,7 @@
  *   barrier               barriers
  *   texture, memory, pattern, runs   loads and stores
  *   cross                 shuffles and votes
- *   lanes                 lane by lane: atomics, host functions
+ *   rare, lanes           lane by lane: loads and stores; atomics, host functions
  *   turn                  the order in which lanes store
  *   wrap                  results that may wrap around
  *   hull                  one check for several accesses
@@ -147,6 +147,7 @@ struct jit_gen {
         uint32_t bytes;
     } frame;               /* of large kernels: frame.c */
     LLVMValueRef operands; /* alloca: for calls of called.c; NULL: none yet */
+    LLVMValueRef places;   /* alloca: addresses and values of rare.c; NULL: none yet */
     LLVMValueRef matrices; /* alloca: operands and results of MMA; NULL: none yet */
     LLVMValueRef samples;  /* alloca: the same of TEX */
     bool by_lane;          /* the instruction is emitted for such a register's lanes */
@@ -412,6 +413,19 @@ LLVMValueRef jit_turned(struct jit_gen *g, LLVMValueRef v, unsigned turn);
 /* i32: the lane whose value stays if all in `active` (i32) store to one place. */
 LLVMValueRef jit_store_lane(struct jit_gen *g, LLVMValueRef active, unsigned size);
 
+/* --- rare.c: lane by lane, in short code --------------------------------------------------------
+ */
+/* The current load or store. */
+struct jit_access {
+    unsigned count, esize, size; /* elements; bytes of one, of all */
+    enum ir_type type;
+    LLVMTypeRef element;
+    LLVMValueRef value[IR_MAX_DST]; /* load: alloca of a vector; store: the vector */
+    LLVMValueRef active;
+    bool store;
+};
+void jit_access_by_lane(struct jit_gen *g, struct jit_access *x);
+
 /* --- again.c ---------------------------------------------------------------------------------- */
 /* The register is computed again in each region that needs it. */
 bool jit_is_again(const struct jit_gen *g, uint32_t reg);
@@ -494,7 +508,17 @@ LLVMValueRef jit_address(struct jit_gen *g, bool vec);
 /* The current instruction's place in shared memory: i32, a vector unless all lanes share it;
  * checked and masked. */
 LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size);
-/* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
+/* Whether lanes that do not run access what one that does accesses. Leaving them out costs a branch
+ * for each lane where a processor has no sets of lanes. */
+bool jit_has_followers(const struct jit_gen *g);
+/* Gives lanes that do not run, if they are followers, what the first one that does has: its
+ * address, or index. */
+LLVMValueRef jit_followed(struct jit_gen *g, LLVMValueRef v, LLVMValueRef active);
+/* Ends the call: the first one of these lanes has a bad address, which is the lane's or (scalar)
+ * all lanes'. */
+void jit_emit_fault(struct jit_gen *g, LLVMValueRef address, LLVMValueRef lanes, unsigned size);
+/* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. Of every lane, if
+ * the others are followers. */
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
                              unsigned size);
 /* Host address, checked, if all active lanes share one address. */

@@ -31,16 +31,6 @@ static unsigned element_size(const struct ir_instr *i)
 
 /* --- one access in its different forms -------------------------------------------------------- */
 
-/* The values of a load or store, one vector per element, in allocas while the forms are emitted. */
-struct access {
-    unsigned count, esize, size;
-    enum ir_type type;
-    LLVMTypeRef element;
-    LLVMValueRef value[IR_MAX_DST]; /* load: alloca of a vector; store: the vector */
-    LLVMValueRef active;
-    bool store;
-};
-
 static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef t,
                                 bool vector_of_pointers, LLVMValueRef *args)
 {
@@ -72,7 +62,7 @@ static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
 }
 
 /* Lane by lane. What is volatile, relaxed and so on the compiler then neither merges nor moves. */
-static void emit_single_form(struct jit_gen *g, struct access *x)
+static void emit_single_form(struct jit_gen *g, struct jit_access *x)
 {
     struct jit_lane_loop l;
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
@@ -96,14 +86,14 @@ static void emit_single_form(struct jit_gen *g, struct access *x)
 
 /* True if the processor has an instruction for this; if not, LLVM makes a branch for each lane of
  * it. */
-static bool has_gather(const struct jit_gen *g, const struct access *x)
+static bool has_gather(const struct jit_gen *g, const struct jit_access *x)
 {
     return x->store ? x->esize >= 4 && g->target->avx512 : g->target->avx2 || g->target->avx512;
 }
 
 /* Elements smaller than a word, as processors gather words only: each lane's aligned word, which is
  * there if the element is, moved down. */
-static LLVMValueRef gather_small(struct jit_gen *g, const struct access *x, LLVMValueRef at,
+static LLVMValueRef gather_small(struct jit_gen *g, const struct jit_access *x, LLVMValueRef at,
                                  LLVMValueRef lanes)
 {
     LLVMTypeRef words = jit_vec(g, g->i32);
@@ -120,15 +110,20 @@ static LLVMValueRef gather_small(struct jit_gen *g, const struct access *x, LLVM
 }
 
 /* Gather or scatter of all elements. */
-static void emit_vector_form(struct jit_gen *g, struct access *x)
+static void emit_vector_form(struct jit_gen *g, struct jit_access *x)
 {
+    bool all = jit_has_followers(g) && !x->store; /* all lanes may load */
     if (g->large && !has_gather(g, x)) {
         emit_single_form(g, x);
         return;
     }
+    if (jit_has_followers(g) && x->store && x->active != jit_all_lanes(g)) {
+        jit_access_by_lane(g, x);
+        return;
+    }
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
     unsigned turn = x->store ? jit_store_turn(g, x->size) : 0;
-    LLVMValueRef lanes = jit_turned(g, jit_lanes(g, x->active), turn);
+    LLVMValueRef lanes = jit_turned(g, jit_lanes(g, all ? jit_all_lanes(g) : x->active), turn);
     LLVMTypeRef t = jit_vec(g, x->element);
     p = jit_turned(g, p, turn);
     for (unsigned k = 0; k < x->count; k++) {
@@ -140,7 +135,7 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
         } else {
             LLVMValueRef args[] = { at, align, lanes, LLVMConstNull(t) };
             LLVMBuildStore(g->b,
-                           x->esize < 4 && has_gather(g, x)
+                           x->esize < 4 && has_gather(g, x) && !all
                                ? gather_small(g, x, at, lanes)
                                : masked_call(g, "llvm.masked.gather", t, true, args),
                            x->value[k]);
@@ -150,13 +145,13 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
 
 /* True if the processor loads and stores some lanes of a vector of these as one instruction; if
  * not, LLVM makes a branch for each lane. */
-static bool has_masks(const struct jit_gen *g, const struct access *x)
+static bool has_masks(const struct jit_gen *g, const struct jit_access *x)
 {
     return x->count == 1 && (g->target->avx512 || (g->target->avx2 && x->esize >= 4));
 }
 
 /* What the active lanes load, of elements side by side, or store. */
-static void emit_masked_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+static void emit_masked_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     LLVMTypeRef t = jit_vec(g, x->element);
     LLVMValueRef lanes = jit_lanes(g, x->active), align = c32(g, x->esize);
@@ -169,8 +164,17 @@ static void emit_masked_form(struct jit_gen *g, struct access *x, LLVMValueRef p
     }
 }
 
+/* As emit_vector_form(), of what hardly ever runs. */
+static void emit_rare_form(struct jit_gen *g, struct jit_access *x)
+{
+    if (jit_has_followers(g))
+        jit_access_by_lane(g, x);
+    else
+        emit_vector_form(g, x);
+}
+
 /* Element k of lane i is number i * count + k of memory. */
-static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+static void emit_contiguous_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * x->count);
     int order[JIT_LANES_MAX * IR_MAX_DST];
@@ -211,7 +215,7 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
 
 /* i1: the lanes' accesses that start at `address` are all in place, so that the vector form may be
  * used. */
-static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x,
+static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct jit_access *x,
                                        LLVMValueRef address, uint64_t stride)
 {
     return jit_span_is_good(g, address, stride * (g->lanes - 1), x->size);
@@ -219,8 +223,8 @@ static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x
 
 /* Stores elements side by side, of the active lanes or of all. AVX2's masked store takes several
  * times as long as a plain one. */
-static void emit_store_form(struct jit_gen *g, struct access *x, LLVMValueRef p,
-                            void (*some)(struct jit_gen *g, struct access *x, LLVMValueRef p))
+static void emit_store_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p,
+                            void (*some)(struct jit_gen *g, struct jit_access *x, LLVMValueRef p))
 {
     LLVMBasicBlockRef all = jit_new_block(g, "all"), part = jit_new_block(g, "part"),
                       join = jit_new_block(g, "");
@@ -235,7 +239,7 @@ static void emit_store_form(struct jit_gen *g, struct access *x, LLVMValueRef p,
 }
 
 /* What the active lanes access lies side by side, and all lanes' is in place. */
-static void emit_placed_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+static void emit_placed_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     if (x->store && !g->target->avx512)
         emit_store_form(g, x, p, emit_masked_form);
@@ -244,7 +248,7 @@ static void emit_placed_form(struct jit_gen *g, struct access *x, LLVMValueRef p
 }
 
 /* A vector access if the elements turn out to be contiguous at run time, else lane by lane. */
-static void emit_affine_form(struct jit_gen *g, struct access *x)
+static void emit_affine_form(struct jit_gen *g, struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool full = !has_masks(g, x), covered = jit_is_covered(g);
@@ -268,7 +272,10 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
         emit_placed_form(g, x, jit_placed_pointer(g, address));
     LLVMBuildBr(g->b, join);
     jit_position(g, slow);
-    emit_vector_form(g, x);
+    if (full)
+        emit_vector_form(g, x);
+    else
+        emit_rare_form(g, x);
     LLVMBuildBr(g->b, join);
     jit_position(g, join);
 }
@@ -276,7 +283,7 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
 /* Stores to shared memory, which no other thread sees, for all lanes: for the others what was
  * there.
  */
-static void emit_merged_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+static void emit_merged_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     LLVMValueRef old = LLVMBuildLoad2(g->b, jit_vec(g, x->element), p, "");
     LLVMSetAlignment(old, x->esize);
@@ -284,7 +291,7 @@ static void emit_merged_form(struct jit_gen *g, struct access *x, LLVMValueRef p
     LLVMSetAlignment(LLVMBuildStore(g->b, v, p), x->esize);
 }
 
-static void emit_scattered_form(struct jit_gen *g, struct access *x, LLVMValueRef p)
+static void emit_scattered_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     (void)p;
     emit_vector_form(g, x);
@@ -293,7 +300,7 @@ static void emit_scattered_form(struct jit_gen *g, struct access *x, LLVMValueRe
 /* Consecutive elements of shared memory, whose addresses have 32 bits that count: these are in line
  * whether an index wraps before it is widened or not. Loads need no mask, as there is nothing that
  * dead lanes must not read. */
-static void emit_shared_form(struct jit_gen *g, struct access *x)
+static void emit_shared_form(struct jit_gen *g, struct jit_access *x)
 {
     LLVMValueRef address, p;
     if (jit_is_covered(g)) {
@@ -324,7 +331,7 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
 /* Whether the access is worth taking the lanes' whole structures: these are aligned pieces of a
  * power of two, so that they lie in pages that the lanes access anyway. Only shared memory, which
  * no other thread sees, is written so. */
-static bool is_structure(const struct jit_gen *g, const struct access *x)
+static bool is_structure(const struct jit_gen *g, const struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     int64_t stride = info->address_stride;
@@ -338,8 +345,8 @@ static bool is_structure(const struct jit_gen *g, const struct access *x)
 }
 
 /* `offset`: of the access in its structure. */
-static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValueRef p, unsigned n,
-                                  unsigned offset)
+static void emit_whole_structures(struct jit_gen *g, struct jit_access *x, LLVMValueRef p,
+                                  unsigned n, unsigned offset)
 {
     LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * n);
     LLVMValueRef all = LLVMBuildLoad2(g->b, wide, p, "");
@@ -366,7 +373,7 @@ static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValue
         LLVMSetAlignment(LLVMBuildStore(g->b, all, p), x->esize);
 }
 
-static void emit_structure_form(struct jit_gen *g, struct access *x)
+static void emit_structure_form(struct jit_gen *g, struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     uint64_t stride = (uint64_t)info->address_stride,
@@ -394,7 +401,7 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-static void emit_pattern_form(struct jit_gen *g, struct access *x)
+static void emit_pattern_form(struct jit_gen *g, struct jit_access *x)
 {
     if (x->store)
         jit_store_pattern(g, x->value[0], x->size, x->active);
@@ -402,15 +409,14 @@ static void emit_pattern_form(struct jit_gen *g, struct access *x)
         LLVMBuildStore(g->b, jit_load_pattern(g, x->element, x->size, x->active), x->value[0]);
 }
 
-static void emit_forms(struct jit_gen *g, struct access *x)
+static void emit_forms(struct jit_gen *g, struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
-    if (g->checks_all &&
-        g->i->space != IR_SPACE_SHARED) /* this hardly ever runs, so one form is enough */
-        affine = false;
     if (g->i->order != IR_ORDER_WEAK)
         emit_single_form(g, x);
+    else if (affine && g->checks_all && g->i->space != IR_SPACE_SHARED)
+        emit_rare_form(g, x); /* one form is enough */
     else if (affine && g->i->space == IR_SPACE_SHARED)
         emit_shared_form(g, x);
     else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||
@@ -424,9 +430,9 @@ static void emit_forms(struct jit_gen *g, struct access *x)
         emit_vector_form(g, x);
 }
 
-static struct access begin_access(struct jit_gen *g, bool store)
+static struct jit_access begin_access(struct jit_gen *g, bool store)
 {
-    struct access x = { .store = store };
+    struct jit_access x = { .store = store };
     x.count = store ? g->i->src_count : g->i->dst_count;
     x.esize = element_size(g->i);
     x.size = x.count * x.esize;
@@ -437,7 +443,8 @@ static struct access begin_access(struct jit_gen *g, bool store)
 }
 
 /* Host address of an access that all lanes share. */
-static LLVMValueRef shared_by_lanes(struct jit_gen *g, const struct access *x, LLVMValueRef address)
+static LLVMValueRef shared_by_lanes(struct jit_gen *g, const struct jit_access *x,
+                                    LLVMValueRef address)
 {
     return jit_is_covered(g) ? jit_placed_pointer(g, address)
                              : jit_host_scalar(g, address, x->active, x->size);
@@ -458,7 +465,8 @@ static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size
     return true;
 }
 
-static void load_elements(struct jit_gen *g, const struct access *x, LLVMValueRef p, bool invariant)
+static void load_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                          bool invariant)
 {
     for (unsigned k = 0; k < x->count; k++) {
         LLVMValueRef q = k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p;
@@ -472,7 +480,7 @@ static void load_elements(struct jit_gen *g, const struct access *x, LLVMValueRe
 }
 
 /* ld.param [name + offset]: read once, before anything else. */
-static bool emit_parameter(struct jit_gen *g, const struct access *x)
+static bool emit_parameter(struct jit_gen *g, const struct jit_access *x)
 {
     const struct ir_address *a = &g->i->address;
     if (g->i->space != IR_SPACE_PARAM || a->base != IR_NONE)
@@ -497,7 +505,7 @@ static bool emit_parameter(struct jit_gen *g, const struct access *x)
 
 void jit_emit_load(struct jit_gen *g)
 {
-    struct access x = begin_access(g, false);
+    struct jit_access x = begin_access(g, false);
     LLVMBasicBlockRef slow = NULL, join = NULL;
     bool generic = false;
     if (emit_parameter(g, &x) || jit_emit_run(g))
@@ -528,7 +536,7 @@ void jit_emit_load(struct jit_gen *g)
 }
 
 /* All lanes store to one place: one lane's value stays. */
-static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueRef p)
+static void store_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p)
 {
     LLVMValueRef lane = NULL;
     for (unsigned k = 0; k < x->count; k++) {
@@ -547,7 +555,7 @@ static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueR
 
 void jit_emit_store(struct jit_gen *g)
 {
-    struct access x = begin_access(g, true);
+    struct jit_access x = begin_access(g, true);
     LLVMBasicBlockRef slow = NULL, join = NULL;
     bool generic = false;
     if (g->i->space == IR_SPACE_PARAM) {

@@ -7,6 +7,7 @@
 #include "jit/gen.h"
 
 #include "device/soft/ir/spaces.h"
+#include "jit/target.h"
 
 static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
 {
@@ -36,6 +37,14 @@ LLVMValueRef jit_address(struct jit_gen *g, bool vec)
     return narrow ? LLVMBuildZExt(g->b, sum, jit_like(sum, g->i64), "") : sum;
 }
 
+void jit_emit_fault(struct jit_gen *g, LLVMValueRef address, LLVMValueRef lanes, unsigned size)
+{
+    LLVMValueRef args[] = { g->block, g->w->first, address, lanes, c64(g, size - 1) };
+    bool vec = jit_is_vec(address);
+    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
+                                      vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
+}
+
 static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address,
                          LLVMValueRef lanes, unsigned size)
 {
@@ -43,10 +52,7 @@ static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef addre
     jit_branch_unlikely(g, bad, fault);
     LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
     jit_position(g, fault);
-    LLVMValueRef args[] = { g->block, g->w->first, address, lanes, c64(g, size - 1) };
-    bool vec = jit_is_vec(address);
-    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
-                                      vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
+    jit_emit_fault(g, address, lanes, size);
     jit_position(g, next);
 }
 
@@ -86,6 +92,44 @@ LLVMValueRef jit_outside_window(struct jit_gen *g, LLVMValueRef address, unsigne
     }
     LLVMValueRef offset = LLVMBuildSub(g->b, address, base, "");
     return is_not_zero(g, LLVMBuildAnd(g->b, offset, bad, ""));
+}
+
+bool jit_has_followers(const struct jit_gen *g)
+{
+    return !g->target->avx512 && !g->large;
+}
+
+LLVMValueRef jit_followed(struct jit_gen *g, LLVMValueRef v, LLVMValueRef active)
+{
+    if (!jit_has_followers(g) || active == jit_all_lanes(g))
+        return v;
+    LLVMValueRef args[] = { active, LLVMConstInt(g->i1, 0, 0) };
+    LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
+    lane = LLVMBuildAnd(g->b, lane, c32(g, g->lanes - 1), "");
+    return jit_select(g, jit_lanes(g, active), v, jit_splat(g, jit_pick(g, v, lane)));
+}
+
+/* Global addresses. What all of them have in common is enough to see that they are good; which one
+ * is not is found out only where one is not. */
+static void check_global(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                         unsigned size)
+{
+    if (!jit_has_followers(g)) {
+        check_lanes(g, jit_outside_window(g, address, size), active, address, size);
+        return;
+    }
+    LLVMBasicBlockRef fault = jit_new_block(g, "fault");
+    LLVMValueRef base = jit_splat(g, jit_cached(g, JIT_WINDOW_BASE)), bad = jit_window_bad(g, size);
+    LLVMValueRef all = jit_call1(g, "llvm.vector.reduce.or", LLVMBuildSub(g->b, address, base, ""));
+    jit_branch_unlikely(g, is_not_zero(g, LLVMBuildAnd(g->b, all, bad, "")), fault);
+    LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
+    jit_position(g, fault);
+    /* The window is aligned to its size, so this is the difference as far as it is tested; LLVM
+     * does not see that, and would compute it before the branch. */
+    LLVMValueRef offset = LLVMBuildXor(g->b, address, base, "");
+    LLVMValueRef lanes = is_not_zero(g, LLVMBuildAnd(g->b, offset, jit_splat(g, bad), ""));
+    jit_emit_fault(g, address, LLVMBuildAnd(g->b, jit_bits(g, lanes), active, ""), size);
+    jit_position(g, next);
 }
 
 LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset)
@@ -206,10 +250,12 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
                              unsigned size)
 {
     LLVMValueRef low;
+    if (g->i->space != IR_SPACE_SHARED) /* whose addresses are masked */
+        address = jit_followed(g, address, active);
     switch (g->i->space) {
     case IR_SPACE_GLOBAL:
     case IR_SPACE_CONST:
-        check_lanes(g, jit_outside_window(g, address, size), active, address, size);
+        check_global(g, address, active, size);
         return LLVMBuildIntToPtr(g->b, address, jit_vec(g, g->ptr), "");
     case IR_SPACE_SHARED:
         if (size > 1)
