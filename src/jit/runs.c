@@ -5,9 +5,11 @@
  * the lanes.
  */
 #include "jit/gen.h"
+#include "jit/target.h"
 
-#define RUN  4   /* elements of 32 bits */
-#define ROWS 16u /* lanes that are transposed at once */
+#define RUN 4 /* elements of 32 bits */
+#define ROWS_MAX                                                                                   \
+    16u /* lanes that are transposed at once, where a register has that many elements */
 
 static bool is_wide(const struct ir_instr *i)
 {
@@ -23,7 +25,7 @@ static bool is_anywhere(uint8_t shape)
 static bool is_part(const struct jit_gen *g, uint32_t at)
 {
     const struct ir_instr *i = &g->fn->instrs[at];
-    return g->lanes >= ROWS && i->op == IR_OP_LD && i->order == IR_ORDER_WEAK &&
+    return g->lanes >= ROWS_MAX && i->op == IR_OP_LD && i->order == IR_ORDER_WEAK &&
            i->guard == IR_NONE && i->address.base != IR_NONE && i->address.symbol == IR_NONE &&
            (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST) &&
            ir_types[i->type].size == 4 && is_anywhere(g->a->instrs[at].address) &&
@@ -72,13 +74,12 @@ static bool find_run(const struct jit_gen *g, int64_t *low, uint32_t *end)
     return false;
 }
 
-/* The four elements at each lane's address. Lanes that do not run read what the first one that does
- * reads. */
-static void load_rows(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
-                      LLVMValueRef rows[JIT_LANES_MAX])
+/* Addresses in memory, from where the lanes' elements are loaded. Lanes that do not run read what
+ * the first one that does reads. */
+static LLVMValueRef lay_out_addresses(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active)
 {
     LLVMValueRef memory = jit_alloca(g, jit_vec(g, g->i64), "lanes");
-    if (!g->whole) {
+    if (active != jit_all_lanes(g)) {
         LLVMValueRef args[] = { active, LLVMConstInt(g->i1, 0, 0) };
         LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
         lane = LLVMBuildAnd(g->b, lane, LLVMConstInt(g->i32, g->lanes - 1, 0), "");
@@ -86,8 +87,15 @@ static void load_rows(struct jit_gen *g, LLVMValueRef address, LLVMValueRef acti
             jit_select(g, jit_lanes(g, active), address, jit_splat(g, jit_pick(g, address, lane)));
     }
     LLVMBuildStore(g->b, address, memory);
-    for (unsigned l = 0; l < g->lanes; l++) {
-        LLVMValueRef at = LLVMConstInt(g->i64, l, 0);
+    return memory;
+}
+
+/* The four elements of each of `count` lanes. */
+static void load_rows(struct jit_gen *g, LLVMValueRef memory, unsigned from, unsigned count,
+                      LLVMValueRef *rows)
+{
+    for (unsigned l = 0; l < count; l++) {
+        LLVMValueRef at = LLVMConstInt(g->i64, from + l, 0);
         LLVMValueRef p =
             LLVMBuildLoad2(g->b, g->ptr, LLVMBuildGEP2(g->b, g->i64, memory, &at, 1, ""), "");
         LLVMSetVolatile(p, 1); /* LLVM is to load it from there, not to take it out of the vector */
@@ -109,20 +117,24 @@ static LLVMValueRef join(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, unsi
  * of the second; or pairs of elements. */
 static LLVMValueRef weave(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, const unsigned pick[4])
 {
-    int order[16];
-    for (unsigned k = 0; k < 16; k++)
-        order[k] = (int)((k & ~3u) + (pick[k % 4] & 3) + (pick[k % 4] & 4 ? 16 : 0));
-    return jit_shuffle(g, a, b, order, 16);
+    unsigned n = LLVMGetVectorSize(LLVMTypeOf(a));
+    int order[ROWS_MAX];
+    for (unsigned k = 0; k < n; k++)
+        order[k] = (int)((k & ~3u) + (pick[k % 4] & 3) + (pick[k % 4] & 4 ? n : 0));
+    return jit_shuffle(g, a, b, order, n);
 }
 
-/* Sixteen rows of four become four vectors of sixteen. */
-static void transpose(struct jit_gen *g, LLVMValueRef rows[16], LLVMValueRef out[RUN])
+/* Rows of four, sixteen or eight of them, become four vectors of as many. */
+static void transpose(struct jit_gen *g, LLVMValueRef *rows, unsigned count, LLVMValueRef out[RUN])
 {
     static const unsigned low[] = { 0, 4, 1, 5 }, high[] = { 2, 6, 3, 7 }, left[] = { 0, 1, 4, 5 },
                           right[] = { 2, 3, 6, 7 };
     LLVMValueRef z[4], t[4];
-    for (unsigned q = 0; q < 4; q++)
-        z[q] = join(g, join(g, rows[q], rows[4 + q], 4), join(g, rows[8 + q], rows[12 + q], 4), 8);
+    for (unsigned q = 0; q < 4; q++) {
+        z[q] = join(g, rows[q], rows[4 + q], 4);
+        if (count == 16)
+            z[q] = join(g, z[q], join(g, rows[8 + q], rows[12 + q], 4), 8);
+    }
     t[0] = weave(g, z[0], z[1], low);
     t[1] = weave(g, z[0], z[1], high);
     t[2] = weave(g, z[2], z[3], low);
@@ -133,23 +145,58 @@ static void transpose(struct jit_gen *g, LLVMValueRef rows[16], LLVMValueRef out
     out[3] = weave(g, t[1], t[3], right);
 }
 
+/* i1: the elements of one of these lanes are not in place. */
+static LLVMValueRef is_bad(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, bool wide)
+{
+    unsigned align = wide ? 4 * RUN : 4;
+    LLVMValueRef bad;
+    if (jit_has_followers(g)) { /* an aligned one ends where it begins */
+        bad = LLVMBuildSub(g->b, address, jit_splat(g, jit_cached(g, JIT_WINDOW_BASE)), "");
+        if (!wide) {
+            LLVMValueRef last = LLVMBuildAdd(g->b, bad, jit_const(g, bad, 4 * (RUN - 1)), "");
+            bad = LLVMBuildOr(g->b, bad, last, "");
+        }
+        bad = LLVMBuildAnd(g->b, jit_call1(g, "llvm.vector.reduce.or", bad),
+                           jit_window_bad(g, align), "");
+    } else {
+        LLVMValueRef last = LLVMBuildAdd(g->b, address, jit_const(g, address, 4 * (RUN - 1)), "");
+        bad = jit_outside_window(g, address, align);
+        bad = LLVMBuildOr(g->b, bad, jit_outside_window(g, last, 4), "");
+        bad = LLVMBuildAnd(g->b, jit_bits(g, bad), active, "");
+    }
+    return LLVMBuildICmp(g->b, LLVMIntNE, bad, LLVMConstNull(LLVMTypeOf(bad)), "");
+}
+
 static void load_run(struct jit_gen *g, struct jit_run *run)
 {
     LLVMValueRef offset =
         LLVMConstInt(g->i64, (uint64_t)(run->low - g->i->address.displacement), 1);
     LLVMValueRef address = LLVMBuildAdd(g->b, jit_address(g, true), jit_splat(g, offset), "");
-    LLVMValueRef last = LLVMBuildAdd(g->b, address, jit_const(g, address, 4 * (RUN - 1)), "");
-    LLVMValueRef active = jit_active(g), rows[JIT_LANES_MAX], parts[2][RUN] = { 0 };
-    unsigned align = is_wide(g->i) ? 4 * RUN : 4;
-    LLVMValueRef bad = jit_outside_window(g, address, align);
-    bad = LLVMBuildOr(g->b, bad, jit_outside_window(g, last, 4), "");
-    bad = LLVMBuildAnd(g->b, jit_bits(g, bad), active, "");
-    jit_go_other(g, LLVMBuildICmp(g->b, LLVMIntNE, bad, LLVMConstNull(g->i32), ""));
-    load_rows(g, address, active, rows);
-    for (unsigned h = 0; h < g->lanes / 16; h++)
-        transpose(g, rows + 16 * h, parts[h]);
+    LLVMValueRef active = jit_active(g), rows[JIT_LANES_MAX], parts[4][RUN] = { 0 };
+    unsigned n = 8;
+    if (jit_has_followers(g)) {
+        address = jit_followed(g, address, active);
+        active = jit_all_lanes(g);
+    }
+    jit_go_other(g, is_bad(g, address, active, is_wide(g->i)));
+    LLVMValueRef memory = lay_out_addresses(g, address, active);
+    if (g->target->avx512) {
+        load_rows(g, memory, 0, g->lanes, rows);
+        for (unsigned h = 0; h < g->lanes / 16; h++)
+            transpose(g, rows + 16 * h, 16, parts[h]);
+        n = 16;
+    }
+    for (unsigned h = 0; h < g->lanes / 8 && !g->target->avx512; h++) {
+        load_rows(g, memory, 8 * h, 8, rows);
+        transpose(g, rows, 8, parts[h]);
+        n = 8;
+    }
+    for (; n < g->lanes; n *= 2)
+        for (unsigned h = 0; h < g->lanes / n / 2; h++)
+            for (unsigned k = 0; k < RUN; k++)
+                parts[h][k] = join(g, parts[2 * h][k], parts[2 * h + 1][k], n);
     for (unsigned k = 0; k < RUN; k++)
-        run->value[k] = g->lanes == 16 ? parts[0][k] : join(g, parts[0][k], parts[1][k], 16);
+        run->value[k] = parts[0][k];
 }
 
 bool jit_emit_run(struct jit_gen *g)
