@@ -22,7 +22,7 @@
  *   flow                  blocks of the kernel, branches; which file emits an instruction
  *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
  *   barrier               barriers
- *   texture, memory, pattern, runs   loads and stores
+ *   texture, memory, pieces, pattern, runs   loads and stores
  *   cross                 shuffles and votes
  *   rare, lanes           lane by lane: loads and stores; atomics, host functions
  *   turn                  the order in which lanes store
@@ -425,6 +425,10 @@ struct jit_access {
     bool store;
 };
 void jit_access_by_lane(struct jit_gen *g, struct jit_access *x);
+
+/* --- pieces.c --------------------------------------------------------------------------------- */
+/* Stores what the active lanes have, from `p` on side by side, with AVX2. */
+void jit_store_pieces(struct jit_gen *g, struct jit_access *x, LLVMValueRef p);
 
 /* --- again.c ---------------------------------------------------------------------------------- */
 /* The register is computed again in each region that needs it. */

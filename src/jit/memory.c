@@ -221,8 +221,7 @@ static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct jit_acces
     return jit_span_is_good(g, address, stride * (g->lanes - 1), x->size);
 }
 
-/* Stores elements side by side, of the active lanes or of all. AVX2's masked store takes several
- * times as long as a plain one. */
+/* Stores elements side by side, of all lanes or, by way of `some`, of the active ones. */
 static void emit_store_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p,
                             void (*some)(struct jit_gen *g, struct jit_access *x, LLVMValueRef p))
 {
@@ -242,7 +241,7 @@ static void emit_store_form(struct jit_gen *g, struct jit_access *x, LLVMValueRe
 static void emit_placed_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     if (x->store && !g->target->avx512)
-        emit_store_form(g, x, p, emit_masked_form);
+        emit_store_form(g, x, p, jit_store_pieces);
     else
         emit_masked_form(g, x, p);
 }
