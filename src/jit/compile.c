@@ -150,6 +150,11 @@ static int compile_lanes(struct ir_module *m, uint32_t fn, struct jit_gen *g, un
     if (r < 0)
         return r;
     g->a = analysis;
+    *lanes = jit_lanes_for_access(g);
+    if (*lanes < g->lanes) {
+        ir_analysis_destroy(analysis);
+        return 0;
+    }
     r = generate(g, dump, times, why, why_size);
     if (r == 0) {
         *lanes = jit_fewer_lanes(g);

@@ -11,6 +11,9 @@
  * code long, and what LLVM takes for it grows faster than the code does; nor are there registers
  * for so much. So a kernel whose code comes out too long is made again with half the lanes, or a
  * quarter; so is one that needs more stack than there is.
+ *
+ * With AVX2 32 addresses are eight registers of sixteen. A kernel whose loops access memory
+ * anywhere has 16 lanes there from the beginning.
  */
 #include "jit/gen.h"
 #include "jit/target.h"
@@ -57,6 +60,33 @@ unsigned jit_choose_lanes(const struct jit_gen *g)
     if (g->options->lanes && g->options->lanes < lanes)
         lanes = GM_MAX(g->options->lanes, JIT_LANES_MIN);
     return lanes == 32 || lanes_are_alike(g->fn) ? lanes : 32;
+}
+
+/* Most of what the kernel's loops access in global memory is anywhere. */
+static bool gathers(const struct jit_gen *g)
+{
+    unsigned anywhere = 0, all = 0;
+    for (uint32_t b = 0; b < g->fn->block_count; b++) {
+        const struct ir_block *block = &g->fn->blocks[b];
+        if (g->a->blocks[b].priority == IR_NONE || !g->a->blocks[b].loop_depth)
+            continue;
+        for (uint32_t n = block->first; n < block->first + block->count; n++) {
+            const struct ir_instr *i = &g->fn->instrs[n];
+            if ((i->op != IR_OP_LD && i->op != IR_OP_ST) ||
+                (i->space != IR_SPACE_GLOBAL && i->space != IR_SPACE_CONST &&
+                 i->space != IR_SPACE_GENERIC))
+                continue;
+            all++;
+            anywhere += g->a->instrs[n].address == IR_VARYING;
+        }
+    }
+    return 2 * anywhere > all;
+}
+
+unsigned jit_lanes_for_access(const struct jit_gen *g)
+{
+    bool narrow = g->lanes == 32 && g->target->avx2 && !g->target->avx512 && gathers(g);
+    return narrow && lanes_are_alike(g->fn) ? 16 : g->lanes;
 }
 
 /* How many registers of the processor a value takes. */
