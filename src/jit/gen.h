@@ -22,7 +22,7 @@
  *   flow                  blocks of the kernel, branches; which file emits an instruction
  *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
  *   barrier               barriers
- *   texture, memory, pieces, pattern, runs   loads and stores
+ *   texture, memory, index, pieces, pattern, runs   loads and stores
  *   cross                 shuffles and votes
  *   rare, lanes           lane by lane: loads and stores; atomics, host functions
  *   turn                  the order in which lanes store
@@ -427,6 +427,11 @@ struct jit_access {
     bool store;
 };
 void jit_access_by_lane(struct jit_gen *g, struct jit_access *x);
+
+/* --- index.c -----------------------------------------------------------------------------------
+ */
+/* Makes a load from an array at an index. False: it is none. */
+bool jit_load_indexed(struct jit_gen *g, struct jit_access *x);
 
 /* --- pieces.c --------------------------------------------------------------------------------- */
 /* Stores what the active lanes have, from `p` on side by side, with AVX2. */

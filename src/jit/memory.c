@@ -113,6 +113,8 @@ static LLVMValueRef gather_small(struct jit_gen *g, const struct jit_access *x, 
 static void emit_vector_form(struct jit_gen *g, struct jit_access *x)
 {
     bool all = jit_has_followers(g) && !x->store; /* all lanes may load */
+    if (jit_load_indexed(g, x))
+        return;
     if (g->large && !has_gather(g, x)) {
         emit_single_form(g, x);
         return;
