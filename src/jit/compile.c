@@ -150,7 +150,7 @@ static int compile_lanes(struct ir_module *m, uint32_t fn, struct jit_gen *g, un
     if (r < 0)
         return r;
     g->a = analysis;
-    *lanes = jit_lanes_for_access(g);
+    *lanes = jit_lanes_for_loops(g);
     if (*lanes < g->lanes) {
         ir_analysis_destroy(analysis);
         return 0;

@@ -208,8 +208,8 @@ void jit_choose_row(struct jit_gen *g);
 #define JIT_LANES_MIN 8u
 /* How many lanes a warp of the code has at first. */
 unsigned jit_choose_lanes(const struct jit_gen *g);
-/* How many it had better have, now that it is known what they access. */
-unsigned jit_lanes_for_access(const struct jit_gen *g);
+/* How many it had better have, now that it is known what its loops do. */
+unsigned jit_lanes_for_loops(struct jit_gen *g);
 /* How many it had better have, now that the module is optimised or a frame is too large: as many,
  * or fewer. */
 unsigned jit_fewer_lanes(const struct jit_gen *g);

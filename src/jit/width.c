@@ -12,14 +12,27 @@
  * for so much. So a kernel whose code comes out too long is made again with half the lanes, or a
  * quarter; so is one that needs more stack than there is.
  *
- * With AVX2 32 addresses are eight registers of sixteen. A kernel whose loops access memory
- * anywhere has 16 lanes there from the beginning.
+ * With AVX2 32 values are four of sixteen registers. A loop whose values do not fit into them
+ * spends its time on loads and stores of the stack: it has half the lanes, or a quarter. Where
+ * loops access memory it is the other way round, as each access has a check of its own, unless they
+ * access it anywhere: 32 addresses are eight registers, and each lane is loaded by itself, so 16
+ * are enough.
  */
 #include "jit/gen.h"
 #include "jit/target.h"
 
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
 /* Instructions for registers, more than which take LLVM over a second. */
 #define LENGTH_MAX 14000u
+
+/* AVX2 has so many. */
+#define REGISTERS      16u
+#define REGISTER_BYTES 32u
+/* A loop with so many instructions for each access is bound by them, and not by memory. */
+#define WORK_MIN 8u
 
 static bool tells_lanes_apart(const struct ir_instr *i)
 {
@@ -62,31 +75,113 @@ unsigned jit_choose_lanes(const struct jit_gen *g)
     return lanes == 32 || lanes_are_alike(g->fn) ? lanes : 32;
 }
 
-/* Most of what the kernel's loops access in global memory is anywhere. */
-static bool gathers(const struct jit_gen *g)
+/* Bytes of a register in each lane, where it is a vector. */
+static unsigned bytes_of(const struct jit_gen *g, uint32_t reg)
 {
-    unsigned anywhere = 0, all = 0;
-    for (uint32_t b = 0; b < g->fn->block_count; b++) {
+    enum ir_type t = (enum ir_type)g->fn->regs[reg].type;
+    return jit_shape(g, reg) == IR_VARYING && t != IR_PRED ? (unsigned)ir_types[t].size : 0;
+}
+
+/* Counts a register that is live from here on (backwards), if it was not. */
+static unsigned begin_life(const struct jit_gen *g, bool *live, uint32_t reg)
+{
+    if (reg == IR_NONE || live[reg])
+        return 0;
+    live[reg] = true;
+    return bytes_of(g, reg);
+}
+
+/* The most that is live at once in a block, in bytes of each lane. */
+static unsigned most_live(const struct jit_gen *g, uint32_t b, bool *live)
+{
+    const struct ir_block *block = &g->fn->blocks[b];
+    unsigned now = 0, most;
+    for (uint32_t reg = 0; reg < g->fn->reg_count; reg++) {
+        live[reg] = ir_live_out(g->a, b, reg);
+        now += live[reg] ? bytes_of(g, reg) : 0;
+    }
+    most = now;
+    for (uint32_t n = block->first + block->count; n-- > block->first;) {
+        const struct ir_instr *i = &g->fn->instrs[n];
+        for (unsigned d = 0; d < i->dst_count; d++)
+            if (i->dst[d] != IR_NONE && live[i->dst[d]] && i->guard == IR_NONE) {
+                live[i->dst[d]] = false;
+                now -= bytes_of(g, i->dst[d]);
+            }
+        now += begin_life(g, live, i->address.base);
+        for (unsigned k = 0; k < i->src_count; k++)
+            if (i->src[k].kind == IR_SRC_REG)
+                now += begin_life(g, live, i->src[k].index);
+        most = GM_MAX(most, now);
+    }
+    return most;
+}
+
+/* What the kernel's loops do. */
+struct loops {
+    unsigned accesses, anywhere; /* loads and stores of what lanes do not share; of global memory,
+                                    of them at addresses in no order */
+    unsigned global;             /* all loads and stores of global memory */
+    unsigned work;               /* other instructions on vectors */
+    unsigned live;               /* the most that is live at once, in bytes of each lane */
+};
+
+static void look_at_instr(const struct jit_gen *g, uint32_t n, struct loops *l)
+{
+    const struct ir_instr *i = &g->fn->instrs[n];
+    const struct ir_instr_info *info = &g->a->instrs[n];
+    if (i->op != IR_OP_LD && i->op != IR_OP_ST) {
+        l->work += i->dst_count && i->dst[0] != IR_NONE && bytes_of(g, i->dst[0]);
+        return;
+    }
+    l->accesses += i->space != IR_SPACE_PARAM && info->address != IR_UNIFORM;
+    if (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST || i->space == IR_SPACE_GENERIC) {
+        l->global++;
+        l->anywhere += info->address == IR_VARYING;
+    }
+}
+
+static struct loops look_at_loops(const struct jit_gen *g)
+{
+    struct loops l = { 0 };
+    GM_AUTO_FREE bool *live = calloc(g->fn->reg_count + 1u, sizeof(*live));
+    for (uint32_t b = 0; live && b < g->fn->block_count; b++) {
         const struct ir_block *block = &g->fn->blocks[b];
         if (g->a->blocks[b].priority == IR_NONE || !g->a->blocks[b].loop_depth)
             continue;
-        for (uint32_t n = block->first; n < block->first + block->count; n++) {
-            const struct ir_instr *i = &g->fn->instrs[n];
-            if ((i->op != IR_OP_LD && i->op != IR_OP_ST) ||
-                (i->space != IR_SPACE_GLOBAL && i->space != IR_SPACE_CONST &&
-                 i->space != IR_SPACE_GENERIC))
-                continue;
-            all++;
-            anywhere += g->a->instrs[n].address == IR_VARYING;
-        }
+        l.live = GM_MAX(l.live, most_live(g, b, live));
+        for (uint32_t n = block->first; n < block->first + block->count; n++)
+            look_at_instr(g, n, &l);
     }
-    return 2 * anywhere > all;
+    return l;
 }
 
-unsigned jit_lanes_for_access(const struct jit_gen *g)
+/* No two lanes store to one place by one instruction: whose value stays there depends on how many
+ * lanes store at once (device/soft/ir/lanes.h). */
+static bool stores_lie_apart(struct jit_gen *g)
 {
-    bool narrow = g->lanes == 32 && g->target->avx2 && !g->target->avx512 && gathers(g);
-    return narrow && lanes_are_alike(g->fn) ? 16 : g->lanes;
+    for (uint32_t n = 0; n < g->fn->instr_count; n++) {
+        const struct ir_instr *i = &g->fn->instrs[n];
+        g->at_instr = n;
+        if (i->op == IR_OP_ST && jit_store_turn(g, i->src_count * (unsigned)ir_types[i->type].size))
+            return false;
+    }
+    return true;
+}
+
+unsigned jit_lanes_for_loops(struct jit_gen *g)
+{
+    unsigned lanes = g->lanes;
+    if (lanes < 32 || !g->target->avx2 || g->target->avx512 || !lanes_are_alike(g->fn) ||
+        !stores_lie_apart(g))
+        return lanes;
+    struct loops l = look_at_loops(g);
+    if (2 * l.anywhere > l.global)
+        return 16;
+    while (l.work >= WORK_MIN * l.accesses && lanes > JIT_LANES_MIN &&
+           l.live * lanes > REGISTERS * REGISTER_BYTES)
+        lanes /= 2;
+    return lanes;
 }
 
 /* How many registers of the processor a value takes. */
