@@ -236,6 +236,17 @@ static void copies_of_registered(uint8_t *bytes, size_t size)
     OK(cuStreamDestroy(s));
 }
 
+/* Another registration of this size, which may get the pages that the last one had. */
+static void register_another(size_t size)
+{
+    uint8_t *h = malloc(size + 40);
+    TRUE(h != NULL);
+    memset(h, 2, size + 40);
+    OK(cuMemHostRegister(h + 40, size, 0));
+    OK(cuMemHostUnregister(h + 40));
+    free(h);
+}
+
 /* Memory that begins and ends in the middle of a page, as allocators give it out. */
 static void registered_parts_of_pages(void)
 {
@@ -251,8 +262,11 @@ static void registered_parts_of_pages(void)
     copies_of_registered(at, size);
     OK(cuMemHostUnregister(at));
     IS(cuMemHostUnregister(at), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    register_another(size);
     EQ(h[39], 1);
     EQ(h[40 + size], 1);
+    for (size_t i = 0; i < size; i++)
+        EQ(at[i], i == 1 ? 99 : (uint8_t)(i * 7));
     free(h);
 }
 
