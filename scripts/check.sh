@@ -51,9 +51,8 @@ export UBSAN_SYMBOLIZER_PATH=$ASAN_SYMBOLIZER_PATH
 #   e2e, soak            long, and of code that the others reach
 #   cudart               programs without sanitizers cannot load a library with them
 #   gen, engines, gpu    Python; other people's programs; a GPU
-#   api                  api-memory's registered_parts_of_pages fails there in one run of eight
 short=
-for name in cli client control device executor fatbin fault fuzz loader sanitized server soft transport unit wire; do
+for name in api cli client control device executor fatbin fault fuzz loader sanitized server soft transport unit wire; do
     short="$short --suite $name"
 done
 
