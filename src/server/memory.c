@@ -27,6 +27,7 @@ struct alloc_op {
     uint64_t size;
     uint64_t align;
     bool small;
+    bool slab;    /* `mapping` is a slab, and not for this allocation alone */
     bool refused; /* the device had no memory at the last attempt */
     bool trimmed; /* even after it had given back what it keeps */
     srv_allocated_fn *done;
@@ -241,8 +242,7 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
     struct srv_heap *h = op->allocation->heap;
     struct srv_mapping *m = op->mapping;
     (void)answer;
-    if (result == 0 && op->small &&
-        srv_ranges_add(&h->small, m->block->address, m->block->size) < 0)
+    if (result == 0 && op->slab && srv_ranges_add(&h->small, m->block->address, m->block->size) < 0)
         result = GM_CUDA_OUT_OF_MEMORY;
     if (result != 0) {
         mapping_destroy(h, m);
@@ -250,14 +250,14 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
         return;
     }
     m->live = true;
-    if (!op->small) {
+    if (!op->slab) {
         op->allocation->block = m->block;
         op->allocation->mapping = m;
         finish_alloc(op, 0);
         return;
     }
     h->empty_slabs++;
-    start_alloc(op); /* from that slab, unless somebody else was faster */
+    start_alloc(op); /* a small one from that slab, unless somebody else was faster */
 }
 
 static void on_trimmed(void *arg, int result, struct tp_packet *answer)
@@ -270,6 +270,14 @@ static void on_trimmed(void *arg, int result, struct tp_packet *answer)
         finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
 }
 
+/* No large allocation lies at the very beginning of a program's memory: programs read a little
+ * before their first one, and on a GPU memory of the context lies there. A slab costs nothing where
+ * memory is made when it is touched. */
+static bool begins_with_slab(const struct srv_heap *h)
+{
+    return !is_host(h) && h->keeper == &srv_keeper_memfd && gm_list_empty(&h->mappings);
+}
+
 /* Takes a range from a slab, or has one mapped: a new slab, or one for this allocation. */
 static void start_alloc(struct alloc_op *op)
 {
@@ -279,9 +287,12 @@ static void start_alloc(struct alloc_op *op)
         finish_alloc(op, 0);
         return;
     }
-    if (charged)
-        op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB, &op->refused)
-                                : mapping_create(h, op->size, op->align, &op->refused);
+    op->slab = op->small || begins_with_slab(h);
+    op->mapping = charged && op->slab ? mapping_create(h, SRV_SLAB, SRV_SLAB, &op->refused) : NULL;
+    if (charged && !op->small && !op->mapping) {
+        op->slab = false;
+        op->mapping = mapping_create(h, op->size, op->align, &op->refused);
+    }
     if (op->mapping) {
         map(h, op->mapping, on_mapped, op);
         /* Room, or the charge, may be on its way back. */

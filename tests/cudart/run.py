@@ -22,6 +22,7 @@ PROGRAMS = {
     "basics": ("basics.cu", [], []),
     "bare": ("bare.cu", [], []),
     "bare-17": ("bare.cu", ["-std=c++17", "-O0", "-cudart", "13"], []),
+    "edge": ("edge.cu", [], []),
     "basics-13": ("basics.cu", ["-cudart", "13"], []),
     "basics-debug": ("basics.cu", ["-g", "-lineinfo", "-O0", "-std=c++14", "-arch=sm_70"], []),
     "basics-threads": ("basics.cu", ["--default-stream=per-thread", "-gencode", "arch=compute_90,code=sm_90"], []),
