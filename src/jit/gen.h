@@ -334,6 +334,15 @@ static inline enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg)
 {
     return (enum ir_shape)g->a->regs[reg].shape;
 }
+/* Constants of 32 and of 64 bits. */
+static inline LLVMValueRef jit_c32(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i32, v, 0);
+}
+static inline LLVMValueRef jit_c64(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i64, v, 0);
+}
 LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what);
 LLVMValueRef jit_field(struct jit_gen *g, size_t offset,
                        LLVMTypeRef type); /* of struct soft_block, read in prelude */

@@ -6,11 +6,6 @@
 #include "device/soft/exec/helpers.h"
 #include "device/soft/ir/phase.h"
 
-static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
-{
-    return LLVMConstInt(g->i32, v, 0);
-}
-
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits)
 {
     jit_lanes_begin_turned(g, l, bits, 0);
@@ -29,15 +24,16 @@ void jit_lanes_begin_turned(struct jit_gen *g, struct jit_lane_loop *l, LLVMValu
     LLVMBuildBr(g->b, l->head);
     jit_position(g, l->head);
     LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, l->left, "");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, c32(g, 0), ""), l->body, l->exit);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, jit_c32(g, 0), ""), l->body,
+                    l->exit);
     jit_position(g, l->body);
     LLVMValueRef args[] = { left, LLVMConstInt(g->i1, 0, 0) };
     l->lane =
-        LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
-    LLVMValueRef less = LLVMBuildSub(g->b, left, c32(g, 1), "");
+        LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), jit_c32(g, 31), "");
+    LLVMValueRef less = LLVMBuildSub(g->b, left, jit_c32(g, 1), "");
     LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, less, ""), l->left);
     if (turn)
-        l->lane = LLVMBuildXor(g->b, l->lane, c32(g, turn), "");
+        l->lane = LLVMBuildXor(g->b, l->lane, jit_c32(g, turn), "");
 }
 
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l)
@@ -281,9 +277,9 @@ static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueR
     for (unsigned k = 0; k < g->lanes; k += AT_ONCE) {
         LLVMValueRef place[AT_ONCE];
         for (unsigned n = 0; n < AT_ONCE; n++)
-            place[n] = lane_value(g, &x->place, c32(g, k + n));
+            place[n] = lane_value(g, &x->place, jit_c32(g, k + n));
         for (unsigned n = 0; n < AT_ONCE; n++)
-            operate_lane(g, x, c32(g, k + n), place[n]);
+            operate_lane(g, x, jit_c32(g, k + n), place[n]);
     }
     LLVMBuildBr(g->b, join);
     jit_position(g, some);
@@ -304,7 +300,7 @@ static void emit_half_sum(struct jit_gen *g)
     struct jit_lane_loop l;
     LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, t)), old);
     jit_lanes_begin(g, &l, active);
-    LLVMValueRef args[] = { c32(g, g->i->type), jit_pick(g, p, l.lane),
+    LLVMValueRef args[] = { jit_c32(g, g->i->type), jit_pick(g, p, l.lane),
                             jit_resize(g, jit_pick(g, v, l.lane), g->i32, false) };
     LLVMValueRef r = LLVMBuildCall2(
         g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, add_halves)), args, 3, "");
@@ -336,15 +332,15 @@ static void emit_128(struct jit_gen *g)
     struct jit_lane_loop l;
     jit_lanes_begin(g, &l, active);
     for (unsigned k = 0; k < values; k++) {
-        LLVMValueRef at = c32(g, k);
+        LLVMValueRef at = jit_c32(g, k);
         LLVMBuildStore(g->b, jit_pick(g, v[k], l.lane),
                        LLVMBuildGEP2(g->b, g->i64, in, &at, 1, ""));
     }
-    LLVMValueRef args[] = { c32(g, compares), jit_pick(g, p, l.lane), in, out };
+    LLVMValueRef args[] = { jit_c32(g, compares), jit_pick(g, p, l.lane), in, out };
     LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, atomic_128)),
                    args, 4, "");
     for (unsigned k = 0; k < 2; k++) {
-        LLVMValueRef at = c32(g, k), all = LLVMBuildLoad2(g->b, jit_vec(g, g->i64), old[k], "");
+        LLVMValueRef at = jit_c32(g, k), all = LLVMBuildLoad2(g->b, jit_vec(g, g->i64), old[k], "");
         LLVMValueRef r =
             LLVMBuildLoad2(g->b, g->i64, LLVMBuildGEP2(g->b, g->i64, out, &at, 1, ""), "");
         LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), old[k]);
@@ -424,7 +420,7 @@ static void emit_printf(struct jit_gen *g)
     LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), result);
     jit_branch_unlikely(
-        g, LLVMBuildICmp(g->b, LLVMIntEQ, r, c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
+        g, LLVMBuildICmp(g->b, LLVMIntEQ, r, jit_c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
     jit_lanes_end(g, &l);
     LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
     jit_position(g, fault);
@@ -437,7 +433,8 @@ static void emit_printf(struct jit_gen *g)
 static LLVMValueRef first_active(struct jit_gen *g)
 {
     LLVMValueRef args[] = { jit_active(g), LLVMConstInt(g->i1, 0, 0) };
-    return LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
+    return LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), jit_c32(g, 31),
+                        "");
 }
 
 static void emit_assertion(struct jit_gen *g)

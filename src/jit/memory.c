@@ -8,16 +8,6 @@
 #include "device/soft/ir/spaces.h"
 #include "jit/target.h"
 
-static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
-{
-    return LLVMConstInt(g->i32, v, 0);
-}
-
-static LLVMValueRef c64(const struct jit_gen *g, uint64_t v)
-{
-    return LLVMConstInt(g->i64, v, 0);
-}
-
 /* Type of one element in memory. */
 static enum ir_type memory_type(const struct ir_instr *i)
 {
@@ -69,7 +59,7 @@ static void emit_single_form(struct jit_gen *g, struct jit_access *x)
     jit_lanes_begin_turned(g, &l, x->active, x->store ? jit_store_turn(g, x->size) : 0);
     LLVMValueRef at = jit_pick(g, p, l.lane);
     for (unsigned k = 0; k < x->count; k++) {
-        LLVMValueRef q = jit_byte_pointer(g, at, c64(g, k * x->esize)), access;
+        LLVMValueRef q = jit_byte_pointer(g, at, jit_c64(g, k * x->esize)), access;
         if (x->store) {
             access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
         } else {
@@ -100,8 +90,8 @@ static LLVMValueRef gather_small(struct jit_gen *g, const struct jit_access *x, 
     LLVMValueRef address = LLVMBuildPtrToInt(g->b, at, jit_vec(g, g->i64), "");
     LLVMValueRef byte = LLVMBuildAnd(g->b, address, jit_const(g, address, 3), "");
     LLVMValueRef word = LLVMBuildSub(g->b, address, byte, "");
-    LLVMValueRef args[] = { LLVMBuildIntToPtr(g->b, word, jit_vec(g, g->ptr), ""), c32(g, 4), lanes,
-                            LLVMConstNull(words) };
+    LLVMValueRef args[] = { LLVMBuildIntToPtr(g->b, word, jit_vec(g, g->ptr), ""), jit_c32(g, 4),
+                            lanes, LLVMConstNull(words) };
     LLVMValueRef v = masked_call(g, "llvm.masked.gather", words, true, args);
     byte = LLVMBuildTrunc(g->b, byte, words, "");
     v = LLVMBuildLShr(g->b, v, LLVMBuildShl(g->b, byte, jit_const(g, byte, 3), ""), "");
@@ -129,8 +119,8 @@ static void emit_vector_form(struct jit_gen *g, struct jit_access *x)
     LLVMTypeRef t = jit_vec(g, x->element);
     p = jit_turned(g, p, turn);
     for (unsigned k = 0; k < x->count; k++) {
-        LLVMValueRef at = k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p;
-        LLVMValueRef align = c32(g, x->esize);
+        LLVMValueRef at = k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p;
+        LLVMValueRef align = jit_c32(g, x->esize);
         if (x->store) {
             LLVMValueRef args[] = { jit_turned(g, x->value[k], turn), at, align, lanes };
             masked_call(g, "llvm.masked.scatter", t, true, args);
@@ -156,7 +146,7 @@ static bool has_masks(const struct jit_gen *g, const struct jit_access *x)
 static void emit_masked_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 {
     LLVMTypeRef t = jit_vec(g, x->element);
-    LLVMValueRef lanes = jit_lanes(g, x->active), align = c32(g, x->esize);
+    LLVMValueRef lanes = jit_lanes(g, x->active), align = jit_c32(g, x->esize);
     if (x->store) {
         LLVMValueRef args[] = { x->value[0], p, align, lanes };
         masked_call(g, "llvm.masked.store", t, false, args);
@@ -384,12 +374,13 @@ static void emit_structure_form(struct jit_gen *g, struct jit_access *x)
     if (info->address_may_wrap && g->i->space != IR_SPACE_SHARED)
         good =
             LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
-    LLVMValueRef place = LLVMBuildAnd(g->b, address, c64(g, stride - 1), "");
-    good = LLVMBuildAnd(g->b, good, LLVMBuildICmp(g->b, LLVMIntEQ, place, c64(g, offset), ""), "");
+    LLVMValueRef place = LLVMBuildAnd(g->b, address, jit_c64(g, stride - 1), "");
+    good =
+        LLVMBuildAnd(g->b, good, LLVMBuildICmp(g->b, LLVMIntEQ, place, jit_c64(g, offset), ""), "");
     if (g->i->space != IR_SPACE_SHARED)
         good = LLVMBuildAnd(g->b, good, contiguous_is_good(g, x, address, stride), "");
     jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
-    LLVMValueRef p = LLVMBuildAnd(g->b, address, c64(g, ~(stride - 1)), "");
+    LLVMValueRef p = LLVMBuildAnd(g->b, address, jit_c64(g, ~(stride - 1)), "");
     if (g->i->space == IR_SPACE_SHARED)
         p = jit_shared_span(g, jit_low32(g, p), (unsigned)stride);
     else
@@ -470,7 +461,7 @@ static void load_elements(struct jit_gen *g, const struct jit_access *x, LLVMVal
                           bool invariant)
 {
     for (unsigned k = 0; k < x->count; k++) {
-        LLVMValueRef q = k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p;
+        LLVMValueRef q = k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p;
         LLVMValueRef v = LLVMBuildLoad2(g->b, x->element, q, "");
         LLVMSetAlignment(v, x->esize);
         set_order(g, v, false);
@@ -494,7 +485,7 @@ static bool emit_parameter(struct jit_gen *g, const struct jit_access *x)
         return true;
     }
     for (unsigned k = 0; k < x->count; k++) {
-        LLVMValueRef at = c64(g, offset + k * x->esize);
+        LLVMValueRef at = jit_c64(g, offset + k * x->esize);
         LLVMValueRef p = LLVMBuildGEP2(g->prelude, g->i8, jit_cached(g, JIT_PARAMS), &at, 1, "");
         LLVMValueRef v = LLVMBuildLoad2(g->prelude, x->element, p, "");
         LLVMSetAlignment(v, x->esize);
@@ -548,7 +539,7 @@ static void store_elements(struct jit_gen *g, const struct jit_access *x, LLVMVa
         if (vec)
             v = jit_pick(g, v, lane);
         LLVMValueRef s =
-            LLVMBuildStore(g->b, v, k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p);
+            LLVMBuildStore(g->b, v, k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p);
         LLVMSetAlignment(s, x->esize);
         set_order(g, s, true);
     }

@@ -5,11 +5,6 @@
  */
 #include "jit/gen.h"
 
-static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
-{
-    return LLVMConstInt(g->i32, v, 0);
-}
-
 /* Stores what the active ones of `n` lanes have, from lane `from` on. */
 static void store_some(struct jit_gen *g, struct jit_access *x, LLVMValueRef v, LLVMValueRef p,
                        unsigned from, unsigned n)
@@ -17,12 +12,12 @@ static void store_some(struct jit_gen *g, struct jit_access *x, LLVMValueRef v, 
     LLVMValueRef up[JIT_LANES_MAX], lanes = LLVMGetPoison(LLVMVectorType(g->i32, n));
     int first[JIT_LANES_MAX] = { 0 };
     for (unsigned l = 0; l < n; l++)
-        up[l] = c32(g, 31 - from - l);
-    lanes = LLVMBuildInsertElement(g->b, lanes, x->active, c32(g, 0), "");
+        up[l] = jit_c32(g, 31 - from - l);
+    lanes = LLVMBuildInsertElement(g->b, lanes, x->active, jit_c32(g, 0), "");
     lanes = LLVMBuildShl(g->b, jit_shuffle(g, lanes, LLVMGetPoison(LLVMTypeOf(lanes)), first, n),
                          LLVMConstVector(up, n), "");
     lanes = LLVMBuildICmp(g->b, LLVMIntSLT, lanes, LLVMConstNull(LLVMTypeOf(lanes)), "");
-    LLVMValueRef args[] = { v, p, c32(g, x->esize), lanes };
+    LLVMValueRef args[] = { v, p, jit_c32(g, x->esize), lanes };
     LLVMTypeRef types[] = { LLVMTypeOf(v), g->ptr };
     jit_intrinsic(g, "llvm.masked.store", types, 2, args, 4);
 }
@@ -38,13 +33,13 @@ void jit_store_pieces(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
                                      n),
                      at = jit_byte_pointer(g, p, LLVMConstInt(g->i64, from * x->esize, 0));
         uint64_t full = (UINT64_C(1) << n) - 1;
-        LLVMValueRef here = LLVMBuildLShr(g->b, x->active, c32(g, from), "");
+        LLVMValueRef here = LLVMBuildLShr(g->b, x->active, jit_c32(g, from), "");
         LLVMBasicBlockRef all = jit_new_block(g, "all"), part = jit_new_block(g, "part"),
                           next = jit_new_block(g, "");
         LLVMValueRef choice =
-            LLVMBuildSwitch(g->b, LLVMBuildAnd(g->b, here, c32(g, full), ""), part, 2);
-        LLVMAddCase(choice, c32(g, 0), next);
-        LLVMAddCase(choice, c32(g, full), all);
+            LLVMBuildSwitch(g->b, LLVMBuildAnd(g->b, here, jit_c32(g, full), ""), part, 2);
+        LLVMAddCase(choice, jit_c32(g, 0), next);
+        LLVMAddCase(choice, jit_c32(g, full), all);
         jit_position(g, all);
         LLVMSetAlignment(LLVMBuildStore(g->b, v, at), x->esize);
         LLVMBuildBr(g->b, next);

@@ -9,23 +9,13 @@
 #include "device/soft/ir/spaces.h"
 #include "jit/target.h"
 
-static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
-{
-    return LLVMConstInt(g->i32, v, 0);
-}
-
-static LLVMValueRef c64(const struct jit_gen *g, uint64_t v)
-{
-    return LLVMConstInt(g->i64, v, 0);
-}
-
 LLVMValueRef jit_address(struct jit_gen *g, bool vec)
 {
     const struct ir_address *a = &g->i->address;
     struct ir_src symbol = { .kind = IR_SRC_SYMBOL,
                              .index = a->symbol,
                              .bits = (uint64_t)a->displacement };
-    LLVMValueRef offset = a->symbol == IR_NONE ? c64(g, (uint64_t)a->displacement)
+    LLVMValueRef offset = a->symbol == IR_NONE ? jit_c64(g, (uint64_t)a->displacement)
                                                : jit_src(g, &symbol, IR_U64, false);
     if (a->base == IR_NONE)
         return vec ? jit_splat(g, offset) : offset;
@@ -39,7 +29,7 @@ LLVMValueRef jit_address(struct jit_gen *g, bool vec)
 
 void jit_emit_fault(struct jit_gen *g, LLVMValueRef address, LLVMValueRef lanes, unsigned size)
 {
-    LLVMValueRef args[] = { g->block, g->w->first, address, lanes, c64(g, size - 1) };
+    LLVMValueRef args[] = { g->block, g->w->first, address, lanes, jit_c64(g, size - 1) };
     bool vec = jit_is_vec(address);
     LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
                                       vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
@@ -67,7 +57,7 @@ static void fault_unless_zero(struct jit_gen *g, LLVMValueRef v, LLVMValueRef ad
 LLVMValueRef jit_window_bad(struct jit_gen *g, unsigned size)
 {
     LLVMValueRef bad = jit_cached(g, JIT_WINDOW_BAD);
-    return size > 1 ? LLVMBuildOr(g->b, bad, c64(g, size - 1), "") : bad;
+    return size > 1 ? LLVMBuildOr(g->b, bad, jit_c64(g, size - 1), "") : bad;
 }
 
 /* Lanes of `active` whose bit is set in `bad` lead to a fault. */
@@ -105,7 +95,7 @@ LLVMValueRef jit_followed(struct jit_gen *g, LLVMValueRef v, LLVMValueRef active
         return v;
     LLVMValueRef args[] = { active, LLVMConstInt(g->i1, 0, 0) };
     LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
-    lane = LLVMBuildAnd(g->b, lane, c32(g, g->lanes - 1), "");
+    lane = LLVMBuildAnd(g->b, lane, jit_c32(g, g->lanes - 1), "");
     return jit_select(g, jit_lanes(g, active), v, jit_splat(g, jit_pick(g, v, lane)));
 }
 
@@ -141,7 +131,7 @@ static LLVMValueRef masked(struct jit_gen *g, LLVMValueRef offset, unsigned size
 {
     LLVMValueRef mask = jit_cached(g, JIT_SHARED_MASK);
     if (size > 1)
-        mask = LLVMBuildAnd(g->b, mask, c32(g, ~(uint64_t)(size - 1)), "");
+        mask = LLVMBuildAnd(g->b, mask, jit_c32(g, ~(uint64_t)(size - 1)), "");
     if (jit_is_vec(offset))
         mask = jit_splat(g, mask);
     return LLVMBuildAnd(g->b, offset, mask, "");
@@ -164,7 +154,7 @@ LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned
  * where the other lanes' are good. So what is masked counts from the guard zone's start. */
 LLVMValueRef jit_shared_span(struct jit_gen *g, LLVMValueRef offset, unsigned size)
 {
-    LLVMValueRef from = LLVMBuildAdd(g->b, offset, c32(g, SOFT_SHARED_GUARD), "");
+    LLVMValueRef from = LLVMBuildAdd(g->b, offset, jit_c32(g, SOFT_SHARED_GUARD), "");
     return masked_pointer(g, jit_cached(g, JIT_SHARED_GUARD), from, size);
 }
 
@@ -183,8 +173,8 @@ static LLVMValueRef misaligned(struct jit_gen *g, LLVMValueRef v, unsigned size)
 static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMValueRef limit,
                                   unsigned size)
 {
-    LLVMValueRef last = LLVMBuildSub(g->b, limit, c64(g, size), "");
-    LLVMValueRef short_of = LLVMBuildICmp(g->b, LLVMIntULT, limit, c64(g, size), "");
+    LLVMValueRef last = LLVMBuildSub(g->b, limit, jit_c64(g, size), "");
+    LLVMValueRef short_of = LLVMBuildICmp(g->b, LLVMIntULT, limit, jit_c64(g, size), "");
     LLVMValueRef bad =
         LLVMBuildICmp(g->b, LLVMIntUGT, offset, jit_is_vec(offset) ? jit_splat(g, last) : last, "");
     if (jit_is_vec(offset))
@@ -223,8 +213,9 @@ static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVM
     LLVMValueRef bad_shared =
         size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g, g->i1));
     LLVMValueRef bad_local = outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size);
-    LLVMValueRef bad_param = writes(g->i) ? LLVMConstAllOnes(jit_vec(g, g->i1))
-                                          : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
+    LLVMValueRef bad_param = writes(g->i)
+                                 ? LLVMConstAllOnes(jit_vec(g, g->i1))
+                                 : outside_limit(g, low, jit_c64(g, g->fn->param_bytes), size);
     bad = jit_select(g, is[SOFT_SPACE_SHARED], bad_shared, bad);
     bad = jit_select(g, is[SOFT_SPACE_LOCAL], bad_local, bad);
     bad = jit_select(g, is[SOFT_SPACE_PARAM], bad_param, bad);
@@ -268,7 +259,7 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
         return local_pointer(g, low);
     case IR_SPACE_PARAM:
         low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
-        check_lanes(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size), active,
+        check_lanes(g, outside_limit(g, low, jit_c64(g, g->fn->param_bytes), size), active,
                     LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_PARAM_BASE), ""), size);
         return jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low);
     default:
@@ -279,11 +270,11 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
 LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width,
                               unsigned size)
 {
-    LLVMValueRef span = c64(g, width), from = address, bad;
+    LLVMValueRef span = jit_c64(g, width), from = address, bad;
     if (g->i->space == IR_SPACE_SHARED) {
         /* What is surely there is a constant: the check of a thread's own element then holds at
          * compile time. */
-        LLVMValueRef mask = c32(g, ~(soft_shared_reserve(g->fn->shared_static) - 1));
+        LLVMValueRef mask = jit_c32(g, ~(soft_shared_reserve(g->fn->shared_static) - 1));
         if (g->fn->uses_dynamic_shared)
             mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
         from = jit_low32(g, address);
@@ -335,8 +326,8 @@ LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueR
         return jit_shared_pointer(g, jit_low32(g, address), size);
     case IR_SPACE_PARAM: {
         LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, address), g->i64, "");
-        fault_unless(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size),
-                     LLVMBuildOr(g->b, low, c64(g, SOFT_PARAM_BASE), ""), active, size);
+        fault_unless(g, outside_limit(g, low, jit_c64(g, g->fn->param_bytes), size),
+                     LLVMBuildOr(g->b, low, jit_c64(g, SOFT_PARAM_BASE), ""), active, size);
         return jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low);
     }
     default:
