@@ -973,8 +973,10 @@ def video():
                 # Above the largest u32 the hardware keeps the low bits.
                 whole = lambda x, y: (lambda r: clamp(r, 32, d) if sat and (d == "s32" or r < 0) else r)(fn(part(x, 0, 32, a), part(y, 0, 32, b)))
                 op("%s%s" % (name, tail), "%s%s %%o, %%a, %%b;" % (name, form), ["b32", "b32"], "b32", whole, limit=200)
+        # A difference of 2^31 and more is no negative number for the second operation.
+        keep = (lambda r: r) if name == "vabsdiff" else (lambda r: signed(r, "s32"))
         op("%s_second" % name, "%s.s32.s32.s32.max %%o, %%a, %%b, %%c;" % name, ["b32"] * 3, "b32",
-           lambda x, y, z: max(signed(fn(signed(x, "s32"), signed(y, "s32")), "s32"), signed(z, "s32")), limit=300)
+           lambda x, y, z: max(keep(fn(signed(x, "s32"), signed(y, "s32"))), signed(z, "s32")), limit=300)
 
 
 def half_atomics():

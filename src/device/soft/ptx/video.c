@@ -215,6 +215,18 @@ static bool take_modifiers(struct ptx_expand *x, struct video *v)
            !(shifts && v->sign_b) && !(v->count > 1 && v->second > 0);
 }
 
+/* The second operation. A difference is never negative for it, even one of 2^31 and more. */
+static struct ir_src combine(struct ptx_expand *x, const struct video *v, enum ir_op op,
+                             struct ir_src r, struct ir_src c)
+{
+    enum ir_type type = v->sign_d ? IR_S32 : IR_U32;
+    if (v->op != ABSDIFF)
+        return ptx_x_op2(x, op, type, r, c);
+    r = ptx_x_op2(x, op, IR_S64, ptx_x_convert(x, IR_S64, IR_U32, r),
+                  ptx_x_convert(x, IR_S64, type, c));
+    return ptx_x_convert(x, IR_U32, IR_S64, r);
+}
+
 /* d{.b0}, a{.b0}, b{.b0}{, c}: computes one element. */
 static bool one(struct ptx_expand *x, const struct video *v)
 {
@@ -234,7 +246,7 @@ static bool one(struct ptx_expand *x, const struct video *v)
     static const enum ir_op ops[] = { IR_OP_ADD, IR_OP_MIN, IR_OP_MAX };
     struct ir_src r = element(x, v, extend(x, &a, v->sign_a), extend(x, &b, v->sign_b), d.bits);
     if (v->second >= 0)
-        r = ptx_x_op2(x, ops[v->second], v->sign_d ? IR_S32 : IR_U32, r, c);
+        r = combine(x, v, ops[v->second], r, c);
     else if (d.bits < 32)
         r = insert(x, r, &d, c);
     ptx_x_move(x, IR_B32, to, r);
