@@ -257,10 +257,10 @@ static int load(struct exe_engine *e, struct exe_client *c, const struct wire_en
     int result = exe_client_device(c, m->device);
     if (result != 0)
         return result;
-    if (m->size == 0 || tp_memfd_check(fd, m->size, true) < 0)
+    if (m->size == 0 || tp_memfd_check_extent(fd, m->offset, m->size) < 0)
         return GM_CUDA_INVALID_IMAGE;
     GM_AUTO_FREE struct exe_module *module = calloc(1, sizeof(*module));
-    void *image = tp_memfd_map(fd, m->size, false);
+    void *image = tp_memfd_map_extent(fd, m->offset, m->size);
     if (!image || !module) {
         if (image)
             munmap(image, m->size);

@@ -112,6 +112,7 @@ const char *srv_quantity_name(enum srv_quantity q)
         [SRV_MAPPINGS] = "mappings",
         [SRV_MODULES] = "modules",
         [SRV_IMAGE_BYTES] = "image_bytes",
+        [SRV_IMAGE_FILES] = "image_files",
         [SRV_CONTEXTS] = "contexts",
         [SRV_WINDOW_BYTES] = "window_bytes",
         [SRV_SESSIONS] = "sessions",

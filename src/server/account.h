@@ -26,6 +26,7 @@ enum srv_quantity {
     SRV_MAPPINGS, /* ranges that the executor has mapped */
     SRV_MODULES,
     SRV_IMAGE_BYTES,
+    SRV_IMAGE_FILES, /* images that are in files of their own */
     SRV_CONTEXTS,
     SRV_OBJECTS,        /* memory objects that the session has made */
     SRV_NAMES,          /* names for objects, and reserved ranges */

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -26,22 +25,21 @@ static uint64_t part_at(uint64_t size, unsigned i)
                                       : (size - PART_BYTES) * i / (PARTS - 1);
 }
 
-static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
+static bool describe(struct srv_blamed *i, uint32_t uid, struct srv_extent image)
 {
     static uint8_t part[PART_BYTES];
     XXH3_state_t *state = XXH3_createState();
-    struct stat st;
-    bool good =
-        state && fstat(fd, &st) == 0 && st.st_size > 0 && XXH3_128bits_reset(state) == XXH_OK;
+    bool good = state && image.size > 0 && XXH3_128bits_reset(state) == XXH_OK;
     for (unsigned n = 0; good && n < PARTS; n++) {
-        ssize_t got = pread(fd, part, sizeof(part), (off_t)part_at((uint64_t)st.st_size, n));
+        const uint64_t at = part_at(image.size, n);
+        const size_t size = at < image.size ? GM_MIN(sizeof(part), image.size - at) : 0;
+        ssize_t got = size ? pread(image.fd, part, size, (off_t)(image.offset + at)) : 0;
         good = got >= 0 && XXH3_128bits_update(state, part, (size_t)got) == XXH_OK;
     }
     if (good) {
         XXH128_hash_t h = XXH3_128bits_digest(state);
-        *i = (struct srv_blamed) { .uid = uid,
-                                   .size = (uint64_t)st.st_size,
-                                   .digest = { h.low64, h.high64 } };
+        *i =
+            (struct srv_blamed) { .uid = uid, .size = image.size, .digest = { h.low64, h.high64 } };
     }
     XXH3_freeState(state);
     return good;
@@ -49,17 +47,13 @@ static bool describe(struct srv_blamed *i, uint32_t uid, int fd)
 
 /* Finds the image; NULL: it is not known. If none of that size is known, which is the usual case,
  * nothing is read. */
-static struct srv_blamed *find(struct srv_blame *b, uint32_t uid, int fd)
+static struct srv_blamed *find(struct srv_blame *b, uint32_t uid, struct srv_extent image)
 {
     struct srv_blamed i;
-    struct stat st;
     bool may_be = false;
-    if (fstat(fd, &st) < 0)
-        return NULL;
     for (unsigned n = 0; n < SRV_BLAMED_MAX; n++)
-        may_be |= b->images[n].deaths && b->images[n].size == (uint64_t)st.st_size &&
-                  b->images[n].uid == uid;
-    if (!may_be || !describe(&i, uid, fd))
+        may_be |= b->images[n].deaths && b->images[n].size == image.size && b->images[n].uid == uid;
+    if (!may_be || !describe(&i, uid, image))
         return NULL;
     for (unsigned n = 0; n < SRV_BLAMED_MAX; n++) {
         struct srv_blamed *other = &b->images[n];
@@ -70,10 +64,11 @@ static struct srv_blamed *find(struct srv_blame *b, uint32_t uid, int fd)
     return NULL;
 }
 
-void srv_blame(struct srv_blame *b, uint32_t uid, int fd, uint64_t death, unsigned weight)
+void srv_blame(struct srv_blame *b, uint32_t uid, struct srv_extent image, uint64_t death,
+               unsigned weight)
 {
-    struct srv_blamed *i = find(b, uid, fd), new;
-    if (!i && describe(&new, uid, fd)) {
+    struct srv_blamed *i = find(b, uid, image), new;
+    if (!i && describe(&new, uid, image)) {
         i = &b->images[b->next++ % SRV_BLAMED_MAX];
         *i = new;
     }
@@ -84,16 +79,16 @@ void srv_blame(struct srv_blame *b, uint32_t uid, int fd, uint64_t death, unsign
     i->last = death;
 }
 
-void srv_acquit(struct srv_blame *b, uint32_t uid, int fd)
+void srv_acquit(struct srv_blame *b, uint32_t uid, struct srv_extent image)
 {
-    struct srv_blamed *known = find(b, uid, fd);
+    struct srv_blamed *known = find(b, uid, image);
     if (known)
         known->deaths = 0;
 }
 
-bool srv_is_blamed(struct srv_blame *b, uint32_t uid, int fd)
+bool srv_is_blamed(struct srv_blame *b, uint32_t uid, struct srv_extent image)
 {
-    const struct srv_blamed *known = find(b, uid, fd);
+    const struct srv_blamed *known = find(b, uid, image);
     return known && known->deaths >= SRV_CULPRIT;
 }
 

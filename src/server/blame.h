@@ -7,9 +7,8 @@
 #ifndef GMUX_SERVER_BLAME_H
 #define GMUX_SERVER_BLAME_H
 
-#include <stddef.h>
-
 #include "base/attr.h"
+#include "server/extent.h"
 
 #define SRV_BLAMED_MAX 64u
 
@@ -26,13 +25,14 @@ struct srv_blame {
     unsigned next;
 };
 
-/* Counts a death against an image. Zeroed, `b` knows none. `fd`: a sealed memfd. `death`: its
- * number; `weight`: how many deaths it counts as. */
-void srv_blame(struct srv_blame *b, uint32_t uid, int fd, uint64_t death, unsigned weight);
+/* Counts a death against an image. Zeroed, `b` knows none. `death`: its number; `weight`: how many
+ * deaths it counts as. */
+void srv_blame(struct srv_blame *b, uint32_t uid, struct srv_extent image, uint64_t death,
+               unsigned weight);
 /* The image has been loaded: its deaths are forgotten. */
-void srv_acquit(struct srv_blame *b, uint32_t uid, int fd);
+void srv_acquit(struct srv_blame *b, uint32_t uid, struct srv_extent image);
 /* Whether the image must not be loaded. */
-bool srv_is_blamed(struct srv_blame *b, uint32_t uid, int fd);
+bool srv_is_blamed(struct srv_blame *b, uint32_t uid, struct srv_extent image);
 
 /* How often the system has killed a process because memory was short. For tests GMUX_VMSTAT names
  * another file than /proc/vmstat. */

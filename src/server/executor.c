@@ -315,7 +315,7 @@ static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
         result = m.result;
     }
     if (load && result == 0)
-        srv_acquit(&x->server->blame, r->session->uid, r->fds[0]);
+        srv_acquit(&x->server->blame, r->session->uid, srv_request_image(r));
     complete(r, result, load ? p : NULL);
     go_on(x);
     watch_requests(x);

@@ -22,6 +22,7 @@ int srv_reader_init(struct srv_reader *r, uv_loop_t *loop)
 {
     memset(r, 0, sizeof(*r));
     gm_list_init(&r->turns);
+    r->files_left = SRV_STORE_FILES_ALL;
     r->state = XXH3_createState();
     if (!r->state)
         return -ENOMEM;
@@ -65,7 +66,8 @@ static struct gm_list *bucket_of(const struct srv_image *i)
 static const struct srv_image *find_like(const struct srv_image *i)
 {
     gm_list_for_each (other, bucket_of(i), struct srv_image, link)
-        if (other->size == i->size && memcmp(other->digest, i->digest, sizeof(i->digest)) == 0)
+        if (other->extent.size == i->extent.size &&
+            memcmp(other->digest, i->digest, sizeof(i->digest)) == 0)
             return other;
     return NULL;
 }
@@ -99,9 +101,9 @@ static void end(struct srv_reader *r)
  * executor may name it. */
 static void share(struct srv_image *i, const struct srv_image *like)
 {
-    int old = fcntl(i->fd, F_DUPFD_CLOEXEC, 0);
+    int old = fcntl(i->extent.fd, F_DUPFD_CLOEXEC, 0);
     if (old >= 0)
-        (void)dup3(like->fd, i->fd, O_CLOEXEC);
+        (void)dup3(like->extent.fd, i->extent.fd, O_CLOEXEC);
     tp_close_foreign(old);
 }
 
@@ -110,7 +112,7 @@ static void hash(struct srv_reader *r, size_t n)
     struct srv_image *i = r->image;
     XXH3_128bits_update(r->state, slices[0], n);
     r->at += n;
-    if (r->at < i->size)
+    if (r->at < i->extent.size)
         return;
     XXH128_hash_t h = XXH3_128bits_digest(r->state);
     i->digest[0] = h.low64;
@@ -123,12 +125,12 @@ static void hash(struct srv_reader *r, size_t n)
 
 static void compare(struct srv_reader *r, size_t n)
 {
-    if (!read_at(r->like->fd, slices[1], n, r->at) || memcmp(slices[0], slices[1], n) != 0) {
+    if (!read_at(r->like->extent.fd, slices[1], n, r->at) || memcmp(slices[0], slices[1], n) != 0) {
         end(r);
         return;
     }
     r->at += n;
-    if (r->at < r->image->size)
+    if (r->at < r->image->extent.size)
         return;
     share(r->image, r->like);
     end(r);
@@ -141,8 +143,8 @@ static void on_idle(uv_idle_t *idle)
         begin(r);
     if (!r->image)
         return;
-    size_t n = (size_t)GM_MIN(r->image->size - r->at, (uint64_t)SLICE);
-    if (!read_at(r->image->fd, slices[0], n, r->at))
+    size_t n = (size_t)GM_MIN(r->image->extent.size - r->at, (uint64_t)SLICE);
+    if (!read_at(r->image->extent.fd, slices[0], n, r->at))
         end(r);
     else if (r->like)
         compare(r, n);
@@ -159,11 +161,13 @@ void srv_images_init(struct srv_images *all, struct srv_reader *r)
     gm_list_init(&all->unread);
     for (unsigned i = 0; i < SRV_IMAGE_BUCKETS; i++)
         gm_list_init(&all->read[i]);
+    srv_store_init(&all->store, &r->files_left);
 }
 
 void srv_images_finish(struct srv_images *all)
 {
     gm_list_remove(&all->turn);
+    srv_store_finish(&all->store);
 }
 
 static void add_unread(struct srv_image *i)
@@ -175,17 +179,37 @@ static void add_unread(struct srv_image *i)
     uv_idle_start(&all->reader->idle, on_idle);
 }
 
+/* Copies it, if it is small and there is room. */
+static struct srv_stored *store(struct srv_images *all, int fd, uint64_t size)
+{
+    _Static_assert(SRV_STORED_MAX <= SLICE, "read at once");
+    return size <= SRV_STORED_MAX && read_at(fd, slices[0], size, 0)
+               ? srv_store_put(&all->store, slices[0], size)
+               : NULL;
+}
+
 void srv_image_add(struct srv_images *all, struct srv_image *i, int fd, uint64_t size)
 {
-    *i = (struct srv_image) { .among = all, .size = size, .fd = fd };
+    *i = (struct srv_image) { .among = all, .extent = { .fd = fd, .size = size } };
     gm_list_init(&i->link);
-    add_unread(i);
+    i->stored = store(all, fd, size);
+    if (i->stored) {
+        i->extent = i->stored->extent;
+        tp_close_foreign(fd);
+    } else {
+        add_unread(i);
+    }
 }
 
 void srv_image_remove(struct srv_image *i)
 {
     if (!i->among)
         return;
+    if (i->stored) {
+        srv_store_drop(&i->among->store, i->stored);
+        i->among = NULL;
+        return;
+    }
     struct srv_reader *r = i->among->reader;
     /* Another one that was read may be equal to it. */
     if (r->image && r->like == i)
@@ -195,6 +219,6 @@ void srv_image_remove(struct srv_image *i)
     gm_list_remove(&i->link);
     if (gm_list_empty(&i->among->unread))
         gm_list_remove(&i->among->turn);
-    i->fd = tp_close_foreign(i->fd);
+    i->extent.fd = tp_close_foreign(i->extent.fd);
     i->among = NULL;
 }

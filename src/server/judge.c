@@ -27,7 +27,7 @@ void srv_executor_blame(struct srv_executor *x, bool memory)
         x->wary |= r->done != NULL;
         if (r->done)
             srv_backoff_blame(&x->backoff, r->session->uid, !several_users, gm_now_ns());
-        srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns,
+        srv_blame(&x->server->blame, r->session->uid, srv_request_image(r), x->started_ns,
                   memory && r->done ? SRV_CULPRIT : 1);
     }
 }

@@ -33,6 +33,7 @@ struct srv_module {
     struct srv_session *session;
     struct srv_charge count;
     struct srv_charge bytes;
+    struct srv_charge file; /* that the image came in; none if that is in the user's store */
     uint32_t id;
     enum module_state state;
     bool ready; /* the client has been told */
@@ -52,6 +53,7 @@ static void module_destroy(struct srv_module *m)
     gm_list_remove(&m->link);
     srv_charge_release(&m->count);
     srv_charge_release(&m->bytes);
+    srv_charge_release(&m->file);
     srv_image_remove(&m->image);
     gm_close(m->info);
     free(m->log);
@@ -73,9 +75,10 @@ bool srv_modules_free(struct srv_session *c, uint64_t until_ns)
 
 static void load(struct srv_module *m, srv_answer_fn *done)
 {
-    const struct wire_engine_module_load w = { m->session->id, m->id, m->image.size, m->kind,
-                                               m->device };
-    srv_engine_module_load(m->session, &w, m->image.fd, done, m);
+    const struct srv_extent *e = &m->image.extent;
+    const struct wire_engine_module_load w = { m->session->id, m->id,   e->offset,
+                                               e->size,        m->kind, m->device };
+    srv_engine_module_load(m->session, &w, e->fd, done, m);
 }
 
 static bool is_replayed(const struct srv_module *m)
@@ -106,7 +109,7 @@ void srv_modules_replay(struct srv_session *c)
 bool srv_modules_are_blamed(struct srv_session *c)
 {
     gm_list_for_each (m, &c->modules, struct srv_module, link)
-        if (is_replayed(m) && srv_is_blamed(&c->server->blame, c->uid, m->image.fd))
+        if (is_replayed(m) && srv_is_blamed(&c->server->blame, c->uid, m->image.extent))
             return true;
     return false;
 }
@@ -231,6 +234,7 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
     m->device = w->device;
     if (srv_charge(&m->count, &c->account, SRV_MODULES, 1) < 0 ||
         srv_charge(&m->bytes, &c->account, SRV_IMAGE_BYTES, w->size) < 0 ||
+        srv_charge(&m->file, &c->account, SRV_IMAGE_FILES, 1) < 0 ||
         !gm_index_room(&c->module_ids)) {
         module_destroy(m);
         return NULL;
@@ -261,7 +265,8 @@ const char *srv_on_module_load(struct srv_session *c, const struct wire_module_l
         return NULL;
     }
     m->serial = serial;
-    if (srv_is_blamed(&c->server->blame, c->uid, p->fds[0])) {
+    const struct srv_extent sent = { p->fds[0], 0, w->size };
+    if (srv_is_blamed(&c->server->blame, c->uid, sent)) {
         srv_say(c->server,
                 "An image of client {PID: %u, Context ID: 0} has ended an executor and is refused",
                 c->pid);
@@ -271,6 +276,8 @@ const char *srv_on_module_load(struct srv_session *c, const struct wire_module_l
         return NULL;
     }
     srv_image_add(&c->user->images, &m->image, tp_packet_take_fd(p, 0), w->size);
+    if (m->image.stored)
+        srv_charge_release(&m->file);
     load(m, on_loaded);
     return NULL;
 }

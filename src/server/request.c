@@ -60,6 +60,15 @@ struct srv_request *srv_requests_find(const struct gm_list *sent, uint64_t seria
     return NULL;
 }
 
+struct srv_extent srv_request_image(const struct srv_request *load)
+{
+    struct wire_dec d;
+    struct wire_engine_module_load m;
+    (void)wire_dec_begin(&d, load->packet, load->size);
+    wire_get_engine_module_load(&d, &m);
+    return (struct srv_extent) { load->fds[0], m.offset, m.size };
+}
+
 void srv_request_put_off(struct srv_request *r, bool working)
 {
     if (!r->later)
@@ -97,9 +106,12 @@ static uint64_t bound_alone(const struct srv_request *r)
 static uint64_t bound(const struct gm_list *sent, const struct srv_request *current)
 {
     uint64_t most = bound_alone(current);
-    gm_list_for_each (r, sent, struct srv_request, link)
+    gm_list_for_each (r, sent, struct srv_request, link) {
+        if (r->unsent)
+            break; /* as are all behind it */
         if (r->working)
             most = GM_MAX(most, bound_alone(r));
+    }
     return most;
 }
 
@@ -124,6 +136,8 @@ uint64_t srv_requests_patience(struct gm_list *sent, uint64_t now_ms)
         r->until_ms = until(sent, r, r == current, now_ms);
         if (r->until_ms && (!first || r->until_ms < first))
             first = r->until_ms;
+        if (r->unsent)
+            break; /* as are all behind it, and a replay may have thousands */
     }
     return first;
 }

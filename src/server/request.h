@@ -9,6 +9,7 @@
 #define GMUX_SERVER_REQUEST_H
 
 #include "base/list.h"
+#include "server/extent.h"
 #include "transport/sock.h"
 
 struct srv_session;
@@ -51,6 +52,8 @@ struct srv_request *srv_request_create(struct srv_session *c, uint64_t serial,
 struct srv_request *srv_requests_current(const struct gm_list *sent);
 /* The request with this serial if it may be answered now; else NULL. */
 struct srv_request *srv_requests_find(const struct gm_list *sent, uint64_t serial);
+/* The image that a load is about. */
+struct srv_extent srv_request_image(const struct srv_request *load);
 /* The executor has put it off. */
 void srv_request_put_off(struct srv_request *r, bool working);
 /* When (ms) the executor is given up if it has not answered anything by then; 0: never. */

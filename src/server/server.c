@@ -78,9 +78,9 @@ static const struct {
 #endif
 };
 
-/* Sessions and images hold descriptors, and there is a limit of these. Messages that bring some
- * must always find room, so a part of the descriptors is kept for them, and for those that have yet
- * to be closed. */
+/* Sessions and large images hold descriptors, and there is a limit of these. Messages that bring
+ * some must always find room, so a part of the descriptors is kept for them, and for those that
+ * have yet to be closed. */
 static void limit_descriptors(struct srv_server *s)
 {
     struct rlimit l;
@@ -95,7 +95,7 @@ static void limit_descriptors(struct srv_server *s)
         GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
     s->account.limit[SRV_LEAVING] =
         GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 16 / LEAVING_DESCRIPTORS);
-    s->account.limit[SRV_MODULES] = all * 5 / 32;
+    s->account.limit[SRV_IMAGE_FILES] = all * 5 / 32;
     s->account.limit[SRV_OBJECTS] = all * 5 / 32;
 }
 
@@ -116,6 +116,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_MAPPINGS] = MAPPINGS_ALL;
     s->account.limit[SRV_ALLOCATIONS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_ALLOCATIONS_MAX;
     s->account.limit[SRV_IMAGE_BYTES] = SRV_SESSIONS_TOTAL * SRV_IMAGE_BYTES_MAX;
+    s->account.limit[SRV_MODULES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_MODULES_MAX;
     s->account.limit[SRV_CONTEXTS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_CONTEXTS_MAX;
     s->account.limit[SRV_NAMES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_NAMES_MAX;
     limit_descriptors(s);

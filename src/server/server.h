@@ -22,7 +22,7 @@
  *   report.c    what the control daemon is told
  *
  * Each file calls only files below it, and files with one subject: account, user, group, ranges,
- * window, limits, area, keeper, sweep, image, blame, backoff, request, turn, peer, program,
+ * window, limits, area, keeper, sweep, image, store, blame, backoff, request, turn, peer, program,
  * spans.
  */
 #ifndef GMUX_SERVER_SERVER_H
@@ -49,8 +49,8 @@
 #define SRV_WINDOWS_SHARE 48u
 
 #define SRV_CLIENTS_MAX     512u
-#define SRV_CONTEXTS_MAX    64u   /* the limits of one session, as are the following */
-#define SRV_MODULES_MAX     8192u /* PyTorch and its libraries are more than a thousand */
+#define SRV_CONTEXTS_MAX    64u    /* the limits of one session, as are the following */
+#define SRV_MODULES_MAX     32768u /* a program that compiles its own kernels has thousands */
 #define SRV_ALLOCATIONS_MAX 65536u
 #define SRV_MAPPINGS_MAX    8192u
 #define SRV_OBJECTS_MAX     16384u

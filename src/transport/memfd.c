@@ -15,6 +15,10 @@
 
 #include "base/cleanup.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
 void tp_files_of_any_size(void)
 {
     struct rlimit l = { RLIM_INFINITY, RLIM_INFINITY };
@@ -68,18 +72,56 @@ int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
     return gm_take_fd(&fd);
 }
 
+int tp_memfd_create_for_readers(const char *name, size_t size, void **bytes)
+{
+    if (is_too_large(size))
+        return -EFBIG;
+    GM_AUTO_FD int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+        return -errno;
+    void *p = tp_memfd_map(fd, size, true);
+    if (!p)
+        return -errno;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) <
+        0) {
+        int r = -errno;
+        munmap(p, size);
+        return r;
+    }
+    *bytes = p;
+    return gm_take_fd(&fd);
+}
+
+/* A memfd of huge pages can be sealed as well, but there may be no page to fill its holes. */
+static bool has_ordinary_pages(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
 int tp_memfd_check(int fd, uint64_t size, bool readonly)
 {
     struct stat st;
-    struct statfs fs;
     int want = F_SEAL_SHRINK | F_SEAL_GROW | (readonly ? F_SEAL_WRITE : 0);
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & want) != want)
         return -EBADMSG;
-    /* A memfd of huge pages can be sealed as well, but there may be no page to fill its holes. */
-    if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+    if (!has_ordinary_pages(fd))
         return -EBADMSG;
     if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size != size)
+        return -EBADMSG;
+    return 0;
+}
+
+int tp_memfd_check_extent(int fd, uint64_t offset, uint64_t size)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) ||
+        !has_ordinary_pages(fd))
+        return -EBADMSG;
+    if (fstat(fd, &st) < 0 || st.st_size < 0 || offset > (uint64_t)st.st_size ||
+        size > (uint64_t)st.st_size - offset)
         return -EBADMSG;
     return 0;
 }
@@ -87,5 +129,11 @@ int tp_memfd_check(int fd, uint64_t size, bool readonly)
 void *tp_memfd_map(int fd, size_t size, bool writable)
 {
     void *p = mmap(NULL, size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void *tp_memfd_map_extent(int fd, uint64_t offset, size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)offset);
     return p == MAP_FAILED ? NULL : p;
 }

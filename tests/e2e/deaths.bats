@@ -131,3 +131,29 @@ anonymous_kib() {
         until_true 100 gone "$daemon"
     done
 }
+
+@test "more modules than a process may have descriptors: two programs load the same ones, and they outlive the executor" {
+    modules=4000
+    if [ "${GMUX_SANITIZE:-none}" != none ]; then modules=1500; fi
+    ulimit -n 1024
+    start_daemon
+    for name in one other; do
+        start_program "$name" "$GMUX_BUILD/tests/e2e/modules" "$modules"
+    done
+    program_says one loaded
+    program_says other loaded
+    server=$(the_server)
+    before=$(descriptors "$daemon" "$server")
+    echo go >&"$one_in"
+    program_says one "$modules"
+    executor=$(the_executor)
+    kill -9 "$executor"
+    for name in one other; do
+        eval 'echo go >&"$'$name'_in"'
+        program_says "$name" "$modules"
+    done
+    [ "$(the_executor)" != "$executor" ]
+    expect_descriptors "$before" "$daemon" "$server"
+    end_program one
+    end_program other
+}

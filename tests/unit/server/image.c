@@ -55,7 +55,7 @@ static void read_all(void)
 static ino_t file_of(const struct srv_image *i)
 {
     struct stat st;
-    cr_assert_eq(fstat(i->fd, &st), 0);
+    cr_assert_eq(fstat(i->extent.fd, &st), 0);
     return st.st_ino;
 }
 
@@ -73,15 +73,15 @@ Test(image, kept_once, .init = setup, .fini = teardown)
     add(&his, &d, SIZE - 1, 0);
     add(&hers, &e, SIZE, 0);
     cr_assert_neq(file_of(&a), file_of(&b), "nobody waits for that");
-    int number = b.fd;
+    int number = b.extent.fd;
     read_all();
     cr_assert_eq(file_of(&a), file_of(&b));
-    cr_assert_eq(b.fd, number);
+    cr_assert_eq(b.extent.fd, number);
     cr_assert_eq(fcntl(number, F_GETFD), FD_CLOEXEC);
     cr_assert(file_of(&c) != file_of(&a) && file_of(&d) != file_of(&a));
     cr_assert_neq(file_of(&e), file_of(&a), "another user's");
     srv_image_remove(&a);
-    cr_assert(is_open(b.fd), "somebody still uses it");
+    cr_assert(is_open(b.extent.fd), "somebody still uses it");
     add(&his, &a, SIZE, 0);
     read_all();
     cr_assert_eq(file_of(&a), file_of(&b));

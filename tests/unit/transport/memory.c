@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -46,6 +47,34 @@ Test(memfd, bytes_are_read_only)
 }
 
 /* The kernel ends a process that makes a file larger than it may, also one in memory. */
+Test(memfd, others_can_only_read_a_part_of_it)
+{
+    enum { PAGE = 4096 };
+    void *bytes;
+    int fd = tp_memfd_create_for_readers("test", 3 * PAGE, &bytes);
+    cr_assert_geq(fd, 0);
+    cr_assert_null(tp_memfd_map(fd, PAGE, true));
+    const uint8_t *part = tp_memfd_map_extent(fd, PAGE, 5);
+    cr_assert_not_null(part);
+    memcpy((uint8_t *)bytes + PAGE, "hello", 5);
+    cr_assert_eq(memcmp(part, "hello", 5), 0);
+    cr_assert_eq(tp_memfd_check_extent(fd, 0, 3 * PAGE), 0);
+    cr_assert_eq(tp_memfd_check_extent(fd, 2 * PAGE, PAGE), 0);
+    cr_assert_eq(tp_memfd_check_extent(fd, 2 * PAGE, PAGE + 1), -EBADMSG);
+    cr_assert_eq(tp_memfd_check_extent(fd, PAGE, UINT64_MAX), -EBADMSG);
+    cr_assert_eq(tp_memfd_check_extent(fd, UINT64_MAX, 1), -EBADMSG);
+    cr_assert_eq(tp_memfd_check_extent(STDIN_FILENO, 0, 1), -EBADMSG);
+    int writable = tp_memfd_create("test", PAGE),
+        bytes_only = tp_memfd_from_bytes("test", "hello", 6);
+    cr_assert_eq(tp_memfd_check_extent(writable, 0, PAGE), -EBADMSG);
+    cr_assert_eq(tp_memfd_check_extent(bytes_only, 0, 6), 0);
+    munmap((void *)(uintptr_t)part, 5);
+    munmap(bytes, 3 * PAGE);
+    close(writable);
+    close(bytes_only);
+    close(fd);
+}
+
 Test(memfd, a_limit_of_file_sizes_is_an_error)
 {
     static const char bytes[5000];
