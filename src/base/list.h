@@ -37,13 +37,12 @@ static inline void gm_list_append(struct gm_list *head, struct gm_list *e)
     gm_list_insert(head->prev, e);
 }
 
-/* Takes `e` out and leaves it linked to itself, so that removing twice is harmless. */
-
 static inline void gm_list_prepend(struct gm_list *head, struct gm_list *e)
 {
     gm_list_insert(head, e);
 }
 
+/* Takes `e` out and leaves it linked to itself, so that removing twice is harmless. */
 static inline void gm_list_remove(struct gm_list *e)
 {
     e->prev->next = e->next;

@@ -225,16 +225,9 @@ static struct kept {
 } * kept;
 static size_t kept_count;
 
-static bool keep_registered(const struct rt_range *ranges, size_t count)
+static void keep(const struct rt_range *r)
 {
-    kept_count = 0;
-    for (size_t i = 0; i < count; i++)
-        kept_count += ranges[i].kind == RT_MEMORY_REGISTERED;
-    kept = kept_count ? calloc(kept_count, sizeof(*kept)) : NULL;
-    for (size_t i = 0, n = 0; kept && i < count; i++)
-        if (ranges[i].kind == RT_MEMORY_REGISTERED)
-            kept[n++].pages = pages_of(&ranges[i]);
-    return kept != NULL;
+    kept[kept_count++].pages = pages_of(r);
 }
 
 /* Goes through both lists, which are sorted. */
@@ -273,10 +266,12 @@ static void *copy_of(const struct span *s)
 void rt_memory_fork_prepare(void)
 {
     uint64_t left = FORK_COPY_BYTES;
-    size_t count;
-    const struct rt_range *ranges = rt_memory_freeze(&count);
-    if (!keep_registered(ranges, count))
+    size_t count = rt_memory_freeze();
+    kept = count ? calloc(count, sizeof(*kept)) : NULL;
+    kept_count = 0;
+    if (!kept)
         return;
+    rt_memory_each_registered(keep);
     see_what_is_there();
     for (size_t i = 0; i < kept_count; i++) {
         const struct span *p = &kept[i].pages;

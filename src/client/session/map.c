@@ -1,68 +1,88 @@
 /*
- * The map of addresses: one array of ranges, sorted by address. Inserting moves the ranges behind.
- * With some ten thousand allocations that takes a few microseconds, which is little beside a
- * request to the server. Looking up is a binary search in dense memory.
+ * The map of addresses: ranges in a balanced tree (tsearch), by address. A key is a range, too, and
+ * equals what it overlaps; so a search finds the range that contains an address. Programs have a
+ * hundred thousand allocations, and look up both sides of every copy.
  */
 #include "client/session/map.h"
 
+#include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/list.h"
 #include "client/entry/dispatch.h"
 #include "client/entry/hooks.h"
 
-static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct rt_range *ranges; /* map_lock; they do not overlap */
-static size_t count, capacity;  /* map_lock */
+struct mapped {
+    struct rt_range range;
+    struct gm_list link; /* all */
+};
 
-/* Returns the number of ranges that start at or below `address`. */
-static size_t upper_bound(uint64_t address)
+static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER; /* protects all that follows */
+static void *by_address;                                       /* entries; they do not overlap */
+static void *by_window; /* those of registered memory, by the device's addresses */
+static struct gm_list all = { &all, &all };
+static size_t registered; /* how many are in by_window */
+
+/* Neither range is empty. */
+static int order(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges[middle].base <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return a > b + (b_size - 1) ? 1 : b > a + (a_size - 1) ? -1 : 0;
+}
+
+static int order_by_address(const void *a, const void *b)
+{
+    const struct rt_range *x = a, *y = b; /* an entry begins with its range */
+    return order(x->base, x->size, y->base, y->size);
+}
+
+static int order_by_window(const void *a, const void *b)
+{
+    const struct rt_range *x = a, *y = b;
+    return order(x->window, x->size, y->window, y->size);
+}
+
+/* The entry that overlaps [address, address + size), or NULL. Called with map_lock held. */
+static struct mapped *find(uint64_t address, uint64_t size)
+{
+    const struct rt_range key = { .base = address, .size = size };
+    struct mapped **found = tfind(&key, &by_address, order_by_address);
+    return found ? *found : NULL;
+}
+
+/* The one that starts there. */
+static struct mapped *find_start(uint64_t base)
+{
+    struct mapped *e = find(base, 1);
+    return e && e->range.base == base ? e : NULL;
 }
 
 bool rt_memory_find(uint64_t address, struct rt_range *out)
 {
     pthread_rwlock_rdlock(&map_lock);
-    size_t i = upper_bound(address);
-    bool found = i > 0 && address - ranges[i - 1].base < ranges[i - 1].size;
-    if (found)
-        *out = ranges[i - 1];
+    const struct mapped *e = find(address, 1);
+    if (e)
+        *out = e->range;
     pthread_rwlock_unlock(&map_lock);
-    return found;
+    return e != NULL;
 }
 
 bool rt_memory_overlaps(uint64_t address, uint64_t size)
 {
     pthread_rwlock_rdlock(&map_lock);
-    size_t i = upper_bound(address + size - 1);
-    bool found = i > 0 && address < ranges[i - 1].base + ranges[i - 1].size;
+    bool found = find(address, size) != NULL;
     pthread_rwlock_unlock(&map_lock);
     return found;
 }
 
-/* This is slow, but rare: there are few registered ranges, and programs seldom ask by the host's
- * address. */
 bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
 {
-    bool found = false;
+    const struct rt_range key = { .window = address, .size = 1 };
     pthread_rwlock_rdlock(&map_lock);
-    for (size_t i = 0; i < count && !found; i++) {
-        const struct rt_range *r = &ranges[i];
-        found = r->kind == RT_MEMORY_REGISTERED && address - r->window < r->size;
-        if (found)
-            *out = *r;
-    }
+    struct mapped **found = tfind(&key, &by_window, order_by_window);
+    if (found)
+        *out = (*found)->range;
     pthread_rwlock_unlock(&map_lock);
-    return found;
+    return found != NULL;
 }
 
 /* An access to virtual memory may cross the borders of mappings that lie side by side. */
@@ -99,11 +119,10 @@ bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *ou
 bool rt_memory_set_sync(uint64_t address, bool sync)
 {
     pthread_rwlock_wrlock(&map_lock);
-    size_t i = upper_bound(address);
-    bool found = i > 0 && address - ranges[i - 1].base < ranges[i - 1].size &&
-                 (rt_memory_is_device(&ranges[i - 1]) || rt_memory_is_managed(&ranges[i - 1]));
+    struct mapped *e = find(address, 1);
+    bool found = e && (rt_memory_is_device(&e->range) || rt_memory_is_managed(&e->range));
     if (found)
-        ranges[i - 1].sync = sync;
+        e->range.sync = sync;
     pthread_rwlock_unlock(&map_lock);
     return found;
 }
@@ -111,80 +130,106 @@ bool rt_memory_set_sync(uint64_t address, bool sync)
 void rt_memory_set_access(uint64_t base, unsigned access)
 {
     pthread_rwlock_wrlock(&map_lock);
-    size_t i = upper_bound(base);
-    if (i > 0 && ranges[i - 1].base == base)
-        ranges[i - 1].access = access;
+    struct mapped *e = find_start(base);
+    if (e)
+        e->range.access = access;
     pthread_rwlock_unlock(&map_lock);
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+/* Called with map_lock held for writing, as the next two. False: no memory. */
+static bool enter(struct mapped *e)
+{
+    if (!tsearch(e, &by_address, order_by_address))
+        return false;
+    if (e->range.kind == RT_MEMORY_REGISTERED) {
+        if (!tsearch(e, &by_window, order_by_window)) {
+            (void)tdelete(e, &by_address, order_by_address);
+            return false;
+        }
+        registered++;
+    }
+    gm_list_append(&all, &e->link);
+    return true;
+}
+
+static void take_out(struct mapped *e, struct rt_range *out)
+{
+    *out = e->range;
+    (void)tdelete(e, &by_address, order_by_address);
+    if (e->range.kind == RT_MEMORY_REGISTERED) {
+        (void)tdelete(e, &by_window, order_by_window);
+        registered--;
+    }
+    gm_list_remove(&e->link);
+    free(e);
 }
 
 int rt_memory_insert(struct rt_range *r)
 {
     static uint64_t ids; /* map_lock */
-    int result = CUDA_SUCCESS;
+    struct mapped *e = malloc(sizeof(*e));
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_rwlock_wrlock(&map_lock);
-    if (count == capacity) {
-        size_t more = capacity ? capacity * 2 : 64;
-        struct rt_range *grown = realloc(ranges, more * sizeof(*grown));
-        if (grown) {
-            ranges = grown;
-            capacity = more;
-        } else {
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        }
-    }
-    if (result == CUDA_SUCCESS) {
-        size_t i = upper_bound(r->base);
-        r->id = ++ids;
-        memmove(ranges + i + 1, ranges + i, (count - i) * sizeof(*ranges));
-        ranges[i] = *r;
-        count++;
-    }
+    r->id = ++ids;
+    *e = (struct mapped) { .range = *r };
+    bool entered = enter(e);
     pthread_rwlock_unlock(&map_lock);
-    if (GM_UNLIKELY(rt_checks) && result == CUDA_SUCCESS)
+    if (!entered) {
+        free(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (GM_UNLIKELY(rt_checks))
         rt_hooks.check_entered(r);
-    return result;
-}
-
-/* Called with map_lock held for writing. */
-static void remove_at(size_t i)
-{
-    memmove(ranges + i, ranges + i + 1, (count - i - 1) * sizeof(*ranges));
-    count--;
+    return CUDA_SUCCESS;
 }
 
 bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out)
 {
     pthread_rwlock_wrlock(&map_lock);
-    size_t i = upper_bound(base);
-    bool found = i > 0 && ranges[i - 1].base == base && (accept & 1u << ranges[i - 1].kind);
-    if (found) {
-        *out = ranges[i - 1];
-        remove_at(i - 1);
-    }
+    struct mapped *e = find_start(base);
+    bool found = e && (accept & 1u << e->range.kind);
+    if (found)
+        take_out(e, out);
     pthread_rwlock_unlock(&map_lock);
     return found;
 }
 
 bool rt_memory_remove_any(const struct rt_context *c, struct rt_range *out)
 {
-    bool found = false;
+    struct mapped *found = NULL;
     pthread_rwlock_wrlock(&map_lock);
-    for (size_t i = count; i-- > 0 && !found;) {
-        if (ranges[i].context != c)
-            continue;
-        *out = ranges[i];
-        remove_at(i);
-        found = true;
-    }
+    gm_list_for_each (e, &all, struct mapped, link)
+        if (e->range.context == c) {
+            found = e;
+            break;
+        }
+    if (found)
+        take_out(found, out);
     pthread_rwlock_unlock(&map_lock);
-    return found;
+    return found != NULL;
 }
 
-const struct rt_range *rt_memory_freeze(size_t *out)
+/* --- forks ------------------------------------------------------------------------------------ */
+
+size_t rt_memory_freeze(void)
 {
     pthread_rwlock_wrlock(&map_lock);
-    *out = count;
-    return ranges;
+    return registered;
+}
+
+static void visit(const void *node, VISIT when, void *see)
+{
+    struct mapped *const *e = node;
+    if ((when == postorder || when == leaf) && (*e)->range.kind == RT_MEMORY_REGISTERED)
+        (*(rt_range_fn **)see)(&(*e)->range);
+}
+
+void rt_memory_each_registered(rt_range_fn *see)
+{
+    twalk_r(by_address, visit, &see);
 }
 
 void rt_memory_thaw(bool child)
