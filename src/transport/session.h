@@ -38,7 +38,7 @@
 #define TP_SESSION_MAGIC   0x78756d67u /* "gmux" */
 #define TP_SESSION_VERSION 4u
 #define TP_DEVICES         16u /* of one server, at most */
-#define TP_STREAMS         1024u
+#define TP_STREAMS         4096u
 #define TP_EVENTS          65536u
 #define TP_PARTS           1024u
 #define TP_PART_GROUPS     127u /* of a split, at most */

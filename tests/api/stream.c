@@ -172,10 +172,10 @@ static void destroy_busy(void)
 /* More streams than there are numbers, one after the other, and many at once. */
 static void many(void)
 {
-    static CUstream s[600];
+    static CUstream s[3000];
     CUdeviceptr p;
     OK(cuMemAlloc(&p, 4 * COUNT(s)));
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 3; round++) {
         for (unsigned i = 0; i < COUNT(s); i++) {
             OK(cuStreamCreate(&s[i], round & 1 ? CU_STREAM_NON_BLOCKING : 0));
             OK(cuMemsetD32Async(p + 4 * i, i, 1, s[i]));
@@ -189,6 +189,32 @@ static void many(void)
     for (unsigned i = 0; i < COUNT(s); i++)
         EQ(words[i], i);
     OK(cuMemFree(p));
+}
+
+/* However many streams a program makes, another context's default stream has a place. */
+static void leave_room(void)
+{
+    static CUstream s[6000];
+    unsigned count = 0;
+    CUresult r = CUDA_SUCCESS;
+    CUcontext c;
+    CUdeviceptr p;
+    uint32_t word = 0;
+    while (count < COUNT(s) && r == CUDA_SUCCESS)
+        r = cuStreamCreate(&s[count++], CU_STREAM_NON_BLOCKING);
+    if (r != CUDA_SUCCESS) {
+        EQ(r, CUDA_ERROR_OUT_OF_MEMORY);
+        count--;
+    }
+    TRUE(count >= 4000);
+    OK(cuCtxCreate_v2(&c, 0, 0));
+    OK(cuMemAlloc(&p, 4));
+    OK(cuMemsetD32Async(p, 7, 1, NULL));
+    OK(cuMemcpyDtoH(&word, p, 4));
+    EQ(word, 7);
+    OK(cuCtxDestroy(c));
+    while (count > 0)
+        OK(cuStreamDestroy(s[--count]));
 }
 
 /* The legacy stream waits for blocking streams, also for those that are gone, but not for who has
@@ -290,6 +316,7 @@ int main(void)
         TEST(wait_event),
         TEST(destroy_busy),
         TEST(many),
+        TEST(leave_room),
         TEST(legacy_and_successors),
         TEST(per_thread_stream),
         TEST(per_thread_symbols),

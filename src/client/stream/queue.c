@@ -216,10 +216,21 @@ int rt_queue_wait(struct rt_stream *st, uint32_t number, uint64_t seq)
 
 /* --- stream numbers --------------------------------------------------------------------------- */
 
+/* So many numbers are not for streams that a program makes. A kernel that is used for the first
+ * time, and a default stream, find one however many streams there are. */
+#define NUMBERS_KEPT 64u
+
+static uint32_t numbers(const struct rt_session *s, bool kept)
+{
+    const uint32_t all = GM_MIN(s->shared.streams_count, TP_STREAMS);
+    return kept || all <= NUMBERS_KEPT ? all : all - NUMBERS_KEPT;
+}
+
 /* Takes a number for the server's device `device`, after the work of its last user is done. Returns
  * -EAGAIN, with the number to wait for in *wait_for, if none is free yet, or -ENOSPC if all numbers
  * are in use, or were used on other devices. Called with the ring lock held. */
-static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uint32_t *wait_for)
+static int number_take(struct rt_session *s, uint32_t device, bool kept, uint32_t *out,
+                       uint32_t *wait_for)
 {
     __typeof__(&s->queues_free[0]) list = &s->queues_free[device];
     uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_relaxed);
@@ -230,7 +241,7 @@ static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uin
         *out = oldest;
         return 0;
     }
-    if (used < GM_MIN(s->shared.streams_count, TP_STREAMS)) {
+    if (used < numbers(s, kept)) {
         *out = used;
         s->queues[used].device = device;
         atomic_store_explicit(&s->shared.streams[used].device, device, memory_order_relaxed);
@@ -253,12 +264,12 @@ static void number_give(struct rt_session *s, uint32_t number)
 }
 
 /* Takes a number, and waits for one if necessary. CUresult. */
-static int number_wait(struct rt_session *s, uint32_t device, uint32_t *out)
+static int number_wait(struct rt_session *s, uint32_t device, bool kept, uint32_t *out)
 {
     uint32_t busy = 0;
     int r, error = CUDA_SUCCESS;
     pthread_mutex_lock(&s->ring_lock);
-    while (error == CUDA_SUCCESS && (r = number_take(s, device, out, &busy)) == -EAGAIN) {
+    while (error == CUDA_SUCCESS && (r = number_take(s, device, kept, out, &busy)) == -EAGAIN) {
         pthread_mutex_unlock(&s->ring_lock);
         error = rt_session_wait(s, busy, rt_queue_issued(s, busy), NULL);
         pthread_mutex_lock(&s->ring_lock);
@@ -270,7 +281,7 @@ static int number_wait(struct rt_session *s, uint32_t device, uint32_t *out)
 int rt_stream_create_bare(struct rt_stream **out)
 {
     struct rt_stream *st = calloc(1, sizeof(*st));
-    int r = st ? number_wait(rt_session, 0, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    int r = st ? number_wait(rt_session, 0, true, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         free(st);
         return r;
@@ -310,7 +321,8 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
 
     if (!st)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    int r = number_wait(s, s->devices[c->device].index, &number);
+    const bool made = role == RT_ROLE_BLOCKING || role == RT_ROLE_NON_BLOCKING;
+    int r = number_wait(s, s->devices[c->device].index, !made, &number);
     if (r) {
         rt_object_release(&rt_streams, &st->object);
         return r;
