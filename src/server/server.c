@@ -114,9 +114,9 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_HOST_BYTES] =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     s->account.limit[SRV_MAPPINGS] = MAPPINGS_ALL;
-    s->account.limit[SRV_ALLOCATIONS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_ALLOCATIONS_MAX;
+    s->account.limit[SRV_ALLOCATIONS] = 4ull * SRV_ALLOCATIONS_MAX; /* a gigabyte of books */
     s->account.limit[SRV_IMAGE_BYTES] = SRV_SESSIONS_TOTAL * SRV_IMAGE_BYTES_MAX;
-    s->account.limit[SRV_MODULES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_MODULES_MAX;
+    s->account.limit[SRV_MODULES] = 8ull * SRV_MODULES_MAX;
     s->account.limit[SRV_CONTEXTS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_CONTEXTS_MAX;
     s->account.limit[SRV_NAMES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_NAMES_MAX;
     limit_descriptors(s);
