@@ -214,6 +214,96 @@ def all_mma():
     mma(8, 16, "s32", "u8", "s8", "s32", "sm_75", "7.0", extra=".satfinite", values=ends)
 
 
+# --- mma.sp -------------------------------------------------------------------------------------------------------------
+
+def sparse_row(k, t):
+    """A row of A, its stored elements, and four bits of metadata for each chunk of it."""
+    row, stored, metadata = [], [], []
+    for _ in range(0, k, {"tf32": 2, "s4": 8, "u4": 8}.get(t, 4)):
+        first = rng.randrange(3)
+        places = [first, rng.randrange(first + 1, 4)]
+        if t == "tf32":  # 1 of 2; the ISA allows these two values
+            at = rng.randrange(2)
+            chunk, kept, places = [0, 0], [at], ([0, 1], [2, 3])[at]
+        elif t in ("s4", "u4"):  # 4 of 8, in pairs
+            chunk, kept = [0] * 8, [2 * place + e for place in places for e in range(2)]
+        else:
+            chunk, kept = [0] * 4, places
+        for at in kept:
+            chunk[at] = number(t)
+        row += chunk
+        stored += [chunk[at] for at in kept]
+        metadata.append(places[0] | places[1] << 2)
+    return row, stored, metadata
+
+
+def metadata_register(rows, k, t, selector, lane):
+    """What a lane has as metadata, by the ISA's figures for each shape and type; anything where it has none."""
+    g, i = lane >> 2, lane & 3
+    bits = [sum(m << (4 * n) for n, m in enumerate(row)) for row in rows]
+    unit = 4 * len(rows[0])  # bits of a row
+    if BITS[t] >= 16:
+        chunks = unit // 16
+        if i // chunks == selector:
+            at = 16 * (i % chunks)
+            return (bits[g] >> at & 0xffff) | (bits[g + 8] >> at & 0xffff) << 16
+    elif i // (2 * (unit // 32)) == selector:
+        return bits[g + 8 * (i & 1)] >> (32 * (i // 2) if unit == 64 else 0) & 0xffffffff
+    return rng.getrandbits(32)
+
+
+def sparse(k, d, a, b, c, selector, target, version, extra="", ordered=False):
+    rows = [sparse_row(k, a) for _ in range(16)]
+    am, stored, metadata = ([row[n] for row in rows] for n in range(3))
+    bm, cm = matrix(k, 8, b), matrix(16, 8, "s32" if c == "s32" else "f16" if c == "f16" else "f32")
+    dm = product(am, bm, cm, None, "satfinite" in extra)
+    ra, rb, rc, rd, re = [], [], [], [], []
+    for lane in range(32):
+        ra += pack([stored[r][x] for r, x in fragment_a(16, k // 2, a, lane)], a)
+        rb += pack([bm[r][x] for r, x in fragment_b(k, b, lane)], b)
+        rc += pack([cm[r][x] for r, x in fragment_c(16, lane)], c)
+        rd += pack([dm[r][x] for r, x in fragment_c(16, lane)], d)
+        re.append(metadata_register(metadata, k, a, selector, lane))
+    na, nb, nc, nd = (len(v) // 32 for v in (ra, rb, rc, rd))
+    kinds = {"f32": ("f", "f32")}
+    first = {"d": 0, "a": 4, "b": 8, "c": 12, "e": 16}
+    def regs(x, count, t="b32"):
+        return registers(kinds.get(t, ("r",))[0], first[x], count)
+    form = "mma.sp%s.sync.aligned.m16n8k%d.row.col%s.%s.%s.%s.%s" % ("::ordered_metadata" if ordered else "", k, extra, d, a, b, c)
+    body = "\n".join([load_registers(x, first[x], n, 4, *kinds.get(t, ("r", "b32")))
+                      for x, n, t in (("a", na, "b32"), ("b", nb, "b32"), ("c", nc, c), ("e", 1, "b32"))] +
+                     ["%s %s, %s, %s, %s, %%r16, 0x%x;" % (form, regs("d", nd, d), regs("a", na), regs("b", nb), regs("c", nc, c), selector),
+                      store_registers("d", 0, nd, 4, *kinds.get(d, ("r", "b32")))])
+    write("mma_sp%s_m16n8k%d_%s_%s_%s_%s_%d%s" % ("_ordered" if ordered else "", k, d, a, b, c, selector, extra.replace(".", "_")), form,
+          [("a", "in", "u32", ra), ("b", "in", "u32", rb), ("c", "in", "u32", rc), ("e", "in", "u32", re), ("d", "out", "u32", rd)],
+          body, target, version)
+
+
+def all_sparse():
+    for selector in range(4):
+        sparse(16, "f32", "f16", "f16", "f32", selector, "sm_80", "7.1")
+        sparse(8, "f32", "tf32", "tf32", "f32", selector, "sm_80", "7.1")
+    for selector in range(2):
+        for d in ("f16", "f32"):
+            sparse(32, d, "f16", "f16", d, selector, "sm_80", "7.1")
+        for k in (16, 32):
+            sparse(k, "f32", "bf16", "bf16", "f32", selector, "sm_80", "7.1")
+        sparse(16, "f32", "tf32", "tf32", "f32", selector, "sm_80", "7.1")
+        sparse(32, "s32", "s8", "u8", "s32", selector, "sm_80", "7.1")
+        sparse(64, "s32", "u4", "s4", "s32", selector, "sm_80", "7.1")
+    for a in ("s8", "u8"):
+        for b in ("s8", "u8"):
+            sparse(64, "s32", a, b, "s32", 0, "sm_80", "7.1", ".satfinite" if a == "s8" else "")
+    for a in ("s4", "u4"):
+        for b in ("s4", "u4"):
+            sparse(128, "s32", a, b, "s32", 0, "sm_80", "7.1", ".satfinite" if a == "u4" else "")
+    for a in ("e4m3", "e5m2"):
+        for b in ("e4m3", "e5m2"):
+            sparse(64, "f32", a, b, "f32", 0, "sm_89", "8.4")
+    sparse(16, "f16", "f16", "f16", "f16", 3, "sm_80", "8.5", ordered=True)
+    sparse(64, "s32", "s8", "s8", "s32", 0, "sm_80", "8.5", ordered=True)
+
+
 def quads(layout_a, layout_b, d, c):
     """m8n8k4 of f16: product p is that of lanes 4 p .. 4 p + 3 and 16 + 4 p .. 16 + 4 p + 3."""
     def half(t, r):
@@ -425,7 +515,7 @@ def all_wmma():
 
 
 def main():
-    for group in (all_mma, all_quads, moves, all_wmma):
+    for group in (all_mma, all_quads, moves, all_wmma, all_sparse):
         group()
     os.makedirs(sys.argv[1], exist_ok=True)
     for old in os.listdir(sys.argv[1]):

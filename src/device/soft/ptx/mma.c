@@ -344,12 +344,66 @@ static bool take_layouts(struct ptx_expand *x, bool *rows_a, bool *rows_b)
     return found == 2;
 }
 
+/* Takes the metadata and the selector that end the operands of mma.sp. */
+static bool parse_sparse(struct ptx_expand *x, const struct product *p, const struct operands *o,
+                         struct ptx_mma_sparse *m)
+{
+    *m = (struct ptx_mma_sparse) { .steps = p->steps, .wide = p->a->bits >= 16 };
+    memcpy(m->a, o->a, o->count_a * sizeof(*m->a));
+    struct ir_src selector;
+    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &m->metadata) ||
+        !ptx_expect(x->p, ','))
+        return false;
+    struct ptx_token at = x->p->token;
+    if (!ptx_parse_source(x->p, IR_U32, 0, &selector))
+        return false;
+    if (selector.kind != IR_SRC_IMM || selector.bits >= 4 / ptx_mma_metadata_lanes(m))
+        return ptx_fail(x->p, -EINVAL, &at, "no such lanes have metadata");
+    m->selector = (unsigned)selector.bits;
+    return true;
+}
+
+/* mma and mma.sp with 16 rows, and mma of integers with 8. */
+static bool finish_steps(struct ptx_expand *x, struct product *p, const struct types *t,
+                         const unsigned shape[3], bool sparse)
+{
+    unsigned rows = shape[0] / 8, most = sparse ? 4 : 2;
+    bool whole = p->a->mma >= IR_MMA_S8;
+    p->steps = shape[2] / step_k(p->a);
+    bool fits = shape[1] == 8 && shape[2] % step_k(p->a) == 0 &&
+                (shape[0] == 16 || (shape[0] == 8 && whole && !sparse));
+    if (sparse) {
+        bool small = p->a->mma == IR_MMA_E4M3 || p->a->mma == IR_MMA_E5M2;
+        fits = fits && p->a->bits > 1 && (p->steps == 4 || (p->steps == 2 && !small));
+    }
+    if (!fits || p->steps < 1 || p->steps > most)
+        return ptx_x_refuse(x);
+    struct operands o;
+    if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
+        return false;
+    unsigned count = 2 * rows;
+    if (o.count_a != (sparse ? p->steps : p->steps * rows) || o.count_b != p->steps ||
+        o.count_d != count >> t->half_d || o.count_c != count >> t->half_c)
+        return ptx_mma_wrong_count(x);
+    struct ptx_mma_sparse m;
+    if (sparse && !parse_sparse(x, p, &o, &m))
+        return false;
+    if (sparse)
+        ptx_mma_spread(x, &m, o.a);
+    struct ir_src c[4] = { { 0 } }, d[4];
+    take_accumulators(x, &o, t->half_c, count, c);
+    emit_steps(x, p, o.a, o.b, c, d, rows == 1);
+    give_accumulators(x, &o, t->half_d, count, d);
+    return true;
+}
+
 bool ptx_x_mma(struct ptx_expand *x)
 {
     unsigned shape[3];
     struct types t = { 0 };
     struct product p = { 0 };
     bool rows_a = false, rows_b = false;
+    bool sparse = ptx_x_take(x, "sp") || ptx_x_take(x, "sp::ordered_metadata");
     bool right = ptx_x_take(x, "sync") && ptx_x_take(x, "aligned") &&
                  ptx_mma_take_shape(x, shape) && take_layouts(x, &rows_a, &rows_b);
     ptx_x_take(x, "kind::f8f6f4");
@@ -359,31 +413,15 @@ bool ptx_x_mma(struct ptx_expand *x)
         return ptx_x_refuse(x);
     if (!ptx_x_taken_all(x))
         return false;
-    if (shape[0] == 8 && shape[2] == 4 && t.a->mma == IR_MMA_F16)
+    if (!sparse && shape[0] == 8 && shape[2] == 4 && t.a->mma == IR_MMA_F16)
         return shape[1] == 8 ? finish_quads(x, &t, rows_a, rows_b) : ptx_x_refuse(x);
-    if (!rows_a || rows_b)
+    if (!rows_a || rows_b || (sparse && t.f64))
         return ptx_x_refuse(x);
     if (t.f64)
         return finish_f64(x, shape, &t);
     p.a = t.a;
     p.b = t.b;
-    p.steps = shape[2] / step_k(p.a);
-    bool half = shape[0] == 8, whole = p.a->mma >= IR_MMA_S8;
-    if (shape[1] != 8 || shape[2] % step_k(p.a) || p.steps < 1 || p.steps > 2 ||
-        (half ? !whole : shape[0] != 16))
-        return ptx_x_refuse(x);
-    struct operands o;
-    if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
-        return false;
-    unsigned count = half ? 2 : 4;
-    if (o.count_a != p.steps * (half ? 1 : 2) || o.count_b != p.steps ||
-        o.count_d != count >> t.half_d || o.count_c != count >> t.half_c)
-        return ptx_mma_wrong_count(x);
-    struct ir_src c[4] = { { 0 } }, d[4];
-    take_accumulators(x, &o, t.half_c, count, c);
-    emit_steps(x, &p, o.a, o.b, c, d, half);
-    give_accumulators(x, &o, t.half_d, count, d);
-    return true;
+    return finish_steps(x, &p, &t, shape, sparse);
 }
 
 bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,

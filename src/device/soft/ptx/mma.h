@@ -38,6 +38,23 @@ bool ptx_mma_find_tiling(const unsigned shape[3], const struct ptx_mma_kind *k,
 unsigned ptx_mma_fragment(const struct ptx_mma_kind *k, unsigned used);
 /* Parses what follows "wmma.mma". */
 bool ptx_mma_multiply(struct ptx_expand *x);
+
+/* mma_sparse.c: the sparse A of mma.sp. */
+struct ptx_mma_sparse {
+    struct ir_src a[4]; /* `steps` registers */
+    struct ir_src metadata;
+    unsigned selector;
+    unsigned steps; /* of the product, 2 or 4 */
+    bool wide;      /* elements of 16 bits or more */
+};
+/* How many of four lanes have metadata of a product. */
+static inline unsigned ptx_mma_metadata_lanes(const struct ptx_mma_sparse *m)
+{
+    return m->steps / 2 * (m->wide ? 1 : 2);
+}
+/* full: the 2 * steps registers of A with its zeros. */
+void ptx_mma_spread(struct ptx_expand *x, const struct ptx_mma_sparse *m, struct ir_src *full);
+
 /* mma_quads.c */
 /* Converts the two f16 of a register to f32: out[0] and out[1]. */
 void ptx_mma_widen(struct ptx_expand *x, struct ir_src pair, struct ir_src *out);
