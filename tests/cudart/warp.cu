@@ -36,6 +36,21 @@ __global__ void warp(unsigned mask, int (*out)[32])
     out[SWAP][lane] = __shfl_xor_sync(mask, v, 1);
 }
 
+/* As programs before CUDA 9 have it: without a mask. */
+__global__ void maskless(unsigned mask, int (*out)[32])
+{
+    int lane = (int)threadIdx.x, v = value(lane);
+    if (!(mask >> lane & 1))
+        return;
+    out[ANY][lane] = __any(v < 0);
+    out[ALL][lane] = __all(lane < 32);
+    out[BALLOT][lane] = (int)__ballot(v < 0);
+    out[SHFL][lane] = (int)__shfl((double)v, 31 - __clz((int)mask));
+    out[UP][lane] = __shfl_up(v, 4, 8);
+    out[DOWN][lane] = (int)__shfl_down((long long)v, 4, 8);
+    out[SWAP][lane] = (int)__shfl_xor((unsigned)v, 1);
+}
+
 static void compare(unsigned mask, const int (*out)[32])
 {
     int sum = 0, least = 0x7fffffff, most = -0x7fffffff - 1, last = 0;
@@ -80,6 +95,11 @@ int main()
     OK(cudaMallocManaged(&out, sizeof(int) * COUNT * 32));
     for (unsigned mask : { ~0u, 1u, 0xfffffffeu, 0x0f0f1234u }) {
         warp<<<1, 32>>>(mask, out);
+        OK(cudaDeviceSynchronize());
+        compare(mask, out);
+        for (int what : { ANY, ALL, BALLOT, SHFL, UP, DOWN, SWAP })
+            OK(cudaMemset(out[what], 0xa5, sizeof(out[what])));
+        maskless<<<1, 32>>>(mask, out);
         OK(cudaDeviceSynchronize());
         compare(mask, out);
     }

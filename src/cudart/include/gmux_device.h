@@ -138,7 +138,16 @@ GMUX_CVTA(local, 5)
 #define __nvvm_redux_sync_or(mask, value)   __nvvm_redux_sync_or(value, mask)
 #define __nvvm_redux_sync_xor(mask, value)  __nvvm_redux_sync_xor(value, mask)
 #endif
+/* Shuffles without a mask are instructions that PTX has only below sm_70. */
+#define __shfl      gmux_maskless_shfl
+#define __shfl_up   gmux_maskless_shfl_up
+#define __shfl_down gmux_maskless_shfl_down
+#define __shfl_xor  gmux_maskless_shfl_xor
 #include <__clang_cuda_intrinsics.h>
+#undef __shfl
+#undef __shfl_up
+#undef __shfl_down
+#undef __shfl_xor
 #undef __nvvm_redux_sync_add
 #undef __nvvm_redux_sync_min
 #undef __nvvm_redux_sync_max
@@ -148,6 +157,20 @@ GMUX_CVTA(local, 5)
 #undef __nvvm_redux_sync_or
 #undef __nvvm_redux_sync_xor
 #include <__clang_cuda_complex_builtins.h>
+
+/* They are shuffles among the lanes that are there. */
+#define GMUX_SHUFFLE(name, type)                                                                   \
+    template <class T>                                                                             \
+    GMUX_DEV auto name(T v, type lane, int width = warpSize)                                       \
+        ->decltype(name##_sync(0u, v, lane, width))                                                \
+    {                                                                                              \
+        return name##_sync(__activemask(), v, lane, width);                                        \
+    }
+GMUX_SHUFFLE(__shfl, int)
+GMUX_SHUFFLE(__shfl_up, unsigned int)
+GMUX_SHUFFLE(__shfl_down, unsigned int)
+GMUX_SHUFFLE(__shfl_xor, int)
+#undef GMUX_SHUFFLE
 
 /* --- atomics: for the device, a block (_block), host and devices (_system) -------------------- */
 
