@@ -48,6 +48,8 @@ PROGRAMS = {
     "nvrtc-13": ("nvrtc.c", ["-cudart", "13", "-lnvrtc", "-lcuda"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),
     "waits": ("waits.cu", [], []),
+    "spellings": ("spellings.cu", [], []),
+    "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),

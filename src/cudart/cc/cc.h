@@ -44,6 +44,28 @@ struct cc_options {
     unsigned depth; /* how deep options files are nested */
 };
 
+/* place.c: where the parts of gmux-cc lie, installed or in a build tree. */
+extern struct cc_place {
+    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver, *managed;
+    char scratch[64];
+} cc_place;
+/* cudart: the runtime's major version. */
+void cc_find_places(unsigned cudart);
+/* The path that clang prints in answer to that question. */
+const char *cc_clang_place(const char *question);
+/* The path of an intermediate file, which is removed when the program ends. */
+const char *cc_scratch(const char *name);
+
+/* run.c. Runs a program; its exit status, or 1. What it writes to standard error goes to the file
+ * `messages`, if that is not NULL. */
+int cc_try(const struct cc_options *o, struct cc_list *l, const char *messages);
+/* If its status is not 0, gmux-cc ends with that status. */
+void cc_run(const struct cc_options *o, struct cc_list *l);
+
+/* Changes a preprocessed text to what clang accepts, as far as NVIDIA's compiler accepts more;
+ * false: clang would read it as it read the source. */
+bool cc_respell(const char *path);
+
 /* Reads the whole file, with a zero behind it, into memory that the caller frees; NULL: it cannot
  * be read. */
 char *cc_read(const char *path, size_t *size);
@@ -52,6 +74,8 @@ char *cc_read(const char *path, size_t *size);
 bool cc_write_registrations(const struct cc_list *inputs, const char *path);
 /* Removes from relocatable PTX what only keeps kernels of other sources alive. */
 void cc_drop_kept(const char *path);
+/* Whether the file contains `word`. */
+bool cc_mentions(const char *path, const char *word);
 /* Whether one of the files that the dependencies in `path` (in make's format) list contains
  * `word`. */
 bool cc_any_mentions(const char *path, const char *word);

@@ -28,7 +28,7 @@ char *cc_read(const char *path, size_t *size)
     return text;
 }
 
-static bool mentions(const char *path, const char *word)
+bool cc_mentions(const char *path, const char *word)
 {
     size_t size;
     char *text = cc_read(path, &size);
@@ -58,7 +58,7 @@ bool cc_any_mentions(const char *path, const char *word)
         if (*at)
             at++;
         *to = '\0';
-        found = *name && strcmp(name, "\\") != 0 && mentions(name, word);
+        found = *name && strcmp(name, "\\") != 0 && cc_mentions(name, word);
     }
     free(text);
     return found;

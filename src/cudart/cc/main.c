@@ -3,15 +3,10 @@
  * to an object that contains it, objects to a program.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cudart/cc/cc.h"
@@ -31,127 +26,14 @@ static const char usage[] =
     "-default-stream -Xcompiler -Xlinker -shared -x cu -v -dryrun; -cudart 12|13 chooses the\n"
     "runtime's version. See gmux-cc(1).\n";
 
-/* Where the parts of gmux-cc lie: installed, or in a build tree. */
-static struct {
-    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver, *managed;
-    char scratch[64];
-} place;
-
-static struct cc_list scratch_files;
-
-static const char *scratch(const char *name)
-{
-    char *path = cc_format("%s/%s", place.scratch, name);
-    cc_add(&scratch_files, path);
-    return path;
-}
-
-static void clean_up(void)
-{
-    for (size_t i = 0; i < scratch_files.count; i++)
-        (void)unlink(scratch_files.at[i]);
-    if (*place.scratch)
-        (void)rmdir(place.scratch);
-}
-
-static bool exists(const char *path)
-{
-    return access(path, R_OK) == 0;
-}
-
-static const char *find_clang(void)
-{
-    const char *own = getenv("GMUX_CLANG");
-    static const char *const names[] = { "/usr/bin/clang++-19", "/usr/lib/llvm-19/bin/clang++",
-                                         "/usr/local/bin/clang++-19" };
-    if (own && *own)
-        return own;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (access(names[i], X_OK) == 0)
-            return names[i];
-    cc_fail("needs clang 19 (Debian: apt-get install clang-19), or its path in GMUX_CLANG");
-}
-
-static void find_places(unsigned cudart)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n <= 0)
-        cc_fail("/proc/self/exe: %s", strerror(errno));
-    self[n] = '\0';
-    const char *here = dirname(self);
-    const char *installed = cc_format("%s/../%s", here, CC_LIBRARIES);
-    if (exists(cc_format("%s/gmux-device.bc", here))) {
-        place.include = cc_format("%s/include", here);
-        place.include_cuda = cc_format("%s/../../include", here);
-        place.bitcode = cc_format("%s/gmux-device.bc", here);
-        place.libraries = cc_format("%s/v%u", here, cudart);
-        place.driver = cc_format("%s/../client", here);
-        place.managed = cc_format("%s/gmux-cc-managed", here);
-    } else if (exists(cc_format("%s/gmux-device.bc", installed))) {
-        place.include = place.include_cuda = cc_format("%s/../include/gmux", here);
-        place.bitcode = cc_format("%s/gmux-device.bc", installed);
-        place.libraries = place.driver = installed;
-        place.managed = cc_format("%s/../%s/gmux-cc-managed", here, CC_LIBEXEC);
-    } else
-        cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here,
-                installed);
-    place.clang = find_clang();
-    const char *tmp = getenv("TMPDIR");
-    int length = snprintf(place.scratch, sizeof(place.scratch), "%s/gmux-cc.XXXXXX",
-                          tmp && strlen(tmp) < 32 ? tmp : "/tmp");
-    if (length < 0 || !mkdtemp(place.scratch)) {
-        *place.scratch = '\0';
-        cc_fail("no temporary folder: %s", strerror(errno));
-    }
-    (void)atexit(clean_up);
-}
-
-/* The path that clang prints in answer to that question. */
-static const char *clang_place(const char *question)
-{
-    char line[PATH_MAX];
-    FILE *f = popen(cc_format("'%s' %s", place.clang, question), "re");
-    if (!f || !fgets(line, sizeof(line), f))
-        cc_fail("%s does not run", place.clang);
-    (void)pclose(f);
-    line[strcspn(line, "\n")] = '\0';
-    return cc_format("%s", line);
-}
-
 /* The host's code may use OpenMP if clang's library is there; if not, clang prints the bare
  * name. */
 static void check_openmp(const struct cc_options *o)
 {
     for (size_t i = 0; i < o->link.count; i++)
         if (strcmp(o->link.at[i], "-fopenmp") == 0 &&
-            !strchr(clang_place("-print-file-name=libomp.so"), '/'))
+            !strchr(cc_clang_place("-print-file-name=libomp.so"), '/'))
             cc_fail("-fopenmp needs clang's OpenMP (Debian: apt-get install libomp-19-dev)");
-}
-
-/* Runs clang. If its status is not 0, the program ends with that status. */
-static void run(const struct cc_options *o, struct cc_list *l)
-{
-    l->at[l->count] = NULL;
-    if (o->verbose) {
-        for (size_t i = 0; i < l->count; i++)
-            (void)fprintf(stderr, "%s%s", i ? " " : "#$ ", l->at[i]);
-        (void)fputc('\n', stderr);
-    }
-    if (o->dry)
-        return;
-    pid_t pid;
-    int status;
-    char *argv[CC_MAX + 1];
-    memcpy(argv, l->at, sizeof(argv));
-    int r = posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
-    if (r)
-        cc_fail("%s: %s", argv[0], strerror(r));
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            cc_fail("%s: %s", argv[0], strerror(errno));
-    if (!WIFEXITED(status) || WEXITSTATUS(status))
-        exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
 /* The runtime API's header to include: the version that our headers declare. */
@@ -160,14 +42,36 @@ static const char *interface(const struct cc_options *o)
     return cc_format("-DGMUX_CUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080");
 }
 
-/* Arguments for both passes over a CUDA source. */
-static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
+/* A CUDA source that is being compiled. */
+struct unit {
+    const char *source;
+    unsigned number; /* its number on the command line, for names of files */
+    bool checked;    /* it is known whether it has managed variables, and how clang takes it */
+    bool managed;    /* it may have managed variables */
+    bool respelled;  /* clang takes it only as a text that spelling.c has changed */
+};
+
+/* Options of both passes that are not for the preprocessor. */
+static void add_behind_preprocessor(struct cc_list *l, const struct cc_list *from)
 {
-    cc_add(l, place.clang);
+    for (size_t i = 0; i < from->count; i++) {
+        const char *option = from->at[i];
+        if (strcmp(option, "-include") == 0 || strcmp(option, "-MF") == 0 ||
+            strcmp(option, "-MT") == 0)
+            i++;
+        else if (option[0] != '-' || !strchr("DUIM", option[1]))
+            cc_add(l, option);
+    }
+}
+
+/* Arguments for both passes over a CUDA source; `text`: for a preprocessed one. */
+static void cuda_arguments(struct cc_list *l, const struct cc_options *o, bool text)
+{
+    cc_add(l, cc_place.clang);
     cc_add(l, "-x");
     cc_add(l, "cuda");
     /* No toolkit: our headers are the only ones. */
-    cc_add(l, cc_format("--cuda-path=%s/none", place.scratch));
+    cc_add(l, cc_format("--cuda-path=%s/none", cc_place.scratch));
     cc_add(l, "-nocudainc");
     cc_add(l, "-nocudalib");
     cc_add(l, "-Xclang");
@@ -180,29 +84,25 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     /* nvcc's front end accepts declarations of variadic functions, too, which are never called. */
     cc_add(l, "-Xclang");
     cc_add(l, "-fcuda-allow-variadic-functions");
-    /* clang's wrappers of libstdc++'s headers. */
-    cc_add(l, "-isystem");
-    cc_add(l, cc_format("%s/include/cuda_wrappers", place.resources));
-    cc_add(l, "-isystem");
-    cc_add(l, place.include);
-    cc_add(l, "-isystem");
-    cc_add(l, place.include_cuda);
-    cc_add(l, "-include");
-    /* Ours, and not that of a toolkit in -I. */
-    cc_add(l, cc_format("%s/cuda_runtime.h", place.include));
     if (o->relocatable)
         cc_add(l, "-fgpu-rdc");
+    if (text) {
+        add_behind_preprocessor(l, &o->both);
+        return;
+    }
+    /* clang's wrappers of libstdc++'s headers. */
+    cc_add(l, "-isystem");
+    cc_add(l, cc_format("%s/include/cuda_wrappers", cc_place.resources));
+    cc_add(l, "-isystem");
+    cc_add(l, cc_place.include);
+    cc_add(l, "-isystem");
+    cc_add(l, cc_place.include_cuda);
+    cc_add(l, "-include");
+    /* Ours, and not that of a toolkit in -I. */
+    cc_add(l, cc_format("%s/cuda_runtime.h", cc_place.include));
     cc_add(l, interface(o));
     cc_add_all(l, &o->both);
 }
-
-/* A CUDA source that is being compiled. */
-struct unit {
-    const char *source;
-    unsigned number; /* its number on the command line, for names of files */
-    bool checked;    /* it is known whether it has managed variables */
-    bool managed;    /* it may have managed variables */
-};
 
 /* Options that clang needs once more when it continues from intermediate code. */
 static void add_of_code(struct cc_list *l, const struct cc_list *from)
@@ -217,13 +117,13 @@ static void transform_managed(const struct cc_options *o, const char *in, const 
 {
     static struct cc_list l;
     l.count = 0;
-    if (access(place.managed, X_OK) != 0)
+    if (access(cc_place.managed, X_OK) != 0)
         cc_fail("__managed__ variables need %s, which this build lacks: built without llvm-19-dev?",
-                place.managed);
-    cc_add(&l, place.managed);
+                cc_place.managed);
+    cc_add(&l, cc_place.managed);
     cc_add(&l, in);
     cc_add(&l, out);
-    run(o, &l);
+    cc_run(o, &l);
 }
 
 static void device_target(struct cc_list *l, const struct cc_options *o)
@@ -241,21 +141,55 @@ static void device_target(struct cc_list *l, const struct cc_options *o)
     cc_add_all(l, &o->device);
 }
 
-/* Compiles the kernels to PTX; with managed variables, to intermediate code. `dependencies`: also
- * writes the names of the files that it reads, except system headers. */
-static void compile_kernels(const struct cc_options *o, const struct unit *u, unsigned sm,
-                            const char *output, const char *dependencies)
+/* Begins the arguments of a pass: for one architecture's kernels, or for the host. */
+static void begin_pass(struct cc_list *l, const struct cc_options *o, unsigned sm, bool text)
+{
+    l->count = 0;
+    cuda_arguments(l, o, text);
+    cc_add(l, sm ? "--cuda-device-only" : "--cuda-host-only");
+    if (sm)
+        cc_add(l, cc_format("--cuda-gpu-arch=sm_%u", sm));
+}
+
+/* The text that clang is given in place of a source; *other, if not NULL: whether that makes a
+ * difference. */
+static const char *respell(const struct cc_options *o, const struct unit *u, unsigned sm,
+                           bool *other)
 {
     static struct cc_list l;
-    l.count = 0;
-    cuda_arguments(&l, o);
-    cc_add(&l, "--cuda-device-only");
-    cc_add(&l, cc_format("--cuda-gpu-arch=sm_%u", sm));
+    const char *text = cc_scratch(cc_format("%u.%u.cu", u->number, sm));
+    if (u->respelled && access(text, R_OK) == 0)
+        return text;
+    begin_pass(&l, o, sm, false);
+    cc_add_all(&l, sm ? &o->device : &o->host);
+    cc_add(&l, "-w");
+    cc_add(&l, "-Wno-unused-command-line-argument");
+    cc_add(&l, "-E");
+    cc_add(&l, u->source);
+    cc_add(&l, "-o");
+    cc_add(&l, text);
+    bool differs = !cc_try(o, &l, "/dev/null") && !o->dry && cc_respell(text);
+    if (other)
+        *other = differs;
+    return text;
+}
+
+/* Compiles the kernels to PTX; with managed variables, to intermediate code; the status. Messages
+ * go to the file of that name, if there is one. `dependencies`: also writes the names of the files
+ * that it reads, except system headers. */
+static int compile_kernels(const struct cc_options *o, const struct unit *u, unsigned sm,
+                           const char *output, const char *dependencies, const char *messages)
+{
+    static struct cc_list l;
+    const char *source = u->respelled ? respell(o, u, sm, NULL) : u->source;
+    begin_pass(&l, o, sm, u->respelled);
     cc_add(&l, "-Xclang");
     cc_add(&l, "-mlink-builtin-bitcode");
     cc_add(&l, "-Xclang");
-    cc_add(&l, place.bitcode);
+    cc_add(&l, cc_place.bitcode);
     device_target(&l, o);
+    if (messages && isatty(STDERR_FILENO))
+        cc_add(&l, "-fcolor-diagnostics");
     if (dependencies) {
         cc_add(&l, "-MMD");
         cc_add(&l, "-MF");
@@ -268,31 +202,54 @@ static void compile_kernels(const struct cc_options *o, const struct unit *u, un
         cc_add(&l, "-c");
     } else
         cc_add(&l, "-S");
-    cc_add(&l, u->source);
+    cc_add(&l, source);
     cc_add(&l, "-o");
     cc_add(&l, output);
-    run(o, &l);
+    return cc_try(o, &l, messages);
+}
+
+/* Compiles the kernels for the first time, and finds out what there is to know of the source. */
+static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
+{
+    const char *files = cc_scratch(cc_format("%u.d", u->number));
+    const char *messages = cc_scratch(cc_format("%u.messages", u->number));
+    int status = compile_kernels(o, u, sm, output, files, messages);
+    if (status)
+        (void)respell(o, u, sm, &u->respelled);
+    if (u->respelled) {
+        status = compile_kernels(o, u, sm, output, NULL, messages);
+        files = cc_scratch(cc_format("%u.%u.cu", u->number, sm));
+    }
+    size_t size;
+    char *text = o->dry ? NULL : cc_read(messages, &size);
+    if (text)
+        (void)fwrite(text, 1, size, stderr);
+    free(text);
+    if (status)
+        exit(status);
+    u->checked = true;
+    u->managed = !o->dry && (u->respelled ? cc_mentions(files, "gmux_managed")
+                                          : cc_any_mentions(files, "__managed__"));
 }
 
 static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
 {
     static struct cc_list l;
     if (!u->checked) {
-        const char *files = scratch(cc_format("%u.d", u->number));
-        compile_kernels(o, u, sm, output, files);
-        u->checked = true;
-        u->managed = !o->dry && cc_any_mentions(files, "__managed__");
+        try_kernels(o, u, sm, output);
         if (!u->managed)
             return;
     }
-    const char *before = scratch(cc_format("%u.device.bc", u->number));
-    const char *after = scratch(cc_format("%u.managed.bc", u->number));
-    compile_kernels(o, u, sm, u->managed ? before : output, NULL);
+    const char *before = cc_scratch(cc_format("%u.device.bc", u->number));
+    const char *after = cc_scratch(cc_format("%u.managed.bc", u->number));
+    int status = compile_kernels(o, u, sm, u->managed ? before : output, NULL, NULL);
+    if (status)
+        exit(status);
     if (!u->managed)
         return;
     transform_managed(o, before, after);
     l.count = 0;
-    cc_add(&l, place.clang);
+    cc_add(&l, cc_place.clang);
     cc_add(&l, "--target=nvptx64-nvidia-cuda");
     cc_add(&l, cc_format("-march=sm_%u", sm));
     cc_add(&l, "-nocudalib");
@@ -305,7 +262,7 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
     cc_add(&l, after);
     cc_add(&l, "-o");
     cc_add(&l, output);
-    run(o, &l);
+    cc_run(o, &l);
 }
 
 static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
@@ -319,7 +276,7 @@ static const char *make_fatbin(const struct cc_options *o, struct unit *u)
 {
     struct fb_ptx ptx[sizeof(o->archs) / sizeof(o->archs[0])];
     for (size_t i = 0; i < o->archs_count; i++) {
-        const char *path = scratch(cc_format("%u.%u.ptx", u->number, o->archs[i]));
+        const char *path = cc_scratch(cc_format("%u.%u.ptx", u->number, o->archs[i]));
         compile_ptx(o, u, o->archs[i], path);
         ptx[i] =
             (struct fb_ptx) { .isa_major = PTX_MAJOR, .isa_minor = PTX_MINOR, .sm = o->archs[i] };
@@ -327,7 +284,7 @@ static const char *make_fatbin(const struct cc_options *o, struct unit *u)
         if (!ptx[i].text)
             cc_fail("%s: %s", path, strerror(errno));
     }
-    const char *path = scratch(cc_format("%u.fatbin", u->number));
+    const char *path = cc_scratch(cc_format("%u.fatbin", u->number));
     if (o->dry)
         return path;
     void *data;
@@ -368,10 +325,10 @@ static void compile_managed_host(const struct cc_options *o, const char *before,
                                  unsigned number)
 {
     static struct cc_list l;
-    const char *after = scratch(cc_format("%u.host.managed.bc", number));
+    const char *after = cc_scratch(cc_format("%u.host.managed.bc", number));
     transform_managed(o, before, after);
     l.count = 0;
-    cc_add(&l, place.clang);
+    cc_add(&l, cc_place.clang);
     add_of_code(&l, &o->both);
     add_of_code(&l, &o->host);
     cc_add(&l, "-Wno-unused-command-line-argument");
@@ -381,7 +338,7 @@ static void compile_managed_host(const struct cc_options *o, const char *before,
     cc_add(&l, after);
     cc_add(&l, "-o");
     cc_add(&l, output);
-    run(o, &l);
+    cc_run(o, &l);
 }
 
 /* Arguments for a source without kernels. nvcc gives C to gcc, which ignores a C++ standard, and of
@@ -391,13 +348,13 @@ static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c
     static const char *const old_c[] = { "implicit-function-declaration", "implicit-int",
                                          "int-conversion", "incompatible-function-pointer-types",
                                          "return-mismatch" };
-    cc_add(l, place.clang);
+    cc_add(l, cc_place.clang);
     cc_add(l, "-x");
     cc_add(l, c ? "c" : "c++");
     cc_add(l, "-isystem");
-    cc_add(l, place.include);
+    cc_add(l, cc_place.include);
     cc_add(l, "-isystem");
-    cc_add(l, place.include_cuda);
+    cc_add(l, cc_place.include_cuda);
     cc_add(l, interface(o));
     for (size_t i = 0; c && i < sizeof(old_c) / sizeof(old_c[0]); i++)
         cc_add(l, cc_format("-Wno-error=%s", old_c[i]));
@@ -416,12 +373,12 @@ static void compile(const struct cc_options *o, const char *source, const char *
     struct unit u = { .source = source, .number = number };
     const char *fatbin = is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, &u) : NULL;
     const char *before = NULL;
-    if (is_cuda) {
-        cuda_arguments(&l, o);
-        cc_add(&l, "--cuda-host-only");
-    } else {
+    if (u.respelled)
+        source = respell(o, &u, 0, NULL);
+    if (is_cuda)
+        begin_pass(&l, o, 0, u.respelled);
+    else
         host_arguments(&l, o, ends_with(source, ".c"));
-    }
     if (fatbin) {
         cc_add(&l, "-Xclang");
         cc_add(&l, "-fcuda-include-gpubinary");
@@ -430,11 +387,14 @@ static void compile(const struct cc_options *o, const char *source, const char *
     }
     if (o->stage != CC_PREPROCESS)
         cc_add(&l, "-c");
-    cc_add_all(&l, &o->host);
+    if (u.respelled)
+        add_behind_preprocessor(&l, &o->host);
+    else
+        cc_add_all(&l, &o->host);
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, source);
     if (u.managed) {
-        before = scratch(cc_format("%u.host.bc", number));
+        before = cc_scratch(cc_format("%u.host.bc", number));
         cc_add(&l, "-Xclang");
         cc_add(&l, "-disable-llvm-passes");
         cc_add(&l, "-emit-llvm");
@@ -443,7 +403,7 @@ static void compile(const struct cc_options *o, const char *source, const char *
         cc_add(&l, "-o");
         cc_add(&l, before ? before : output);
     }
-    run(o, &l);
+    cc_run(o, &l);
     if (before)
         compile_managed_host(o, before, output, number);
 }
@@ -453,11 +413,11 @@ static const char *register_relocatable(const struct cc_options *o, const struct
                                         const char *output)
 {
     static struct cc_list l;
-    const char *source = scratch("registrations.c");
+    const char *source = cc_scratch("registrations.c");
     if (!cc_write_registrations(objects, source))
         return NULL;
-    const char *object = output ? output : scratch("registrations.o");
-    cc_add(&l, place.clang);
+    const char *object = output ? output : cc_scratch("registrations.o");
+    cc_add(&l, cc_place.clang);
     cc_add(&l, "-x");
     cc_add(&l, "c");
     cc_add(&l, "-O2");
@@ -466,7 +426,7 @@ static const char *register_relocatable(const struct cc_options *o, const struct
     cc_add(&l, source);
     cc_add(&l, "-o");
     cc_add(&l, object);
-    run(o, &l);
+    cc_run(o, &l);
     return object;
 }
 
@@ -477,14 +437,14 @@ static void link_device_code(const struct cc_options *o, const struct cc_list *o
     const char *output = o->output ? o->output : "a_dlink.o";
     if (register_relocatable(o, objects, output))
         return;
-    cc_add(&l, place.clang);
+    cc_add(&l, cc_place.clang);
     cc_add(&l, "-x");
     cc_add(&l, "c");
     cc_add(&l, "-c");
     cc_add(&l, "/dev/null");
     cc_add(&l, "-o");
     cc_add(&l, output);
-    run(o, &l);
+    cc_run(o, &l);
 }
 
 static void link_program(struct cc_options *o, struct cc_list *objects)
@@ -493,7 +453,7 @@ static void link_program(struct cc_options *o, struct cc_list *objects)
     const char *registrations = register_relocatable(o, objects, NULL);
     if (registrations)
         cc_add(objects, registrations);
-    cc_add(&l, place.clang);
+    cc_add(&l, cc_place.clang);
     cc_add_all(&l, &o->link);
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-o");
@@ -501,15 +461,15 @@ static void link_program(struct cc_options *o, struct cc_list *objects)
     for (size_t i = 0; i < objects->count; i++)
         cc_add(&l, strcmp(objects->at[i], "-lnvrtc")
                        ? objects->at[i]
-                       : cc_format("%s/libnvrtc.so.%u", place.libraries, o->cudart));
-    cc_add(&l, cc_format("%s/libcudart.so.%u", place.libraries, o->cudart));
-    cc_add(&l, cc_format("-Wl,-rpath,%s", place.libraries));
-    cc_add(&l, cc_format("-L%s", place.driver));
-    cc_add(&l, cc_format("-Wl,-rpath,%s", place.driver));
+                       : cc_format("%s/libnvrtc.so.%u", cc_place.libraries, o->cudart));
+    cc_add(&l, cc_format("%s/libcudart.so.%u", cc_place.libraries, o->cudart));
+    cc_add(&l, cc_format("-Wl,-rpath,%s", cc_place.libraries));
+    cc_add(&l, cc_format("-L%s", cc_place.driver));
+    cc_add(&l, cc_format("-Wl,-rpath,%s", cc_place.driver));
     cc_add(&l, "-lm");
     cc_add(&l, "-ldl");
     cc_add(&l, "-lpthread");
-    run(o, &l);
+    cc_run(o, &l);
 }
 
 static char *object_name(const char *source, const char *end)
@@ -530,7 +490,7 @@ static void run_all(struct cc_options *o)
         if (k == OTHER)
             cc_add(&objects, in);
         else if (o->stage == CC_LINK || o->stage == CC_DEVICE_LINK) {
-            const char *object = scratch(cc_format("%u.o", number));
+            const char *object = cc_scratch(cc_format("%u.o", number));
             compile(o, in, object, number);
             cc_add(&objects, object);
         } else if (o->stage == CC_PTX)
@@ -563,9 +523,9 @@ int main(int argc, char **argv)
         cc_fail("no input files");
     if (o.archs_count == 0)
         o.archs[o.archs_count++] = ARCH_DEFAULT;
-    find_places(o.cudart);
+    cc_find_places(o.cudart);
     /* Has clang's own headers. */
-    place.resources = clang_place("-print-resource-dir");
+    cc_place.resources = cc_clang_place("-print-resource-dir");
     check_openmp(&o);
     run_all(&o);
     return 0;
