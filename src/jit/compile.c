@@ -127,6 +127,11 @@ static int analyse(struct ir_module *m, uint32_t fn, const struct jit_gen *g,
     uint64_t begin = gm_now_ns();
     memcpy(options.ntid, g->ntid, sizeof(options.ntid));
     int r = ir_analyse(m, fn, &options, a);
+    int joined = r == 0 ? jit_join_ways_back(&m->fns[fn], *a) : 0;
+    if (joined) {
+        ir_analysis_destroy(*a);
+        r = joined < 0 ? joined : ir_analyse(m, fn, &options, a);
+    }
     if (r < 0) {
         snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
         return r == -E2BIG ? -ENOTSUP : r;

@@ -225,6 +225,11 @@ unsigned jit_fewer_lanes(const struct jit_gen *g);
  * interpreter waits for: some are parked, have yet to call the function, or are in another loop. */
 void jit_check_meetings(struct jit_gen *g);
 
+/* --- latch.c: loops with several ways back ---------------------------------------------------- */
+/* Joins the ways back of loops in which lanes would run ahead of others, for the next analysis. How
+ * many loops there were, or -ENOMEM. */
+GM_MUST_CHECK int jit_join_ways_back(struct ir_fn *fn, const struct ir_analysis *a);
+
 /* --- gather.c: lanes that wait for lanes of their warp which are parked ----------------------- */
 /* Whether there is an instruction for which lanes meet while others are parked. */
 bool jit_gathers(const struct ir_fn *fn, const struct ir_analysis *a);
