@@ -36,6 +36,20 @@ __global__ void fill(int *out, int n)
     out[threadIdx.x] = (int)threadIdx.x + sum;
 }
 
+/* One % before a letter is that of a register. */
+__global__ void lanes(int *out)
+{
+    int lane, low;
+    asm volatile("mov.u32 %0, %laneid;" : "=r"(lane));
+    asm("{ .reg .u16 %low;\n\t"
+        "  .reg .u16 %%high;\n\t"
+        "  mov.b32 {%low, %%high}, %1;\n\t"
+        "  cvt.u32.u16 %0, %low; }"
+        : "=r"(low)
+        : "r"(lane + 0x50000));
+    out[threadIdx.x] = low;
+}
+
 template <class T> __global__ void fill_typed(T *out, T v)
 {
     out[threadIdx.x] = v >> 1 > 4 ? v << 1 : v;
@@ -55,8 +69,11 @@ int main()
     fill_typed LAUNCH(1, sizeof(box<int>) << 3)(out, 3L ? 3 : 4);
     OK(cudaDeviceSynchronize());
     CHECK(out[0] == 3 && out[31] == 3);
+    lanes<<<1, 32>>>(out);
+    OK(cudaDeviceSynchronize());
+    CHECK(out[0] == 0 && out[31] == 31);
     char text[] = "k<< <1, 1>> >(x)", quote = '"';
-    CHECK(sizeof(text) == 17 && quote == 34 && 1'000 == 1000 && __LINE__ == 59);
+    CHECK(sizeof(text) == 17 && quote == 34 && 1'000 == 1000 && __LINE__ == 76);
     std::cout << box<int> { 5 } << "\n";
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;

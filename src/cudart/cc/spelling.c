@@ -1,8 +1,8 @@
 /*
- * What NVIDIA's compiler accepts and clang does not, because the former reads the preprocessor's
- * output as a text of its own: launches with spaces in their brackets, `kernel << <1, 32 >> >()`,
- * and directives that macros expand to, `#define UNROLL #pragma unroll`. In such a text the former
- * are put right here, and the latter need nothing but to be read again.
+ * What NVIDIA's compiler accepts and clang does not, put right in the preprocessor's output:
+ *   kernel << <1, 32 >> >()         launches with spaces in their brackets
+ *   #define UNROLL #pragma unroll   directives in macros; they need nothing but to be read again
+ *   asm("mov.u32 %0, %smid;" : ..   one % before a letter
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -78,40 +78,114 @@ static char *find_end(const char *text, char *at)
     return NULL;
 }
 
-static bool after_operator(const char *text, const char *at)
+static bool after_word(const char *text, const char *at, const char *word)
 {
+    size_t length = strlen(word);
     while (at > text && isspace((unsigned char)at[-1]))
         at--;
-    return at - text >= 8 && memcmp(at - 8, "operator", 8) == 0;
+    return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
+}
+
+/* What has been read of the text, and what becomes of it. */
+struct respelling {
+    char *text, *at;
+    char *out;
+    size_t size;
+    bool changed;
+};
+
+static void copy_until(struct respelling *r, const char *end)
+{
+    memcpy(r->out + r->size, r->at, (size_t)(end - r->at));
+    r->size += (size_t)(end - r->at);
+    r->at += end - r->at;
+}
+
+/* The end of the literals that begin at `at`, with spaces and line markers between them. */
+static char *skip_literals(const char *text, char *at)
+{
+    for (char *next = at; *next == '"'; next += strspn(next, " \t\n")) {
+        at = next = skip_literal(text, next);
+        while (next[strspn(next, " \t\n")] == '#' && strchr(next, '\n'))
+            next = strchr(next + strspn(next, " \t\n"), '\n');
+    }
+    return at;
+}
+
+/* Copies the text of an asm statement that has operands. */
+static void copy_asm(struct respelling *r, const char *end)
+{
+    while (r->at < end) {
+        const char *next = memchr(r->at, '%', (size_t)(end - r->at));
+        copy_until(r, next && next + 2 < end ? next + 1 : end);
+        if (r->at >= end)
+            return;
+        bool letter = isalpha((unsigned char)*r->at) || *r->at == '_';
+        if (letter && !isdigit((unsigned char)r->at[1]) && r->at[1] != '[') {
+            r->out[r->size++] = '%';
+            r->changed = true;
+        }
+        copy_until(r, r->at + 1);
+    }
+}
+
+/* Whether the bracket before `at` is that of an asm statement. */
+static bool in_asm(const char *text, const char *at)
+{
+    static const char *const words[] = { "asm", "__asm__", "__asm", "volatile", "__volatile__" };
+    while (at > text && isspace((unsigned char)at[-1]))
+        at--;
+    bool found = false;
+    for (size_t k = 0; at > text && at[-1] == '(' && k < sizeof(words) / sizeof(*words); k++)
+        found |= after_word(text, at - 1, words[k]);
+    return found;
+}
+
+/* Copies what clang would read otherwise; false: that is not next. */
+static bool copy_changed(struct respelling *r)
+{
+    char *open = three(r->at, '<'), *close = NULL;
+    if (open && (r->at == r->text || (r->at[-1] != '<' && !after_word(r->text, r->at, "operator"))))
+        close = find_end(r->text, open);
+    if (close) {
+        r->changed |= close_up(r->at, open);
+        r->changed |= close_up(close, three(close, '>'));
+        copy_until(r, r->at + 3);
+        return true;
+    }
+    if (*r->at != '"' || !in_asm(r->text, r->at))
+        return false;
+    char *end = skip_literals(r->text, r->at);
+    if (end[strspn(end, " \t\n")] == ':')
+        copy_asm(r, end);
+    else
+        copy_until(r, end);
+    return true;
 }
 
 bool cc_respell(const char *path)
 {
+    struct respelling r = { 0 };
     size_t size;
-    char *text = cc_read(path, &size);
-    if (!text)
+    bool again = false;
+    r.text = r.at = cc_read(path, &size);
+    r.out = r.text ? malloc(2 * size + 1) : NULL;
+    if (!r.out)
         cc_fail("%s: cannot be read", path);
-    bool changed = false, again = false, line_begins = true;
-    for (char *at = text; *at;) {
-        char *behind = skip_literal(text, at), *open = three(at, '<'), *close = NULL;
-        if (line_begins && at[strspn(at, " \t")] == '#') {
-            again |= *at != '#';
-            at += strcspn(at, "\n");
-            continue;
+    while (*r.at) {
+        bool line_begins = r.at == r.text || r.at[-1] == '\n';
+        char *behind = skip_literal(r.text, r.at);
+        if (line_begins && r.at[strspn(r.at, " \t")] == '#') {
+            again |= *r.at != '#';
+            copy_until(&r, r.at + strcspn(r.at, "\n"));
+        } else if (!copy_changed(&r)) {
+            copy_until(&r, behind > r.at ? behind : r.at + 1);
         }
-        if (open && (at == text || (at[-1] != '<' && !after_operator(text, at))))
-            close = find_end(text, open);
-        if (close) {
-            changed |= close_up(at, open);
-            changed |= close_up(close, three(close, '>'));
-            behind = at + 3;
-        }
-        line_begins = *at == '\n';
-        at = behind > at ? behind : at + 1;
     }
-    FILE *f = changed ? fopen(path, "we") : NULL;
-    if (changed && (!f || fwrite(text, 1, size, f) != size || fclose(f) != 0))
+    FILE *f = r.changed ? fopen(path, "we") : NULL;
+    if (r.changed && (!f || fwrite(r.out, 1, r.size, f) != r.size || fclose(f) != 0))
         cc_fail("%s: cannot be written", path);
-    free(text);
-    return changed || again;
+    free(r.text);
+    free(r.out);
+    return r.changed || again;
 }
