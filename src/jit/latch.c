@@ -5,6 +5,9 @@
  * loop. Here all ways back get one block of their own, the last of the loop, where lanes wait for
  * the round's others. (A source's loop has one. nvcc copies it, if it is short, to the ends of
  * the branches before it.)
+ *
+ * Loops with several entrances stay as they are: their exits need not come last in the order of
+ * blocks, so that lanes which have left could run before those that wait in such a block.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +16,18 @@
 #include "device/soft/ir/raw.h"
 #include "jit/gen.h"
 
-/* Whether lanes leave the block for another function, or come back from one. */
-static bool changes_function(const struct ir_fn *fn, uint32_t block)
+/* Whether ways from `block` to `header`, if there are any, lead back in a loop that is entered at
+ * `header` only. Calls are no such ways. */
+static bool is_below(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t header,
+                     uint32_t block)
 {
     const struct ir_block *b = &fn->blocks[block];
     uint8_t mode = fn->instrs[b->first + b->count - 1].mode;
-    return mode == IR_BRANCH_CALL || mode == IR_BRANCH_RETURN;
+    if (mode == IR_BRANCH_CALL || mode == IR_BRANCH_RETURN)
+        return false;
+    while (block != IR_NONE && a->blocks[block].priority > a->blocks[header].priority)
+        block = a->blocks[block].idom;
+    return block == header;
 }
 
 /* Where the loop that begins with this block ends, as a priority: the last block from where a way
@@ -28,7 +37,7 @@ static uint32_t end_of_loop(const struct ir_fn *fn, const struct ir_analysis *a,
     const struct ir_list *preds = &a->blocks[header].preds;
     uint32_t end = a->blocks[header].priority;
     for (uint32_t k = 0; k < preds->count; k++)
-        if (!changes_function(fn, a->pool[preds->first + k]))
+        if (is_below(fn, a, header, a->pool[preds->first + k]))
             end = GM_MAX(end, a->blocks[a->pool[preds->first + k]].priority);
     return end;
 }
@@ -52,7 +61,7 @@ static void lead_to(struct ir_fn *fn, const struct ir_analysis *a, uint32_t head
     for (uint32_t n = a->blocks[header].priority; n < a->order_count; n++) {
         const struct ir_block *b = &fn->blocks[a->order[n]];
         struct ir_instr *last = &fn->instrs[b->first + b->count - 1];
-        if (changes_function(fn, a->order[n]))
+        if (!is_below(fn, a, header, a->order[n]))
             continue;
         for (uint32_t s = 0; s < b->succ_count; s++)
             if (fn->succ[b->succ_first + s] == header)

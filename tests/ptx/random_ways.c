@@ -22,6 +22,29 @@ static void if_statement(struct maker *m)
     m->together = together;
 }
 
+/* The end of a loop, from where all lanes go back at one place, or some before others, which have
+ * more to do. */
+static void go_back(struct maker *m, unsigned label, unsigned counter)
+{
+    fprintf(m->out, "L%u_next:\n\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.ne.s32 %%q, %%n%u, 0;\n", label,
+            counter, counter, counter);
+    if (pick(m, 3) == 0) {
+        unsigned p, open = m->open;
+        bool together = m->together;
+        m->together = false;
+        m->open = 0; /* what follows is behind L_next */
+        fprintf(m->out, "\t@!%%q bra L%u_end;\n", label);
+        p = random_compare(m);
+        fprintf(m->out, "\t@%%p%u bra L%u_loop;\n", p, label);
+        random_statements(m, 1 + pick(m, 2));
+        fprintf(m->out, "\tbra L%u_loop;\nL%u_end:\n", label, label);
+        m->together = together;
+        m->open = open;
+    } else {
+        fprintf(m->out, "\t@%%q bra L%u_loop;\nL%u_end:\n", label, label);
+    }
+}
+
 /* A loop whose trip count is the same for all, or depends on the lane; perhaps with a break. */
 static void loop_statement(struct maker *m)
 {
@@ -47,10 +70,7 @@ static void loop_statement(struct maker *m)
         fprintf(m->out, "\t@%%p%u bra L%u_end;\n", p, label);
         random_statements(m, 1 + pick(m, 2));
     }
-    fprintf(m->out,
-            "L%u_next:\n\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.ne.s32 %%q, %%n%u, 0;\n\t@%%q bra "
-            "L%u_loop;\nL%u_end:\n",
-            label, counter, counter, counter, label, label);
+    go_back(m, label, counter);
     m->open = around;
     m->loops--;
     m->together = together;
