@@ -6,6 +6,8 @@
 #define GMUX_CUDA_RUNTIME_H
 #define __CUDA_RUNTIME_H__ /* programs look for the toolkit's */
 #define __CUDA_RUNTIME_H__
+/* gmux-cc names this file by its path, which alone does not make it a header of the system. */
+#pragma GCC system_header
 
 #if defined(__CUDA__) && defined(__clang__)
 /* In clang's order: C++'s functions are declared for kernels before the standard headers define
