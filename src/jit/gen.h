@@ -18,6 +18,7 @@
  *   row, jam              how many blocks side by side, warps at once
  *   block                 the function that runs a thread block: the loop over its warps
  *   width                 how many lanes of a warp at once
+ *   latch                 loops with several ways back
  *   meet, spin            whether lanes are together where they have to be; loops that poll
  *   flow                  blocks of the kernel, branches; which file emits an instruction
  *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
