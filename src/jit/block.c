@@ -54,25 +54,22 @@ static LLVMValueRef bounded(struct jit_gen *g, LLVMValueRef warp)
     return LLVMBuildAnd(g->b, warp, LLVMConstInt(g->i32, mask - 1, 0), "");
 }
 
-/* for (at = from; at < upto; at++): the body is emitted between begin and end. */
+/* The body, for at = from, from + 1 .. upto - 1, is emitted between begin and end. It runs at least
+ * once, so its only branch is behind it. */
 struct loop {
-    LLVMBasicBlockRef head, exit; /* NULL: it runs once */
-    LLVMValueRef counter, at;
+    LLVMBasicBlockRef body; /* NULL: it runs once */
+    LLVMValueRef counter, at, upto;
 };
 
 static struct loop loop_begin(struct jit_gen *g, LLVMValueRef from, LLVMValueRef upto)
 {
-    struct loop l;
+    struct loop l = { .upto = upto };
     l.counter = jit_alloca(g, g->i32, "");
     LLVMBuildStore(g->b, from, l.counter);
-    l.head = jit_new_block(g, "head");
-    l.exit = jit_new_block(g, "exit");
-    LLVMBasicBlockRef body = jit_new_block(g, "body");
-    LLVMBuildBr(g->b, l.head);
-    jit_position(g, l.head);
+    l.body = jit_new_block(g, "body");
+    LLVMBuildBr(g->b, l.body);
+    jit_position(g, l.body);
     l.at = LLVMBuildLoad2(g->b, g->i32, l.counter, "at");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.at, upto, ""), body, l.exit);
-    jit_position(g, body);
     return l;
 }
 
@@ -86,11 +83,13 @@ static struct loop repeat_begin(struct jit_gen *g, LLVMValueRef from, LLVMValueR
 
 static void loop_end(struct jit_gen *g, const struct loop *l)
 {
-    if (!l->head)
+    if (!l->body)
         return;
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, l->at, LLVMConstInt(g->i32, 1, 0), ""), l->counter);
-    LLVMBuildBr(g->b, l->head);
-    jit_position(g, l->exit);
+    LLVMBasicBlockRef exit = jit_new_block(g, "exit");
+    LLVMValueRef next = LLVMBuildAdd(g->b, l->at, LLVMConstInt(g->i32, 1, 0), "");
+    LLVMBuildStore(g->b, next, l->counter);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, next, l->upto, ""), l->body, exit);
+    jit_position(g, exit);
 }
 
 static LLVMValueRef first_of_warp(struct jit_gen *g, LLVMValueRef warp)
