@@ -1,13 +1,17 @@
 /*
- * Loads from an array at an index that is another in each lane, without AVX-512. Programs compute
- * such an address as a pointer that all lanes share and an index of 32 bits times the element's
- * size. 32 addresses of 64 bits are twice the registers that the indices are, and each of them has
- * to be taken out of its register. Here the smallest and the largest index are checked; the indices
- * go to memory, from where each lane's load has it.
+ * Loads from an array at an index that is another in each lane. Programs compute such an address as
+ * a pointer that all lanes share and an index of 32 bits times the element's size. 32 addresses of
+ * 64 bits are twice the registers that the indices are.
+ *
+ * With AVX-512 the processor gathers by indices; these are compared with the first and the last one
+ * that is in place, which hang on the pointer only. Without, each address would have to be taken
+ * out of its register: there the smallest and the largest index are checked, and the indices go to
+ * memory, from where each lane's load has it.
  */
 #include "jit/gen.h"
 
 #include "device/soft/ir/spaces.h"
+#include "jit/target.h"
 
 /* base + extended(index) * scale */
 struct indexed {
@@ -117,10 +121,71 @@ static LLVMValueRef load_elements(struct jit_gen *g, const struct jit_access *x,
     return all;
 }
 
+/* Indices from `low` to `low` + `span`, both scalars of 32 bits, are of elements that are in place.
+ */
+struct range {
+    LLVMValueRef low, span;
+    LLVMValueRef none; /* i1: no index is */
+};
+
+static LLVMValueRef clamp(struct jit_gen *g, const char *name, LLVMValueRef v, int64_t limit)
+{
+    LLVMValueRef args[] = { v, jit_c64(g, (uint64_t)limit) };
+    return jit_intrinsic(g, name, &g->i64, 1, args, 2);
+}
+
+/* Which indices are good for elements from `base` on. Processors extend an index by its sign, so
+ * the largest is that of 31 bits for all. It hangs on scalars only, so that LLVM computes it
+ * outside of loops. */
+static struct range good_indices(struct jit_gen *g, const struct jit_access *x,
+                                 const struct indexed *n, LLVMValueRef base)
+{
+    LLVMValueRef shift = jit_c64(g, (uint64_t)__builtin_ctzll(n->scale)), far, bent, empty;
+    LLVMValueRef at = LLVMBuildSub(g->b, base, jit_cached(g, JIT_WINDOW_BASE), "");
+    LLVMValueRef last = LLVMBuildNot(g->b, jit_cached(g, JIT_WINDOW_BAD), "");
+    last = LLVMBuildSub(g->b, LLVMBuildSub(g->b, last, jit_c64(g, x->size - 1), ""), at, "");
+    far = LLVMBuildAdd(g->b, at, jit_c64(g, 1ull << 62), ""); /* the differences do not wrap */
+    far = LLVMBuildICmp(g->b, LLVMIntSLT, far, jit_c64(g, 0), "");
+    bent = LLVMBuildAnd(g->b, at, jit_c64(g, x->size - 1), "");
+    bent = LLVMBuildICmp(g->b, LLVMIntNE, bent, jit_c64(g, 0), "");
+    LLVMValueRef low = LLVMBuildNeg(g->b, LLVMBuildAShr(g->b, at, shift, ""), ""),
+                 high = LLVMBuildAShr(g->b, last, shift, "");
+    low = clamp(g, "llvm.smax", low, n->sign ? INT32_MIN : 0);
+    high = clamp(g, "llvm.smin", high, INT32_MAX);
+    empty = LLVMBuildICmp(g->b, LLVMIntSGT, low, high, "");
+    struct range r = { .low = LLVMBuildTrunc(g->b, low, g->i32, ""),
+                       .span =
+                           LLVMBuildTrunc(g->b, LLVMBuildSub(g->b, high, low, ""), g->i32, "") };
+    r.none = LLVMBuildOr(g->b, LLVMBuildOr(g->b, far, bent, ""), empty, "");
+    return r;
+}
+
+static LLVMValueRef has_bad_index(struct jit_gen *g, const struct jit_access *x,
+                                  const struct indexed *n, LLVMValueRef base, LLVMValueRef index)
+{
+    struct range r = good_indices(g, x, n, base);
+    LLVMValueRef from = LLVMBuildSub(g->b, index, jit_splat(g, r.low), "");
+    LLVMValueRef lanes = LLVMBuildICmp(g->b, LLVMIntUGT, from, jit_splat(g, r.span), "");
+    lanes = LLVMBuildAnd(g->b, jit_bits(g, lanes), x->active, "");
+    LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, lanes, jit_c32(g, 0), "");
+    return LLVMBuildOr(g->b, some, r.none, "");
+}
+
+static LLVMValueRef gather_elements(struct jit_gen *g, const struct jit_access *x,
+                                    const struct indexed *n, LLVMValueRef base, LLVMValueRef index)
+{
+    LLVMTypeRef t = jit_vec(g, x->element), types[] = { t, jit_vec(g, g->ptr) };
+    LLVMValueRef from = LLVMBuildIntToPtr(g->b, base, g->ptr, "");
+    LLVMValueRef at = LLVMBuildGEP2(g->b, jit_int(g, (unsigned)n->scale), from, &index, 1, "");
+    LLVMValueRef args[] = { at, jit_c32(g, x->esize), jit_lanes(g, x->active), LLVMConstNull(t) };
+    return jit_intrinsic(g, "llvm.masked.gather", types, 2, args, 4);
+}
+
 bool jit_load_indexed(struct jit_gen *g, struct jit_access *x)
 {
+    bool gathers = g->target->avx512 && !g->large && x->esize >= 4;
     struct indexed n;
-    if (x->store || !jit_has_followers(g) ||
+    if (x->store || (!jit_has_followers(g) && !gathers) ||
         (g->i->space != IR_SPACE_GLOBAL && g->i->space != IR_SPACE_CONST) || !find_indexed(g, &n) ||
         n.scale % x->size != 0)
         return false;
@@ -128,12 +193,20 @@ bool jit_load_indexed(struct jit_gen *g, struct jit_access *x)
     LLVMValueRef displacement = LLVMConstInt(g->i64, (uint64_t)g->i->address.displacement, 1);
     LLVMValueRef base = LLVMBuildAdd(g->b, jit_reg(g, n.base, IR_U64, false), displacement, "");
     LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
-    jit_branch_unlikely(g, LLVMBuildNot(g->b, is_good(g, &n, base, index, x->size), ""), slow);
-    LLVMValueRef memory = jit_alloca(g, jit_vec(g, g->i32), "lanes");
-    LLVMBuildStore(g->b, index, memory);
+    LLVMValueRef memory = NULL;
+    jit_branch_unlikely(g,
+                        gathers ? has_bad_index(g, x, &n, base, index)
+                                : LLVMBuildNot(g->b, is_good(g, &n, base, index, x->size), ""),
+                        slow);
+    if (!gathers) {
+        memory = jit_alloca(g, jit_vec(g, g->i32), "lanes");
+        LLVMBuildStore(g->b, index, memory);
+    }
     for (unsigned k = 0; k < x->count; k++) {
-        LLVMValueRef further = LLVMConstInt(g->i64, k * x->esize, 0);
-        LLVMBuildStore(g->b, load_elements(g, x, &n, LLVMBuildAdd(g->b, base, further, ""), memory),
+        LLVMValueRef from = LLVMBuildAdd(g->b, base, jit_c64(g, k * x->esize), "");
+        LLVMBuildStore(g->b,
+                       gathers ? gather_elements(g, x, &n, from, index)
+                               : load_elements(g, x, &n, from, memory),
                        x->value[k]);
     }
     LLVMBuildBr(g->b, join);
