@@ -2,7 +2,7 @@
  * Elements that lie side by side in memory, read by lanes whose addresses are anywhere: a loop over
  * a thread's own row, unrolled by four, or a vector of four. A gather of each is 32 loads; here
  * each lane's four are loaded as one, and then transposed, so that each element is a vector over
- * the lanes.
+ * the lanes. Where gathers are fast they take two elements at a time.
  */
 #include "jit/gen.h"
 #include "jit/target.h"
@@ -167,6 +167,26 @@ static LLVMValueRef is_bad(struct jit_gen *g, LLVMValueRef address, LLVMValueRef
     return LLVMBuildICmp(g->b, LLVMIntNE, bad, LLVMConstNull(LLVMTypeOf(bad)), "");
 }
 
+/* Two elements of each lane as one of 64 bits: these are f64, as LLVM makes truncations of integers
+ * of what takes both apart, which takes longer. */
+static void gather_pair(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,
+                        LLVMValueRef out[2])
+{
+    LLVMTypeRef t = jit_vec(g, g->f64), types[] = { t, jit_vec(g, g->ptr) };
+    LLVMTypeRef single = LLVMVectorType(g->f32, 2 * g->lanes);
+    LLVMValueRef at = LLVMBuildIntToPtr(g->b, address, types[1], "");
+    LLVMValueRef args[] = { at, jit_c32(g, 4), jit_lanes(g, active), LLVMConstNull(t) };
+    LLVMValueRef pair = jit_intrinsic(g, "llvm.masked.gather", types, 2, args, 4);
+    pair = LLVMBuildBitCast(g->b, pair, single, "");
+    for (unsigned k = 0; k < 2; k++) {
+        int order[JIT_LANES_MAX];
+        for (unsigned l = 0; l < g->lanes; l++)
+            order[l] = (int)(2 * l + k);
+        out[k] = jit_shuffle(g, pair, LLVMGetPoison(single), order, g->lanes);
+        out[k] = LLVMBuildBitCast(g->b, out[k], jit_vec(g, g->i32), "");
+    }
+}
+
 static void load_run(struct jit_gen *g, struct jit_run *run)
 {
     LLVMValueRef offset =
@@ -179,6 +199,12 @@ static void load_run(struct jit_gen *g, struct jit_run *run)
         active = jit_all_lanes(g);
     }
     jit_go_other(g, is_bad(g, address, active, is_wide(g->i)));
+    if (g->target->gathers) {
+        gather_pair(g, address, active, run->value);
+        address = LLVMBuildAdd(g->b, address, jit_const(g, address, 8), "");
+        gather_pair(g, address, active, run->value + 2);
+        return;
+    }
     LLVMValueRef memory = lay_out_addresses(g, address, active);
     if (g->target->avx512) {
         load_rows(g, memory, 0, g->lanes, rows);

@@ -12,11 +12,13 @@
  * for so much. So a kernel whose code comes out too long is made again with half the lanes, or a
  * quarter; so is one that needs more stack than there is.
  *
+ * Loops that access memory anywhere have 16 lanes: 32 addresses are four or eight registers, and
+ * each lane is loaded by itself or by a gather, so 16 are enough.
+ *
  * With AVX2 32 values are four of sixteen registers. A loop whose values do not fit into them
  * spends its time on loads and stores of the stack: it has half the lanes, or a quarter. Where
- * loops access memory it is the other way round, as each access has a check of its own, unless they
- * access it anywhere: 32 addresses are eight registers, and each lane is loaded by itself, so 16
- * are enough.
+ * loops access memory side by side it is the other way round, as each access has a check of its
+ * own.
  */
 #include "jit/gen.h"
 #include "jit/target.h"
@@ -172,12 +174,13 @@ static bool stores_lie_apart(struct jit_gen *g)
 unsigned jit_lanes_for_loops(struct jit_gen *g)
 {
     unsigned lanes = g->lanes;
-    if (lanes < 32 || !g->target->avx2 || g->target->avx512 || !lanes_are_alike(g->fn) ||
-        !stores_lie_apart(g))
+    if (lanes < 32 || !g->target->avx2 || !lanes_are_alike(g->fn) || !stores_lie_apart(g))
         return lanes;
     struct loops l = look_at_loops(g);
     if (2 * l.anywhere > l.global)
         return 16;
+    if (g->target->avx512)
+        return lanes;
     while (l.work >= WORK_MIN * l.accesses && lanes > JIT_LANES_MIN &&
            l.live * lanes > REGISTERS * REGISTER_BYTES)
         lanes /= 2;
