@@ -5,6 +5,7 @@
 
 #include "device/soft/exec/helpers.h"
 #include "device/soft/ir/phase.h"
+#include "jit/target.h"
 
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits)
 {
@@ -240,6 +241,7 @@ static LLVMValueRef lane_value(struct jit_gen *g, const struct laid_out *x, LLVM
 struct atomic {
     LLVMTypeRef type;
     struct laid_out place, a, b, old;
+    LLVMValueRef places; /* those of shared memory, before they are laid out; NULL: they are */
     bool result;
 };
 
@@ -265,24 +267,43 @@ static void operate_lanes(struct jit_gen *g, const struct atomic *x, LLVMValueRe
 #define AT_ONCE                                                                                    \
     8 /* places that are read before they are used: a load waits for stores whose place is not     \
          known */
+#define TAKEN 4 /* of those that are taken out of a register */
+
+/* The places of lanes from `lane` on, in pairs. (With a truncation in place of the AND, LLVM would
+ * take out each by itself.) */
+static void take_places(struct jit_gen *g, LLVMValueRef places, unsigned lane,
+                        LLVMValueRef place[TAKEN])
+{
+    LLVMValueRef pairs = LLVMBuildBitCast(g->b, places, LLVMVectorType(g->i64, g->lanes / 2), "");
+    for (unsigned n = 0; n < TAKEN; n += 2) {
+        LLVMValueRef pair = jit_pick(g, pairs, jit_c32(g, (lane + n) / 2));
+        place[n] = LLVMBuildAnd(g->b, pair, jit_c64(g, UINT32_MAX), "");
+        place[n + 1] = LLVMBuildLShr(g->b, pair, jit_c64(g, 32), "");
+    }
+}
 
 /* If all lanes are active, the loop does not look for the next one, which would take most of the
  * time. */
-static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
+static void operate_shared(struct jit_gen *g, struct atomic *x, LLVMValueRef active)
 {
     LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"),
                       join = jit_new_block(g, "");
     LLVMBuildCondBr(g->b, jit_is_full(g, active), all, some);
     jit_position(g, all);
-    for (unsigned k = 0; k < g->lanes; k += AT_ONCE) {
+    unsigned at_once = x->places ? TAKEN : AT_ONCE;
+    for (unsigned k = 0; k < g->lanes; k += at_once) {
         LLVMValueRef place[AT_ONCE];
-        for (unsigned n = 0; n < AT_ONCE; n++)
+        if (x->places)
+            take_places(g, x->places, k, place);
+        for (unsigned n = 0; n < at_once && !x->places; n++)
             place[n] = lane_value(g, &x->place, jit_c32(g, k + n));
-        for (unsigned n = 0; n < AT_ONCE; n++)
+        for (unsigned n = 0; n < at_once; n++)
             operate_lane(g, x, jit_c32(g, k + n), place[n]);
     }
     LLVMBuildBr(g->b, join);
     jit_position(g, some);
+    if (x->places)
+        x->place = lay_out(g, x->places);
     operate_lanes(g, x, active);
     LLVMBuildBr(g->b, join);
     jit_position(g, join);
@@ -376,9 +397,13 @@ void jit_emit_atomic(struct jit_gen *g)
     x.b = cas ? lay_out(g, jit_src(g, &g->i->src[1], type, true)) : x.a;
     if (result)
         x.old = lay_out(g, jit_splat(g, LLVMBuildFreeze(g->b, LLVMGetPoison(x.type), "")));
-    if (g->i->space == IR_SPACE_SHARED)
-        x.place = lay_out(g, jit_shared_offset(g, active, size));
-    else if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
+    if (g->i->space == IR_SPACE_SHARED) {
+        LLVMValueRef places = jit_shared_offset(g, active, size);
+        if (jit_is_vec(places) && g->target->extracts)
+            x.places = places;
+        else
+            x.place = lay_out(g, places);
+    } else if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
         x.place = lay_out(g, jit_host_scalar(g, jit_address(g, false), active, size));
     else
         x.place = lay_out(g, jit_host_vector(g, jit_address(g, true), active, size));

@@ -80,9 +80,11 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
     t->avx512 = isa == SOFT_ISA_NATIVE && has_feature(features, "avx512f") &&
                 has_feature(features, "avx512dq") && has_feature(features, "avx512bw") &&
                 has_feature(features, "avx512vl");
+    bool intel = __builtin_cpu_is("intel");
+    t->extracts = intel && t->avx512; /* AMD's take such places for conflicts with stores */
     /* Intel's since Sapphire Rapids. Older ones gather slowly since they keep others' data out of
      * it (Downfall), and AMD's do. */
-    t->gathers = t->avx512 && has_feature(features, "avx512fp16") && __builtin_cpu_is("intel");
+    t->gathers = intel && t->avx512 && has_feature(features, "avx512fp16");
     t->avx2 = isa != SOFT_ISA_BASE && has_feature(features, "avx2") && has_feature(features, "fma");
     t->fma = isa != SOFT_ISA_BASE && has_feature(features, "fma");
     t->half = isa != SOFT_ISA_BASE && has_feature(features, "f16c");

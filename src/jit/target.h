@@ -15,6 +15,8 @@ struct jit_target {
     LLVMTargetMachineRef machine;
     LLVMTargetMachineRef quick; /* the same, for large kernels: compiles without optimising */
     bool avx512, avx2; /* x86: with what the vector forms of PTX instructions can be made */
+    bool extracts;     /* lanes are better taken out of a register one by one than read from memory,
+                          where it was stored as a whole */
     bool gathers;      /* a gather takes no longer than loads of its elements by themselves */
     bool fma,
         half; /* has instructions for multiply-add with one rounding, and between f16 and f32 */
