@@ -34,6 +34,9 @@ bool jit_target_init(void)
     const char *const options[] = {
         "gmux-jit",
         "-enable-misched=0",
+        /* How far the register allocator looks for where to split a live range, of 10,000 edges. In
+         * kernels with many blocks that is what takes longest. */
+        "-grow-region-complexity-budget=1000",
 #if defined(__x86_64__)
         /* Moves sets of lanes between kinds of registers. It takes more than half of the time for
          * kernels with many of them. */
