@@ -4,9 +4,11 @@
  * Mostly in slots that LLVM turns into values. A block that is entered from several sides then has
  * a phi for each register that lives there, and where lanes part, a block is entered from each one
  * that may run before it. Large kernels with many branches would have millions of such operands:
- * LLVM takes minutes and gigabytes for them, and spills most of the values in the end. Such
- * kernels keep what lives from one block to another in memory, in one piece of the stack that LLVM
- * does not take apart, and are compiled with little optimisation.
+ * LLVM takes minutes and gigabytes for them, and spills most of the values in the end. And for each
+ * set of lanes that waits at a block LLVM goes through all blocks behind it, to find where there
+ * are phis: with thousands of blocks that takes as long. Such kernels keep what lives from one
+ * block to another in memory, in one piece of the stack that LLVM does not take apart, and are
+ * compiled with little optimisation.
  */
 #include "jit/gen.h"
 
@@ -43,6 +45,22 @@ bool jit_is_large(const struct jit_gen *g, uint64_t operands)
     for (uint32_t r = 0; r < g->a->region_count && n <= operands; r++)
         n += count_operands(g, &g->a->regions[r]);
     return n > operands;
+}
+
+/* Promotions of a set of lanes times blocks, beyond which LLVM takes some 15 s for them. */
+#define PROMOTIONS_MAX 6000000u
+
+bool jit_promotes_long(const struct jit_gen *g)
+{
+    uint64_t n = 0;
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        const struct ir_list *blocks = &g->a->regions[r].blocks;
+        uint64_t waits = 0;
+        for (uint32_t k = 0; k < blocks->count; k++)
+            waits += g->a->blocks[g->a->pool[blocks->first + k]].masked;
+        n += waits * blocks->count;
+    }
+    return n > PROMOTIONS_MAX;
 }
 
 /* No block begins with the register live. */

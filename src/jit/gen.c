@@ -379,7 +379,7 @@ static void look_at_warps(struct jit_gen *g)
 
 static void generate(struct jit_gen *g)
 {
-    g->large = g->options->large || jit_has_gatherings(g) ||
+    g->large = g->options->large || jit_has_gatherings(g) || jit_promotes_long(g) ||
                (g->fn->instr_count <= LARGE_MAX && jit_is_large(g, OPERANDS_MAX));
     look_at_warps(g);
     LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32, g->i32 };

@@ -271,6 +271,8 @@ void jit_emit_instr(struct jit_gen *g);
 /* --- frame.c ---------------------------------------------------------------------------------- */
 /* The kernel has more operands of phis than can be left to LLVM (frame.c). */
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
+/* It has so many blocks where lanes wait that LLVM takes too long to find their phis. */
+bool jit_promotes_long(const struct jit_gen *g);
 /* Before a function's first slot is made, and after the last one. */
 void jit_begin_frame(struct jit_gen *g);
 void jit_finish_frame(struct jit_gen *g);
