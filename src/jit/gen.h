@@ -20,6 +20,7 @@
  *   width                 how many lanes of a warp at once
  *   latch                 loops with several ways back
  *   meet, spin            whether lanes are together where they have to be; loops that poll
+ *   latch                 loops with several ways back, or several entrances
  *   flow                  blocks of the kernel, branches; which file emits an instruction
  *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
  *   barrier               barriers
@@ -230,6 +231,8 @@ void jit_check_meetings(struct jit_gen *g);
 /* Joins the ways back of loops in which lanes would run ahead of others, for the next analysis. How
  * many loops there were, or -ENOMEM. */
 GM_MUST_CHECK int jit_join_ways_back(struct ir_fn *fn, const struct ir_analysis *a);
+/* Whether the block is in a loop with several entrances. */
+bool jit_in_tangle(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t block);
 
 /* --- gather.c: lanes that wait for lanes of their warp which are parked ----------------------- */
 /* Whether there is an instruction for which lanes meet while others are parked. */

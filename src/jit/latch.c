@@ -6,8 +6,8 @@
  * the round's others. (A source's loop has one. nvcc copies it, if it is short, to the ends of
  * the branches before it.)
  *
- * Loops with several entrances stay as they are: their exits need not come last in the order of
- * blocks, so that lanes which have left could run before those that wait in such a block.
+ * Loops with several entrances, tangles, stay as they are: their exits need not come last in the
+ * order of blocks, so that lanes which have left could run before those that wait in such a block.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,14 +16,20 @@
 #include "device/soft/ir/raw.h"
 #include "jit/gen.h"
 
+/* Whether lanes leave the block for another function, or come back from one. */
+static bool changes_function(const struct ir_fn *fn, uint32_t block)
+{
+    const struct ir_block *b = &fn->blocks[block];
+    uint8_t mode = fn->instrs[b->first + b->count - 1].mode;
+    return mode == IR_BRANCH_CALL || mode == IR_BRANCH_RETURN;
+}
+
 /* Whether ways from `block` to `header`, if there are any, lead back in a loop that is entered at
  * `header` only. Calls are no such ways. */
 static bool is_below(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t header,
                      uint32_t block)
 {
-    const struct ir_block *b = &fn->blocks[block];
-    uint8_t mode = fn->instrs[b->first + b->count - 1].mode;
-    if (mode == IR_BRANCH_CALL || mode == IR_BRANCH_RETURN)
+    if (changes_function(fn, block))
         return false;
     while (block != IR_NONE && a->blocks[block].priority > a->blocks[header].priority)
         block = a->blocks[block].idom;
@@ -51,6 +57,20 @@ static bool runs_ahead(const struct ir_fn *fn, const struct ir_analysis *a, uint
         uint32_t priority = a->blocks[a->pool[info->frontier.first + k]].priority;
         if (priority > info->priority && priority <= end)
             return true;
+    }
+    return false;
+}
+
+bool jit_in_tangle(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t block)
+{
+    uint32_t here = a->blocks[block].priority;
+    for (uint32_t n = here; n < a->order_count && a->irreducible; n++) {
+        const struct ir_block *b = &fn->blocks[a->order[n]];
+        for (uint32_t s = 0; s < b->succ_count && !changes_function(fn, a->order[n]); s++) {
+            uint32_t to = fn->succ[b->succ_first + s];
+            if (a->blocks[to].priority <= here && !is_below(fn, a, to, a->order[n]))
+                return true;
+        }
     }
     return false;
 }

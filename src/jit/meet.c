@@ -21,6 +21,8 @@ static const char *who_is_missing(const struct jit_gen *g, uint32_t block)
     const struct ir_block_info *b = &g->a->blocks[block];
     if (g->a->parking && !b->meets && polls_in_frontier(g, block))
         return "while some wait for other threads";
+    if (b->frontier.count != 0 && jit_in_tangle(g->fn, g->a, block))
+        return "in a loop with several entrances";
     /* Lanes that call the function from elsewhere come later. */
     return b->function != 0 && b->frontier.count != 0 ? "in a function that others call" : NULL;
 }
