@@ -132,8 +132,29 @@ void *tp_memfd_map(int fd, size_t size, bool writable)
     return p == MAP_FAILED ? NULL : p;
 }
 
+static bool read_at(int fd, uint64_t offset, char *to, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(fd, to + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
 void *tp_memfd_map_extent(int fd, uint64_t offset, size_t size)
 {
-    void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)offset);
-    return p == MAP_FAILED ? NULL : p;
+    int seals = fcntl(fd, F_GET_SEALS);
+    bool stays = seals >= 0 && (seals & F_SEAL_WRITE);
+    void *p = stays ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)offset)
+                    : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (stays || read_at(fd, offset, p, size))
+        return p;
+    munmap(p, size);
+    return NULL;
 }

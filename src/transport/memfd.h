@@ -36,7 +36,9 @@ GM_MUST_CHECK int tp_memfd_check_extent(int fd, uint64_t offset, uint64_t size);
  * with munmap. */
 void *tp_memfd_map(int fd, size_t size, bool writable);
 
-/* Maps a part of one for reading; `offset` is a multiple of the page size. The same otherwise. */
+/* A shared mapping of a part of one, for reading, whose bytes stay as they are: if somebody may
+ * still write the file, it is a copy. `offset` is a multiple of the page size. NULL on failure with
+ * errno set. */
 void *tp_memfd_map_extent(int fd, uint64_t offset, size_t size);
 
 #endif
