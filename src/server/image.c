@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "transport/foreign.h"
+#include "transport/memfd.h"
 
 /* how much is read before the loop looks for events again: some 50 us */
 #define SLICE (256u << 10)
@@ -44,19 +45,6 @@ void srv_reader_close(struct srv_reader *r)
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
-
-static bool read_at(int fd, uint8_t *to, size_t size, uint64_t at)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(fd, to + done, size - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
-}
 
 static struct gm_list *bucket_of(const struct srv_image *i)
 {
@@ -125,7 +113,8 @@ static void hash(struct srv_reader *r, size_t n)
 
 static void compare(struct srv_reader *r, size_t n)
 {
-    if (!read_at(r->like->extent.fd, slices[1], n, r->at) || memcmp(slices[0], slices[1], n) != 0) {
+    if (!tp_read_at(r->like->extent.fd, r->at, slices[1], n) ||
+        memcmp(slices[0], slices[1], n) != 0) {
         end(r);
         return;
     }
@@ -144,7 +133,7 @@ static void on_idle(uv_idle_t *idle)
     if (!r->image)
         return;
     size_t n = (size_t)GM_MIN(r->image->extent.size - r->at, (uint64_t)SLICE);
-    if (!read_at(r->image->extent.fd, slices[0], n, r->at))
+    if (!tp_read_at(r->image->extent.fd, r->at, slices[0], n))
         end(r);
     else if (r->like)
         compare(r, n);
@@ -183,7 +172,7 @@ static void add_unread(struct srv_image *i)
 static struct srv_stored *store(struct srv_images *all, int fd, uint64_t size)
 {
     _Static_assert(SRV_STORED_MAX <= SLICE, "read at once");
-    return size <= SRV_STORED_MAX && read_at(fd, slices[0], size, 0)
+    return size <= SRV_STORED_MAX && tp_read_at(fd, 0, slices[0], size)
                ? srv_store_put(&all->store, slices[0], size)
                : NULL;
 }

@@ -132,10 +132,10 @@ void *tp_memfd_map(int fd, size_t size, bool writable)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static bool read_at(int fd, uint64_t offset, char *to, size_t size)
+bool tp_read_at(int fd, uint64_t offset, void *to, size_t size)
 {
     for (size_t done = 0; done < size;) {
-        ssize_t n = pread(fd, to + done, size - done, (off_t)(offset + done));
+        ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -153,7 +153,7 @@ void *tp_memfd_map_extent(int fd, uint64_t offset, size_t size)
                     : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
-    if (stays || read_at(fd, offset, p, size))
+    if (stays || tp_read_at(fd, offset, p, size))
         return p;
     munmap(p, size);
     return NULL;

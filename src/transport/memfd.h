@@ -36,6 +36,9 @@ GM_MUST_CHECK int tp_memfd_check_extent(int fd, uint64_t offset, uint64_t size);
  * with munmap. */
 void *tp_memfd_map(int fd, size_t size, bool writable);
 
+/* Reads so many bytes; false: there are fewer, or they cannot be read. */
+GM_MUST_CHECK bool tp_read_at(int fd, uint64_t offset, void *to, size_t size);
+
 /* A shared mapping of a part of one, for reading, whose bytes stay as they are: if somebody may
  * still write the file, it is a copy. `offset` is a multiple of the page size. NULL on failure with
  * errno set. */
