@@ -114,7 +114,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_HOST_BYTES] =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     s->account.limit[SRV_MAPPINGS] = MAPPINGS_ALL;
-    s->account.limit[SRV_ALLOCATIONS] = 4ull * SRV_ALLOCATIONS_MAX; /* a gigabyte of books */
+    s->account.limit[SRV_ALLOCATIONS] = 16ull * SRV_ALLOCATIONS_MAX; /* a gigabyte of books */
     s->account.limit[SRV_IMAGE_BYTES] = SRV_SESSIONS_TOTAL * SRV_IMAGE_BYTES_MAX;
     s->account.limit[SRV_MODULES] = 8ull * SRV_MODULES_MAX;
     s->account.limit[SRV_CONTEXTS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_CONTEXTS_MAX;

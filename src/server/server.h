@@ -51,7 +51,7 @@
 #define SRV_CLIENTS_MAX     512u
 #define SRV_CONTEXTS_MAX    64u    /* the limits of one session, as are the following */
 #define SRV_MODULES_MAX     32768u /* a program that compiles its own kernels has thousands */
-#define SRV_ALLOCATIONS_MAX (1u << 20)
+#define SRV_ALLOCATIONS_MAX (1u << 18)
 #define SRV_MAPPINGS_MAX    8192u
 #define SRV_OBJECTS_MAX     16384u
 #define SRV_NAMES_MAX       16384u

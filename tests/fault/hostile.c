@@ -456,7 +456,7 @@ static void too_much(void)
     unsigned small = 0;
     while (raw_alloc(&c, 1, WIRE_MEMORY_KIND_DEVICE, &result) != 0)
         small++;
-    RAW_CHECK(result == 2 && small > 1000 && small <= 65536);
+    RAW_CHECK(result == 2 && small > 1000 && small <= 1u << 18);
     unsigned large = 0;
     raw_client_close(&c);
     open_client(&c);
