@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of your own, several at a time, in each way that there is: bench/mix.py BUILD LIST [--jobs 12] [--limit 60] [--ways mps,gmux] [--each].
+"""Programs of your own, several at a time, in each way that there is: bench/mix.py BUILD LIST [--jobs 12] [--limit 60] [--ways mps,gmux] [--each] [--logs DIR].
 
 LIST has a command in each line, its first word a path from LIST's folder; "#" begins a comment. For each way the sum of their wall
 times, the time until all had ended and how many failed; then the programs whose time or output differs from the first way's.
@@ -69,6 +69,7 @@ def main():
     parser.add_argument("--ways", default="mps,gmux")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--each", action="store_true")
+    parser.add_argument("--logs", type=pathlib.Path)
     args = parser.parse_args()
     programs = list(commands(args.list))
     found, missing = ways(args.build, args.device)
@@ -86,6 +87,8 @@ def main():
                 results = run_all(way, programs, args.jobs, args.limit)
             finally:
                 wall = time.monotonic() - begun
+                for log, text in way.logs().items() if args.logs else ():
+                    (args.logs / f"{name}-{log}").write_text(text)
                 way.stop()
             done.append({"name": name, "results": results})
             print(f"{name}: sum {sum(r.seconds for r in results):.1f} s, all after {wall:.1f} s, {sum(bool(r.status) for r in results)} of {len(results)} failed",
@@ -95,7 +98,7 @@ def main():
         compare(names, done[0], other)
     if args.each:
         for name, *results in zip(names, *(way["results"] for way in done)):
-            print(f"{name:24}", *(f"{r.seconds:7.2f}" for r in results))
+            print(f"{name:24}", *(f"{r.seconds:7.2f}" + (f" ({r.status})" if r.status else "") for r in results))
     return 0 if done else 1
 
 
