@@ -1,7 +1,7 @@
 /*
  * Small images of one user, many in one file. Programs that compile their own kernels (CuPy,
  * Triton) have thousands of modules each, and a process may not have that many descriptors. So
- * bytes are copied into files that only this server can write; executors map their part of one.
+ * bytes are copied into files that only this server can write; executors copy their part of one.
  * Equal bytes are kept once. Event loop only.
  */
 #ifndef GMUX_SERVER_STORE_H
