@@ -88,6 +88,7 @@ static void of_registered(void)
     CALL(cuMemHostUnregister(p));
     CALL(cuPointerGetAttribute(&back, CU_POINTER_ATTRIBUTE_HOST_POINTER,
                                (CUdeviceptr)(uintptr_t)p + 8));
+    free(p);
 }
 
 static void of_managed(void)
