@@ -53,7 +53,9 @@ under_systemd() {
 words=$(cat <<'END'
 export LD_LIBRARY_PATH=$(echo /usr/local/lib/*/gmux)
 somebody() { setpriv --reuid 12345 --regid 12345 --clear-groups "$@"; }
-is_served() { for ((i = 0; i < 300; i++)); do ! gmux ls | grep nbody || return 0; sleep 0.1; done; return 1; }
+# Before it has a server it is listed with "-" there.
+is_served() { for ((i = 0; i < 300; i++)); do [[ $(server_of) != [0-9]* ]] || return 0; sleep 0.1; done; return 1; }
+server_of() { gmux ls | grep nbody | { read -r _ _ pid _; echo $pid; }; }
 main() { systemctl show -p MainPID --value gmux; }
 END
 )
@@ -67,7 +69,6 @@ somebody vecadd
 nbody -benchmark -numbodies=1024 -iterations=100000000 &
 is_served
 daemon=\$(main)
-server_of() { gmux ls | grep nbody | { read -r _ _ pid _; echo \$pid; }; }
 server=\$(server_of)
 systemctl reload gmux
 gmux-control restart
