@@ -133,8 +133,8 @@ anonymous_kib() {
 }
 
 @test "more modules than a process may have descriptors: two programs load the same ones, and they outlive the executor" {
-    modules=4000
-    if [ "${GMUX_SANITIZE:-none}" != none ]; then modules=1500; fi
+    modules=2000
+    if [ "${GMUX_SANITIZE:-none}" != none ]; then modules=800; fi
     ulimit -n 1024
     start_daemon
     for name in one other; do
