@@ -37,16 +37,27 @@ static LLVMValueRef rsqrt_estimate(struct jit_gen *g, LLVMValueRef x)
  * nothing. Taking the minimum of e and an upper bound of it does that in one instruction, as the
  * x86 minimum returns its second operand for NaN.
  */
-LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x)
+static LLVMValueRef refined_rsqrt(struct jit_gen *g, LLVMValueRef x)
 {
-    if (!jit_is_vec(x) || (!g->target->avx512 && !g->target->avx2))
-        return LLVMBuildFDiv(g->b, jit_real(g, x, 1), jit_call1(g, "llvm.sqrt", x), "");
     LLVMValueRef y0 = rsqrt_estimate(g, x),
                  bound = jit_real(g, x, g->target->avx512 ? 0x1p-12 : 0x1p-9);
     LLVMValueRef t = LLVMBuildFMul(g->b, x, y0, "");
     LLVMValueRef e = jit_fma(g, LLVMBuildFNeg(g->b, t, ""), y0, jit_real(g, x, 1));
     e = jit_select(g, less(g, e, bound), e, bound);
     return jit_fma(g, LLVMBuildFMul(g->b, y0, jit_real(g, x, 0.5), ""), e, y0);
+}
+
+/* Where the estimate takes subnormal numbers for zero, it is made of larger ones. */
+LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x)
+{
+    if (!jit_is_vec(x) || (!g->target->avx512 && !g->target->avx2))
+        return LLVMBuildFDiv(g->b, jit_real(g, x, 1), jit_call1(g, "llvm.sqrt", x), "");
+    if (!g->target->flushes_estimates || g->flushes)
+        return refined_rsqrt(g, x);
+    LLVMValueRef small = less(g, jit_call1(g, "llvm.fabs", x), jit_real(g, x, 0x1p-126));
+    LLVMValueRef large = LLVMBuildFMul(g->b, x, jit_real(g, x, 0x1p24), "");
+    LLVMValueRef y = refined_rsqrt(g, jit_select(g, small, large, x));
+    return jit_select(g, small, LLVMBuildFMul(g->b, y, jit_real(g, x, 0x1p12), ""), y);
 }
 
 static LLVMValueRef to_int(struct jit_gen *g, LLVMValueRef x)
