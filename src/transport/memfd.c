@@ -37,13 +37,20 @@ static bool is_too_large(uint64_t size)
     return getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY && size > l.rlim_cur;
 }
 
-int tp_memfd_create(const char *name, uint64_t size)
+/* An empty memfd that is going to have `size` bytes; or -errno. */
+static int open_unsealed(const char *name, uint64_t size)
 {
     if (is_too_large(size))
         return -EFBIG;
-    GM_AUTO_FD int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    return fd < 0 ? -errno : fd;
+}
+
+int tp_memfd_create(const char *name, uint64_t size)
+{
+    GM_AUTO_FD int fd = open_unsealed(name, size);
     if (fd < 0)
-        return -errno;
+        return fd;
     if (size > INT64_MAX || ftruncate(fd, (off_t)size) < 0)
         return size > INT64_MAX ? -EINVAL : -errno;
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
@@ -53,11 +60,9 @@ int tp_memfd_create(const char *name, uint64_t size)
 
 int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
 {
-    if (is_too_large(size))
-        return -EFBIG;
-    GM_AUTO_FD int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    GM_AUTO_FD int fd = open_unsealed(name, size);
     if (fd < 0)
-        return -errno;
+        return fd;
     for (size_t done = 0; done < size;) {
         ssize_t n = write(fd, (const char *)data + done, size - done);
         if (n < 0) {
@@ -74,10 +79,10 @@ int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
 
 int tp_memfd_create_for_readers(const char *name, size_t size, void **bytes)
 {
-    if (is_too_large(size))
-        return -EFBIG;
-    GM_AUTO_FD int fd = gm_not_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+    GM_AUTO_FD int fd = open_unsealed(name, size);
+    if (fd < 0)
+        return fd;
+    if (ftruncate(fd, (off_t)size) < 0)
         return -errno;
     void *p = tp_memfd_map(fd, size, true);
     if (!p)

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "device/soft/loader/job.h"
+#include "transport/memfd.h"
 
 #define STALE_TMP_S 3600 /* a temporary file older than this was left by a process that died */
 
@@ -161,19 +162,6 @@ static XXH128_hash_t checksum(const void *key, size_t key_size, const void *obje
     return XXH3_128bits_withSeed(object, size, h.low64 ^ h.high64);
 }
 
-static bool read_all(int fd, void *data, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t n = read(fd, (char *)data + done, size - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
-}
-
 /* 1: the entry is ours; 0: the file belongs to another key with the same name; -EBADMSG:
  * damaged. */
 static int read_entry(int fd, const void *key, size_t key_size, void **object, size_t *size)
@@ -181,7 +169,7 @@ static int read_entry(int fd, const void *key, size_t key_size, void **object, s
     struct stat st;
     struct file_header h;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-        !read_all(fd, &h, sizeof(h)) || memcmp(h.magic, file_magic, sizeof(h.magic)) != 0)
+        !tp_read_at(fd, 0, &h, sizeof(h)) || memcmp(h.magic, file_magic, sizeof(h.magic)) != 0)
         return -EBADMSG;
     if (h.object_size > SOFT_JOB_OBJECT_MAX || h.key_size > SOFT_JOB_TEXT_MAX * 2ULL ||
         (uint64_t)st.st_size != sizeof(h) + h.key_size + h.object_size)
@@ -191,7 +179,7 @@ static int read_entry(int fd, const void *key, size_t key_size, void **object, s
     GM_AUTO_FREE char *content = malloc(h.key_size + h.object_size + 1);
     if (!content)
         return -ENOMEM;
-    if (!read_all(fd, content, h.key_size + h.object_size))
+    if (!tp_read_at(fd, sizeof(h), content, h.key_size + h.object_size))
         return -EBADMSG;
     XXH128_hash_t check = checksum(content, h.key_size, content + h.key_size, h.object_size);
     if (check.low64 != h.check_low || check.high64 != h.check_high)
