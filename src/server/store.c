@@ -83,12 +83,17 @@ static void give_back(struct srv_store *s, struct srv_block *b)
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
+static void *bytes_of(const struct srv_block *b)
+{
+    return (void *)(uintptr_t)b->address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
 static struct srv_stored *find(const struct srv_store *s, XXH128_hash_t h, const void *bytes,
                                size_t size)
 {
     gm_list_for_each (i, &s->stored[h.low64 % SRV_STORE_BUCKETS], struct srv_stored, link)
         if (i->extent.size == size && i->digest[0] == h.low64 && i->digest[1] == h.high64 &&
-            memcmp(i->bytes, bytes, size) == 0)
+            memcmp(bytes_of(i->block), bytes, size) == 0)
             return i;
     return NULL;
 }
@@ -102,18 +107,17 @@ struct srv_stored *srv_store_put(struct srv_store *s, const void *bytes, size_t 
         return i;
     }
     struct srv_block *b = room_for(s, size);
-    i = b ? calloc(1, sizeof(*i)) : NULL;
+    if (!b)
+        return NULL;
+    i = calloc(1, sizeof(*i));
     if (!i) {
-        if (b)
-            give_back(s, b);
+        give_back(s, b);
         return NULL;
     }
     const struct srv_store_file *f = file_at(s, b->address);
-    const uint64_t offset = b->address - (uintptr_t)f->bytes;
-    memcpy(f->bytes + offset, bytes, size);
-    *i = (struct srv_stored) { .extent = { f->fd, offset, size },
+    memcpy(bytes_of(b), bytes, size);
+    *i = (struct srv_stored) { .extent = { f->fd, b->address - (uintptr_t)f->bytes, size },
                                .block = b,
-                               .bytes = f->bytes + offset,
                                .digest = { h.low64, h.high64 },
                                .users = 1 };
     gm_list_append(&s->stored[h.low64 % SRV_STORE_BUCKETS], &i->link);

@@ -38,7 +38,6 @@ struct srv_stored {
     /* private */
     struct gm_list link; /* bucket */
     struct srv_block *block;
-    const uint8_t *bytes;
     uint64_t digest[2];
     unsigned users;
 };
