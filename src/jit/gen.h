@@ -18,7 +18,6 @@
  *   row, jam              how many blocks side by side, warps at once
  *   block                 the function that runs a thread block: the loop over its warps
  *   width                 how many lanes of a warp at once
- *   latch                 loops with several ways back
  *   meet, spin            whether lanes are together where they have to be; loops that poll
  *   latch                 loops with several ways back, or several entrances
  *   flow                  blocks of the kernel, branches; which file emits an instruction

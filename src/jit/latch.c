@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "device/soft/ir/raw.h"
 #include "jit/gen.h"

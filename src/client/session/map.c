@@ -138,7 +138,7 @@ void rt_memory_set_access(uint64_t base, unsigned access)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-/* Called with map_lock held for writing, as the next two. False: no memory. */
+/* Called with map_lock held for writing, as is the next one. False: no memory. */
 static bool enter(struct mapped *e)
 {
     if (!tsearch(e, &by_address, order_by_address))
