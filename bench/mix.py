@@ -3,7 +3,8 @@
 
 LIST has a command in each line, its first word a path from LIST's folder; "#" begins a comment. For each way the sum of their wall
 times, the time until all had ended and how many failed; then the programs whose time or output differs from the first way's.
-Lines with a number that has a point, or with a word for time, are not compared.
+Lines with a number that has a point, or with a word for time, are not compared. In DIR, which must be there: the daemons' logs and what
+the programs printed, which then run with GMUX_LOG=info.
 """
 import argparse
 import concurrent.futures
@@ -27,12 +28,18 @@ def commands(path):
             yield [str((path.parent / words[0]).resolve()), *words[1:]]
 
 
-def run_all(way, programs, jobs, limit):
+def run_all(way, programs, jobs, limit, **env):
     def one(argv):
         with tempfile.TemporaryDirectory() as cwd:
-            return way.run(argv, limit, check=False, cwd=cwd)
+            return way.run(argv, limit, check=False, cwd=cwd, **env)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(one, programs))
+
+
+def write_outputs(path, programs, results):
+    with open(path, "w") as f:
+        for argv, r in zip(programs, results):
+            print(f"=== {shlex.join(argv)}: status {r.status} after {r.seconds:.2f} s", *r.lines, *(f"stderr: {x}" for x in r.errors), sep="\n", file=f)
 
 
 def shown(result):
@@ -84,13 +91,15 @@ def main():
             way.start(where)
             begun = time.monotonic()
             try:
-                results = run_all(way, programs, args.jobs, args.limit)
+                results = run_all(way, programs, args.jobs, args.limit, **({"GMUX_LOG": "info"} if args.logs else {}))
             finally:
                 wall = time.monotonic() - begun
                 for log, text in way.logs().items() if args.logs else ():
                     (args.logs / f"{name}-{log}").write_text(text)
                 way.stop()
             done.append({"name": name, "results": results})
+            if args.logs:
+                write_outputs(args.logs / f"{name}-outputs", programs, results)
             print(f"{name}: sum {sum(r.seconds for r in results):.1f} s, all after {wall:.1f} s, {sum(bool(r.status) for r in results)} of {len(results)} failed",
                   flush=True)
     names = [pathlib.Path(p[0]).name for p in programs]

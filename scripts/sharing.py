@@ -87,6 +87,7 @@ class Result:
     lines: list
     seconds: float  # from its start to its end
     status: int
+    errors: list = dataclasses.field(default_factory=list)  # lines of stderr
 
     def words(self, first):
         """The words of the line that begins so."""
@@ -157,7 +158,7 @@ class Program:
         if check and status:
             last = [x for x in self.errors + self.lines if x.strip()][-1:] or [""]
             raise Failed(f"{self.name}: status {status}: {last[0][:200]}")
-        return Result(self.lines, seconds, 124 if late else status)
+        return Result(self.lines, seconds, 124 if late else status, self.errors)
 
 
 class Way:
