@@ -152,7 +152,7 @@ static void launch_bounds(void)
 /* More of it than contexts have from the beginning. */
 static void local_memory(void)
 {
-    enum { N = 64, WORDS = 4096 };
+    enum { N = 64, WORDS = 5120 };
     uint32_t out[N] = { 0 };
     CUdeviceptr p;
     int bytes = 0;

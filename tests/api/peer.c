@@ -156,6 +156,9 @@ static CUresult perform(struct peer_message *m, int fd)
     case PEER_POKE:
         TRY(launch_with("poke", m->pointer));
         return cuStreamSynchronize(own.stream);
+    case PEER_DEEP:
+        TRY(launch_with("deep", m->pointer));
+        return cuStreamSynchronize(own.stream);
     case PEER_AWAIT:
         return launch_with("await", m->pointer);
     case PEER_VALUE_WAIT:

@@ -37,6 +37,7 @@ enum peer_op {
     PEER_FREE_ASYNC,   /* pointer: in the stream */
     PEER_POOL_END,     /* destroys the pool */
     PEER_POKE,         /* pointer: a kernel stores there; the result of waiting for it */
+    PEER_DEEP,         /* pointer: a kernel that needs much local memory stores there */
     PEER_AWAIT,      /* pointer: a kernel in the stream, which ends when the word there is not 0 */
     PEER_VALUE_WAIT, /* pointer, value: in the stream, until the word there is that */
     PEER_EXIT,

@@ -175,6 +175,7 @@ bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t dead
 CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph)
 {
     struct dev *d = e->gpu->dev;
+    e->resized = atomic_load_explicit(&e->gpu->resized, memory_order_relaxed);
     CUresult r =
         CUDA_CALL(d, CUDA_GPU_BIT(e->gpu), cuGraphInstantiateWithFlags, &e->handle, graph, 0);
     if (r == CUDA_SUCCESS)
@@ -182,6 +183,11 @@ CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph)
     else
         e->handle = NULL;
     return r;
+}
+
+bool cuda_capacity_graph_is_stale(const struct cuda_exec *e)
+{
+    return e->handle && e->resized != atomic_load_explicit(&e->gpu->resized, memory_order_relaxed);
 }
 
 CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e)

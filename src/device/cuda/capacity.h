@@ -38,9 +38,10 @@ struct cuda_exec {
     CUgraphExec handle;   /* NULL: not made yet */
     struct cuda_gpu *gpu; /* in whose room it is; NULL: it has no room yet */
     uint32_t nodes;
-    bool launched;  /* at least once */
-    uint32_t queue; /* number of the client's queue in which it was launched last */
-    uint64_t calls; /* its last launch is done when so many calls of that queue are done */
+    uint32_t resized; /* of `gpu`, when the graph was made */
+    bool launched;    /* at least once */
+    uint32_t queue;   /* number of the client's queue in which it was launched last */
+    uint64_t calls;   /* its last launch is done when so many calls of that queue are done */
 };
 
 /* Makes some room in advance, in a context that is new and current. */
@@ -62,6 +63,9 @@ bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t dead
 bool cuda_capacity_may_grow(struct dev_queue *q, uint64_t deadline);
 /* Makes the graph, in its room, which it keeps until it is destroyed, even if this fails. */
 CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph);
+/* The graph must not be launched any more: it counts on more local memory than its context may have
+ * (local.h). */
+bool cuda_capacity_graph_is_stale(const struct cuda_exec *e);
 /* Launches the graph in the queue's stream. */
 CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e);
 /* Destroys the graph and gives its room back; if it still runs, cuda_capacity_collect() does that

@@ -161,7 +161,8 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
     uint32_t modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire);
-    if (g->exec.handle && (g->modules != modules || g->place != q->place->number))
+    if (g->exec.handle && (g->modules != modules || g->place != q->place->number ||
+                           cuda_capacity_graph_is_stale(&g->exec)))
         drop_graph(q, g);
     if (is_older(row, length, modules) || (!g->exec.handle && !may_make(q, g, length))) {
         pthread_mutex_unlock(&c->modules_lock);

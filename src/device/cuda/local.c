@@ -52,8 +52,10 @@ static void need(_Atomic uint32_t *most, uint32_t bytes)
         ;
 }
 
+/* All graphs have to be made anew afterwards (local.h). */
 static CUresult set_limit(struct cuda_gpu *g, uint64_t value)
 {
+    atomic_fetch_add_explicit(&g->resized, 1, memory_order_relaxed);
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, CU_LIMIT_STACK_SIZE, value);
 }
 

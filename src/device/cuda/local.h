@@ -4,7 +4,10 @@
  *
  * The driver makes a context's local memory when a kernel first needs it, for as many threads as
  * the GPU can hold, and waits with that until nothing runs (capacity.h). It keeps what the limit of
- * the stack asks for, and gives back the rest when that limit is set anew.
+ * the stack asks for, and gives back the rest when that limit is set anew. But a graph counts on as
+ * much local memory as there was when it was made, whatever its kernels need: if it is launched
+ * when there is less, the GPU ends the context (error 719; driver 580.159.04). So graphs do not
+ * outlive a change of the limit.
  */
 #ifndef GMUX_DEVICE_CUDA_LOCAL_H
 #define GMUX_DEVICE_CUDA_LOCAL_H

@@ -67,7 +67,8 @@ void cuda_runs_leave(struct dev_client *c, uint64_t place)
 
 static bool is_stale(const struct dev_client *c, const struct cuda_run *run)
 {
-    return run->modules != atomic_load_explicit(&c->runs.modules, memory_order_acquire) ||
+    return cuda_capacity_graph_is_stale(&run->graph) ||
+           run->modules != atomic_load_explicit(&c->runs.modules, memory_order_acquire) ||
            (run->names_memory &&
             run->memory != atomic_load_explicit(&c->runs.memory, memory_order_acquire));
 }

@@ -112,6 +112,7 @@ struct cuda_gpu {
                                     the GPU */
     _Atomic size_t stack;        /* local.h: of each thread; grows when a client wants more */
     _Atomic uint32_t local;      /* local.h: local memory that each thread has */
+    _Atomic uint32_t resized;    /* local.h: how often the size of local memory was set */
     _Atomic bool heap;           /* the heap of device malloc has been made */
 };
 

@@ -75,6 +75,7 @@ struct CUgraph_st {
     struct CUstream_st *launched; /* in which it was launched last */
     unsigned until;               /* it runs until so many actions have happened there */
     bool gone;                    /* destroyed, while it runs */
+    size_t local;                 /* local memory of a thread when it was made */
 };
 
 static struct CUgraph_st *executable[1024];
@@ -172,6 +173,7 @@ static struct {
 } rooms[2 * DEV_DEVICES];
 
 static size_t stacks[2 * DEV_DEVICES];
+static size_t locals[2 * DEV_DEVICES]; /* the driver's local memory, of a thread */
 
 static unsigned room_of(const struct cuda_gpu *g)
 {
@@ -196,7 +198,7 @@ static CUresult set_limit(CUlimit limit, size_t value)
 {
     fake_wait_for_all();
     if (limit == CU_LIMIT_STACK_SIZE)
-        stacks[room_of(entered)] = value;
+        locals[room_of(entered)] = stacks[room_of(entered)] = value;
     return CUDA_SUCCESS;
 }
 
@@ -206,6 +208,11 @@ static CUresult get_limit(size_t *value, CUlimit limit)
              : limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ? 2048
                                                                   : 0;
     return CUDA_SUCCESS;
+}
+
+void fake_make_local(size_t bytes)
+{
+    locals[0] = GM_MAX(locals[0], bytes);
 }
 
 size_t fake_stack(void)
@@ -353,6 +360,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flag
 {
     *out = (CUgraphExec)(void *)calloc(1, sizeof(*g));
     *(struct CUgraph_st *)(void *)*out = *g;
+    ((struct CUgraph_st *)(void *)*out)->local = locals[room_of(entered)];
     cr_assert_lt(graphs, GM_ARRAY_LEN(executable));
     executable[graphs++] = (void *)*out;
     fake_wait_for_all(); /* where there is no memory for it */
@@ -399,6 +407,7 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
 {
     struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
     graph_launches++;
+    cr_assert_leq(g->local, locals[room_of(entered)], "the GPU ends the context");
     cr_assert_eq(graph_green(g), s->green);
     for (unsigned i = 0; g->stream && i < g->stream->count; i++) {
         is_there(g->stream->actions[i].library);

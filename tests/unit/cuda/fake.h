@@ -177,6 +177,8 @@ void fake_patience_to_return(struct dev *d, uint64_t rest);
 void fake_look_ahead(struct dev *d);
 /* The limit of the stack, as it was set last in the context that is entered. */
 size_t fake_stack(void);
+/* A kernel that needs so much has run: the first GPU's context has this much local memory now. */
+void fake_make_local(size_t bytes);
 
 /* --- safe points (device/cuda/admit.h); contexts are bits ---------------------------------------
  */

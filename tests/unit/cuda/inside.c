@@ -329,10 +329,12 @@ void fake_need_local(struct dev *d, struct dev_client *c, uint32_t bytes)
 {
     if (c)
         c->local[0] = bytes;
-    if (bytes)
+    if (bytes) {
         d->gpus[0].local = bytes;
-    else
+        fake_make_local(bytes);
+    } else {
         cuda_local_shrink(d);
+    }
 }
 
 uint32_t fake_local(struct dev *d)

@@ -183,6 +183,23 @@ Test(chain, is_made_anew_when_a_module_has_gone, .init = begin, .fini = end)
     cr_assert_gt(fake_graph_launches(), before);
 }
 
+/* Even graphs whose kernels need none: the fake driver fails the test if one is launched again. */
+Test(chain, is_made_anew_when_local_memory_has_gone, .init = begin, .fini = end)
+{
+    struct dev_client *large = fake_client(d, 132, 0);
+    fake_need_local(d, large, 32u << 10);
+    get_used_to_it();
+    fake_need_local(d, large, 0);
+    cr_assert_lt(fake_local(d), 32u << 10);
+    unsigned before = fake_graph_launches();
+    for (int i = 0; i < 20; i++) {
+        launches(16);
+        all_of_it(16);
+    }
+    cr_assert_gt(fake_graph_launches(), before);
+    fake_client_end(large);
+}
+
 Test(chain, what_is_refused_goes_one_by_one, .init = begin, .fini = end)
 {
     get_used_to_it();

@@ -104,6 +104,20 @@ Test(run, is_made_anew_when_a_module_has_gone, .init = begin, .fini = end)
     }
 }
 
+Test(run, is_made_anew_when_local_memory_has_gone, .init = begin, .fini = end)
+{
+    struct dev_client *large = fake_client(d, 132, 0);
+    fake_need_local(d, large, 32u << 10);
+    same(1, 2);
+    same(1, 2);
+    cr_assert_eq(same(1, 2), DEV_RUN_DONE);
+    fake_need_local(d, large, 0);
+    cr_assert_eq(same(1, 2), DEV_RUN_PLAIN);
+    cr_assert_eq(same(1, 2), DEV_RUN_LEARN);
+    cr_assert_eq(same(1, 2), DEV_RUN_DONE);
+    fake_client_end(large);
+}
+
 Test(run, only_copies_mind_memory_that_has_gone, .init = begin, .fini = end)
 {
     same(1, 2);
