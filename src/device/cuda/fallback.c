@@ -173,10 +173,8 @@ static void note_away(struct dev_client *c, const struct cuda_gpu *fallback)
 {
     atomic_fetch_or_explicit(&c->away, 1u << fallback->index, memory_order_release);
     start_calling(&c->dev->gpus[fallback->index]);
-    gm_info(
-        &topic,
-        "a client is in the fallback context of device %u: a kernel keeps it from loading its own",
-        fallback->index);
+    gm_info(&topic, "a client is in the fallback context of device %u: a kernel keeps it waiting",
+            fallback->index);
 }
 
 /* moves_lock is held. */
@@ -239,6 +237,24 @@ void cuda_fallback_return(struct dev_client *c)
     }
 }
 
+/* --- a blocked context ------------------------------------------------------------------------ */
+
+/* The context is blocked, and the GPU's other one is not. */
+static bool is_blocked(const struct dev *d, struct cuda_gpu *g)
+{
+    const uint32_t blocked = atomic_load_explicit(&d->blocked, memory_order_relaxed);
+    return (blocked & CUDA_GPU_BIT(g)) && !(blocked & CUDA_GPU_BIT(cuda_other_context(g)));
+}
+
+void cuda_fallback_flee(struct dev_client *c)
+{
+    for (uint32_t i = 0; i < c->dev->count; i++) {
+        struct cuda_gpu *home = cuda_home(c, i);
+        if (!home->is_fallback && is_blocked(c->dev, home) && cuda_unfinished(c) == 0)
+            cuda_fallback_move(c, home);
+    }
+}
+
 /* --- a client that begins --------------------------------------------------------------------- */
 
 CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
@@ -251,6 +267,8 @@ CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
             cuda_admit_end(d, CUDA_GPU_BIT(g)); /* it is about to be taken again */
         else if (!cuda_is_leaving(d, c))
             fallback = cuda_fallback_open(g);
+    } else if (is_blocked(d, g)) {
+        fallback = cuda_fallback_open(g);
     }
     CUresult r = cuda_place_set(c, fallback ? fallback : g, multiprocessors, c->priority);
     if (r == CUDA_SUCCESS && fallback)

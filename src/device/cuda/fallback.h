@@ -22,6 +22,12 @@
  * Its share of the multiprocessors, which is a green context as well, has no effect while it is
  * away. docs/measurements.md has what was measured.
  *
+ * A kernel that does not end can also block its context for everybody: it has a block on every
+ * multiprocessor, somebody's next kernel needs more shared memory than the multiprocessors are set
+ * to have, and all later kernels wait behind that one (docs/measurements.md). What is in flight
+ * then cannot be helped. But clients that have nothing in flight, and those that begin, go to the
+ * fallback context.
+ *
  * All on the client's thread, unless a comment says otherwise.
  */
 #ifndef GMUX_DEVICE_CUDA_FALLBACK_H
@@ -32,6 +38,9 @@
 
 /* The pause between two attempts to have clients back; it grows while nobody comes back. */
 #define CUDA_AWAY_NS (250 * GM_NS_PER_MS)
+/* A context is blocked if several clients have something in flight there and nothing has ended for
+ * so long. */
+#define CUDA_BLOCKED_NS (5 * GM_NS_PER_S)
 /* How long such an attempt waits for what clients have in flight. */
 #define CUDA_WELCOME_NS (50 * GM_NS_PER_MS)
 
@@ -41,6 +50,9 @@ CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g);
 /* True if the client has something that no other executor could make again, or if that is not known
  * just now. Any thread, with dev->lock held. */
 bool cuda_would_lose(struct dev_client *c);
+/* The client is about to begin something: if it has nothing in flight in a primary context that is
+ * blocked, it goes to the fallback context, if it can go. */
+void cuda_fallback_flee(struct dev_client *c);
 /* Takes the client back to each primary context that has a safe point for that, if it can go. */
 void cuda_fallback_return(struct dev_client *c);
 /* The client waits in vain for a safe point of the context that it is in: takes it to the GPU's

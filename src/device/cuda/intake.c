@@ -291,6 +291,8 @@ uint32_t cuda_backlog(struct dev_client *c)
         return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
     if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)))
         cuda_fallback_return(c);
+    if (GM_UNLIKELY(atomic_load_explicit(&c->dev->blocked, memory_order_relaxed)))
+        cuda_fallback_flee(c);
     if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed))) {
         cuda_hands_on(c);
         advance_all(c); /* before more of the ring is read */

@@ -35,6 +35,7 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
     d->rest_ns = CUDA_REST_NS;
     d->unknown_ns = CUDA_UNKNOWN_NS;
     d->held_ns = CUDA_HELD_NS;
+    d->blocked_ns = CUDA_BLOCKED_NS;
     d->away_ns = CUDA_AWAY_NS;
     d->returns_ns = CUDA_RETURNS_NS;
     d->ahead_ns = CUDA_AHEAD_NS;

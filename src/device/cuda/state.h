@@ -105,6 +105,7 @@ struct cuda_gpu {
                                dev->lock to change */
     _Atomic bool welcome;   /* fallback.h: this is a safe point for clients that come back */
     bool calls_back;        /* fallback.h, dev->lock: there is a thread that calls them back */
+    uint64_t ended_at;      /* watch.c, dev->lock: when something in flight last ended or began */
     uint64_t crowded_at; /* precedence.h, dev->lock: when a kernel last needed more than its part */
     _Atomic uint32_t fair_part;  /* precedence.h: a kernel that needs at most this much goes first;
                                     0: no kernel does */
@@ -127,11 +128,15 @@ struct dev {
     _Atomic uint32_t closed; /* contexts with a safe point, a bit each, to which clients hand over
                                 nothing; dev->lock to change */
 
+    _Atomic uint32_t
+        blocked; /* fallback.h: contexts in which nothing ends, a bit each; the watch */
+
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct gm_list active;  /* queues with marks that the watch has not seen arrive */
     struct gm_list waiting; /* threads that wait for a safe point (admit.c) */
     pthread_cond_t points;  /* a safe point has begun or ended */
+    uint32_t busy;          /* watch.c: contexts with something in flight when it last looked */
     bool resting;           /* the watch makes a longer pause */
     bool newcomer;          /* there is a queue that the watch has not seen */
     struct gm_list clients;
@@ -146,7 +151,7 @@ struct dev {
     /* Bounds, constant; CUDA_REST_NS and so on say what they mean. */
     uint64_t rest_ns, unknown_ns, returns_ns; /* admit.h */
     uint64_t held_ns;                         /* settle.h */
-    uint64_t away_ns;                         /* fallback.h */
+    uint64_t away_ns, blocked_ns;             /* fallback.h */
     uint64_t ahead_ns;                        /* lookahead.h */
 };
 

@@ -35,6 +35,7 @@ static void note_done(struct dev_queue *q, uint64_t now, uint64_t done)
     const uint32_t before = cuda_unfinished(c);
     cuda_pace_note(q, now, done - q->seen);
     cuda_ahead_note(q);
+    q->gpu->ended_at = now;
     atomic_fetch_add_explicit(&c->completed, done - q->seen, memory_order_relaxed);
     q->seen = done;
     if (is_time_for_more(before, cuda_unfinished(c)) || atomic_load(&c->full) || cuda_ahead_ends(q))
@@ -125,6 +126,30 @@ static void ask(struct dev *d, uint64_t now)
     }
 }
 
+/* dev->lock held. Notes which contexts are blocked (fallback.h). */
+static void note_blocked(struct dev *d, uint64_t now)
+{
+    uint32_t busy = 0, crowded = 0, blocked = 0;
+    const struct dev_client *first[2 * DEV_DEVICES];
+    gm_list_for_each (q, &d->active, struct dev_queue, active) {
+        const uint32_t bit = CUDA_GPU_BIT(q->gpu);
+        if (q->seen == q->marked)
+            continue;
+        if (!(d->busy & bit))
+            q->gpu->ended_at = now;
+        if (!(busy & bit))
+            first[__builtin_ctz(bit)] = q->client;
+        else if (first[__builtin_ctz(bit)] != q->client)
+            crowded |= bit;
+        busy |= bit;
+    }
+    cuda_for_each_context (g, d, crowded)
+        if (now - g->ended_at > d->blocked_ns)
+            blocked |= CUDA_GPU_BIT(g);
+    d->busy = busy;
+    atomic_store_explicit(&d->blocked, blocked, memory_order_relaxed);
+}
+
 static void *watch(void *arg)
 {
     struct dev *d = arg;
@@ -146,8 +171,11 @@ static void *watch(void *arg)
         if (!gm_list_empty(&d->active) && now - asked > QUERY_NS) {
             asked = now;
             cuda_precedence_look(d, now);
+            note_blocked(d, now);
             ask(d, now);
         }
+        if (gm_list_empty(&d->active))
+            note_blocked(d, now);
         if (!gm_list_empty(&d->active))
             rest(d, now, moved);
     }

@@ -173,6 +173,9 @@ void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held
 #define FAKE_NEVER ((uint64_t)INT64_MAX)
 /* What is in flight may take so long for clients to come back. */
 void fake_patience_to_return(struct dev *d, uint64_t rest);
+/* A context in which nothing ends for so long is blocked. */
+void fake_blocked_after(struct dev *d, uint64_t ns);
+bool fake_is_blocked(const struct dev *d);
 /* So much of a queue may be with the driver ahead of time; CUDA's own bound. */
 void fake_look_ahead(struct dev *d);
 /* The limit of the stack, as it was set last in the context that is entered. */

@@ -373,6 +373,18 @@ void fake_patience_to_return(struct dev *d, uint64_t rest)
     pthread_mutex_unlock(&d->lock);
 }
 
+void fake_blocked_after(struct dev *d, uint64_t ns)
+{
+    pthread_mutex_lock(&d->lock);
+    d->blocked_ns = ns;
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool fake_is_blocked(const struct dev *d)
+{
+    return atomic_load(&d->blocked) != 0;
+}
+
 void fake_look_ahead(struct dev *d)
 {
     d->ahead_ns = CUDA_AHEAD_NS;

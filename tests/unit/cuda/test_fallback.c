@@ -295,6 +295,65 @@ Test(fallback, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .f
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(fake_stream(own))), 5);
 }
 
+/* Another client's kernel cannot start beside the one that runs on. */
+static void block(struct dev_client *c, struct dev_queue *q)
+{
+    fake_launch(q, 1, 5);
+    wait_until_over(c, q);
+    fake_hold(fake_stream(q), true);
+    fake_launch(q, 2, 5);
+    cuda.flush(c);
+    while (!fake_is_blocked(d))
+        sched_yield();
+}
+
+Test(fallback, from_a_blocked_context_clients_go_before_they_launch, .init = begin, .fini = end)
+{
+    struct dev_client *three = fake_client(d, FAKE_SMS, 0);
+    struct dev_queue *waits = queue(three, 1);
+    fake_blocked_after(d, 10 * GM_NS_PER_MS);
+    looks(30);
+    (void)cuda.backlog(two);
+    cr_assert_not(fake_is_away(two), "a single client's kernel blocks nobody");
+    block(three, waits);
+    (void)cuda.backlog(one);
+    (void)cuda.backlog(three);
+    cr_assert_not(fake_is_away(one));
+    cr_assert_not(fake_is_away(three), "what it has in flight is there");
+    (void)cuda.backlog(two);
+    cr_assert(fake_is_away(two));
+    fake_launch(own, ++seq, 4);
+    wait_until_over(two, own);
+    fake_expect(4, 1);
+    fake_hold(fake_stream(waits), false);
+    wait_until_over(three, waits);
+    come_back(two);
+    fake_client_end(three);
+}
+
+Test(fallback, nobody_begins_in_a_blocked_context, .init = begin, .fini = end)
+{
+    struct dev_client *three = fake_client(d, FAKE_SMS, 0), *four;
+    struct dev_queue *waits = queue(three, 1), *new;
+    fake_blocked_after(d, 10 * GM_NS_PER_MS);
+    block(three, waits);
+    four = fake_client(d, FAKE_SMS, 0);
+    cr_assert(fake_is_away(four));
+    new = queue(four, 1);
+    fake_launch(new, 1, 4);
+    wait_until_over(four, new);
+    fake_expect(4, 1);
+    fake_client_end(four);
+    fake_hold(fake_stream(waits), false);
+    wait_until_over(three, waits);
+    while (fake_is_blocked(d))
+        sched_yield();
+    four = fake_client(d, FAKE_SMS, 0);
+    cr_assert_not(fake_is_away(four));
+    fake_client_end(four);
+    fake_client_end(three);
+}
+
 /* The safe point at which clients come back is one for which longer operations are waited for. */
 Test(fallback, it_comes_back_though_an_operation_takes_long, .init = begin, .fini = end)
 {
