@@ -36,6 +36,10 @@ cudaError_t crt_device_count(int *count);
 /* Gives up the device's primary context. Calls `forget` if no other primary context is in use. */
 cudaError_t crt_reset(int device, void (*forget)(void));
 
+/* Gives the calling thread so many bytes, zeroed, to which its variable *at points until the thread
+ * ends; it is NULL before and after that. NULL: there is no memory. */
+void *crt_thread_memory(void **at, size_t size);
+
 /* The kernel, or the variable, that the program registered with this address. Errors:
  * cudaErrorInvalidDeviceFunction, cudaErrorInvalidSymbol, or the reason why its image was not
  * loaded. */

@@ -7,39 +7,49 @@
 
 #define CONFIGURATIONS_MAX 16 /* for launches in arguments of launches */
 
-static _Thread_local struct {
+struct configurations {
     unsigned count;
     struct {
         dim3 grid, block;
         size_t shared;
         struct CUstream_st *stream;
     } at[CONFIGURATIONS_MAX];
-} configurations;
+};
+
+/* The calling thread's; NULL: there is no memory for them. */
+static struct configurations *configurations(void)
+{
+    static _Thread_local void *mine;
+    return mine ? mine : crt_thread_memory(&mine, sizeof(struct configurations));
+}
 
 unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
                                          struct CUstream_st *stream)
 {
-    unsigned n = configurations.count;
-    if (n == CONFIGURATIONS_MAX)
+    struct configurations *c = configurations();
+    if (!c)
+        return (unsigned)crt_done(cudaErrorMemoryAllocation);
+    if (c->count == CONFIGURATIONS_MAX)
         return (unsigned)crt_done(cudaErrorMissingConfiguration);
-    configurations.at[n].grid = gridDim;
-    configurations.at[n].block = blockDim;
-    configurations.at[n].shared = sharedMem;
-    configurations.at[n].stream = stream;
-    configurations.count = n + 1;
+    unsigned n = c->count++;
+    c->at[n].grid = gridDim;
+    c->at[n].block = blockDim;
+    c->at[n].shared = sharedMem;
+    c->at[n].stream = stream;
     return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem,
                                        void *stream)
 {
-    if (configurations.count == 0)
+    struct configurations *c = configurations();
+    if (!c || c->count == 0)
         return crt_done(cudaErrorMissingConfiguration);
-    unsigned n = --configurations.count;
-    *gridDim = configurations.at[n].grid;
-    *blockDim = configurations.at[n].block;
-    *sharedMem = configurations.at[n].shared;
-    *(struct CUstream_st **)stream = configurations.at[n].stream;
+    unsigned n = --c->count;
+    *gridDim = c->at[n].grid;
+    *blockDim = c->at[n].block;
+    *sharedMem = c->at[n].shared;
+    *(struct CUstream_st **)stream = c->at[n].stream;
     return cudaSuccess;
 }
 

@@ -62,13 +62,20 @@ static struct {
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER, .generation = 1 };
 
 /* The kernels that a thread launched last, which are found here without the lock. */
-static _Thread_local struct {
+struct cache {
     unsigned generation;
     struct {
         const void *host;
         CUkernel kernel;
     } slots[CACHE_SLOTS];
-} cache;
+};
+
+/* The calling thread's; NULL: there is no memory for it. */
+static struct cache *cache_of_thread(void)
+{
+    static _Thread_local void *mine;
+    return mine ? mine : crt_thread_memory(&mine, sizeof(struct cache));
+}
 
 static size_t hash(const void *p)
 {
@@ -358,22 +365,21 @@ static cudaError_t look_up_given(const void *kernel, CUkernel *out)
 cudaError_t crt_kernel(const void *host, CUkernel *out)
 {
     unsigned generation = atomic_load_explicit(&table.generation, memory_order_acquire);
-    if (cache.generation != generation) {
-        memset(&cache, 0, sizeof(cache));
-        cache.generation = generation;
-    }
+    struct cache *cache = cache_of_thread();
+    if (cache && cache->generation != generation)
+        *cache = (struct cache) { .generation = generation };
     size_t slot = hash(host) % CACHE_SLOTS;
-    if (host && cache.slots[slot].host == host) {
-        *out = cache.slots[slot].kernel;
+    if (cache && host && cache->slots[slot].host == host) {
+        *out = cache->slots[slot].kernel;
         return cudaSuccess;
     }
     cudaError_t r = look_up(host, out);
     /* Not remembered: nobody says when it ends. */
     if (r == cudaErrorInvalidDeviceFunction)
         return look_up_given(host, out);
-    if (!r) {
-        cache.slots[slot].host = host;
-        cache.slots[slot].kernel = *out;
+    if (!r && cache) {
+        cache->slots[slot].host = host;
+        cache->slots[slot].kernel = *out;
     }
     return r;
 }
