@@ -47,12 +47,13 @@ static LLVMValueRef refined_rsqrt(struct jit_gen *g, LLVMValueRef x)
     return jit_fma(g, LLVMBuildFMul(g->b, y0, jit_real(g, x, 0.5), ""), e, y0);
 }
 
-/* Where the estimate takes subnormal numbers for zero, it is made of larger ones. */
+/* The estimate without AVX-512 takes subnormal numbers for zero, on Intel's processors as on AMD's
+ * of Zen 3: it is made of larger ones. */
 LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x)
 {
     if (!jit_is_vec(x) || (!g->target->avx512 && !g->target->avx2))
         return LLVMBuildFDiv(g->b, jit_real(g, x, 1), jit_call1(g, "llvm.sqrt", x), "");
-    if (!g->target->flushes_estimates || g->flushes)
+    if (g->target->avx512 || g->flushes)
         return refined_rsqrt(g, x);
     LLVMValueRef small = less(g, jit_call1(g, "llvm.fabs", x), jit_real(g, x, 0x1p-126));
     LLVMValueRef large = LLVMBuildFMul(g->b, x, jit_real(g, x, 0x1p24), "");

@@ -89,7 +89,6 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
      * it (Downfall), and AMD's do. */
     t->gathers = intel && t->avx512 && has_feature(features, "avx512fp16");
     t->avx2 = isa != SOFT_ISA_BASE && has_feature(features, "avx2") && has_feature(features, "fma");
-    t->flushes_estimates = intel && !t->avx512;
     t->fma = isa != SOFT_ISA_BASE && has_feature(features, "fma");
     t->half = isa != SOFT_ISA_BASE && has_feature(features, "f16c");
 #else

@@ -18,7 +18,6 @@ struct jit_target {
     bool extracts;     /* lanes are better taken out of a register one by one than read from memory,
                           where it was stored as a whole */
     bool gathers;      /* a gather takes no longer than loads of its elements by themselves */
-    bool flushes_estimates; /* its estimates of 1 / sqrt take subnormal numbers for zero */
     bool fma,
         half; /* has instructions for multiply-add with one rounding, and between f16 and f32 */
 };
