@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/soft/ir/clones.h"
 #include "jit/target.h"
 
 /* Kernels of so many instructions go into the loops over warps (block.c), without and with
@@ -361,7 +362,7 @@ static bool pass_on(struct jit_gen *g, uint32_t r)
 /* Finds out which regions run with all lanes of each warp. */
 static void look_at_warps(struct jit_gen *g)
 {
-    uint64_t threads = (uint64_t)g->ntid[0] * g->ntid[1] * g->ntid[2];
+    uint64_t threads = g->ntid[0] ? ir_threads(ir_thread_dims(g->fn), g->ntid) : 0;
     bool changed = true;
     g->threads = threads <= UINT16_MAX ? (uint32_t)threads : 0;
     g->full_warps = g->threads && g->threads % g->lanes == 0;

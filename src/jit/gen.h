@@ -96,7 +96,7 @@ struct jit_gen {
     const struct soft_job_options *options;
     const struct jit_target *target;
     uint32_t ntid[3]; /* block size the code is for; 0: any */
-    uint32_t threads; /* how many threads such a block has; 0: not known */
+    uint32_t threads; /* how many threads of such a block run (ir_threads()); 0: not known */
     bool full_warps;  /* all lanes of each warp have a thread */
     unsigned lanes;   /* how many lanes the code gives a warp: 32, or 16 or 8 if no instruction can
                          tell: width.c */

@@ -55,7 +55,8 @@ void jit_choose_row(struct jit_gen *g)
     if (g->a->region_count != 1 || g->a->parking || !g->threads || uses_shared(g))
         return;
     g->row.blocks = ROW_THREADS / x;
-    bool whole = x % g->lanes == 0, several = g->lanes % x == 0 && g->threads % g->lanes == 0;
+    bool whole = x % g->lanes == 0 && g->threads % x == 0,
+         several = g->lanes % x == 0 && g->threads % g->lanes == 0;
     if ((whole || several) && takes_turns(g))
         g->row.lines = g->threads / GM_MAX(x, g->lanes);
 }

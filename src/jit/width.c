@@ -26,6 +26,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "device/soft/ir/clones.h"
 
 /* Instructions for registers, more than which take LLVM over a second. */
 #define LENGTH_MAX 14000u
@@ -36,33 +37,11 @@
 /* A loop with so many instructions for each access is bound by them, and not by memory. */
 #define WORK_MIN 8u
 
-static bool tells_lanes_apart(const struct ir_instr *i)
-{
-    if (ir_ops[i->op].properties & IR_P_CROSS_LANE)
-        return true;
-    for (unsigned k = 0; k < i->src_count; k++)
-        if (i->src[k].kind == IR_SRC_SREG)
-            switch (i->src[k].index) {
-            case IR_SREG_LANEID:
-            case IR_SREG_WARPID:
-            case IR_SREG_NWARPID:
-            case IR_SREG_LANEMASK_EQ:
-            case IR_SREG_LANEMASK_LE:
-            case IR_SREG_LANEMASK_LT:
-            case IR_SREG_LANEMASK_GE:
-            case IR_SREG_LANEMASK_GT:
-                return true;
-            default:
-                break;
-            }
-    return false;
-}
-
 /* No instruction tells one lane of a warp from another: the code may have any number of them. */
 static bool lanes_are_alike(const struct ir_fn *fn)
 {
     for (uint32_t k = 0; k < fn->instr_count; k++)
-        if (tells_lanes_apart(&fn->instrs[k]))
+        if (ir_sees_lanes(&fn->instrs[k]))
             return false;
     return true;
 }

@@ -270,6 +270,17 @@ __global__ void two_writers(int *out)
     out[threadIdx.x] = s;
 }
 
+// Its threads differ in an index that it does not read: which ones the device would leave out.
+__global__ void two_that_do_the_same(int *out)
+{
+    __shared__ int s[32];
+    s[threadIdx.x] = 0;
+    __syncthreads();
+    s[threadIdx.x] += 1; //! Race, thread (0,0,0) and thread (0,1,0) in block (0,0,0)
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+
 __global__ void no_syncwarp(int *out)
 {
     __shared__ int s[32];
@@ -458,6 +469,7 @@ static void races(int *out)
     no_barrier<<<1, 64>>>(out);
     no_barrier_in_a_loop<<<1, 128>>>(device<int>(128), out);
     two_writers<<<1, 64>>>(out);
+    two_that_do_the_same<<<1, dim3(32, 2)>>>(out);
     no_syncwarp<<<1, 32>>>(out);
     plain_read_of_a_count<<<1, 64>>>(out);
     cleared_beside_a_count<<<1, 64>>>(out);

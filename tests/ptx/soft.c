@@ -13,6 +13,7 @@
 
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/interp.h"
+#include "device/soft/ir/clones.h"
 #include "device/soft/ir/ir.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/loader/compiler.h"
@@ -396,7 +397,7 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
                                  uint32_t dynamic_shared, const void *params, char *printed,
                                  size_t printed_size)
 {
-    uint32_t threads = block[0] * block[1] * block[2],
+    uint32_t threads = (uint32_t)ir_threads(ir_thread_dims(s->fn), block),
              warps = (threads + SOFT_WARP - 1) / SOFT_WARP;
     uint32_t shared =
         s->fn->uses_dynamic_shared ? s->fn->shared_dynamic + dynamic_shared : s->fn->shared_static;

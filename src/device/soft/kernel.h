@@ -29,8 +29,9 @@ struct soft_kernel {
     struct dev_module *module;
     const char *name; /* points into dev_module.names */
     uint32_t param_bytes;
-    bool may_wait;       /* its blocks may wait for each other */
-    bool uses_workspace; /* a hidden parameter at workspace_at holds the workspace's address */
+    unsigned thread_dims; /* ir_thread_dims() */
+    bool may_wait;        /* its blocks may wait for each other */
+    bool uses_workspace;  /* a hidden parameter at workspace_at holds the workspace's address */
     uint32_t workspace_at;
     uint32_t max_threads;
     uint32_t shared_static;  /* bytes */

@@ -17,6 +17,7 @@
 #include "device/modinfo.h"
 #include "device/soft/check/check.h"
 #include "device/soft/interp/interp.h"
+#include "device/soft/ir/clones.h"
 #include "device/soft/ir/ir.h"
 #include "device/soft/kernel.h"
 #include "device/soft/ptx/ptx.h"
@@ -84,6 +85,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir,
     struct dev_param params[IR_MAX_PARAMS];
 
     k->param_bytes = fn->lacks ? fn->param_bytes : fn->param_declared;
+    k->thread_dims = ir_thread_dims(fn);
     k->may_wait = ir_may_wait(fn);
     k->uses_workspace = fn->uses_workspace;
     k->workspace_at = fn->workspace_at;

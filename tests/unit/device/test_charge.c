@@ -248,13 +248,13 @@ Test(charge, many_registers_at_once_do_not_become_a_lot)
 
 #define GREEDY      12u
 #define BLOCKS_MOST (128 * MIB)
-/* Threads that touch all of that much local memory and say so. */
+/* Threads that write their number all over that much local memory, and say so. */
 #define TEXT_OF(bytes, end)                                                                        \
     ".version 7.0\n.target sm_75\n.address_size 64\n"                                              \
-    ".visible .entry k(.param .u64 q)\n{\n.reg .u64 p, a;\n.reg .u32 i;\n.reg .pred "              \
+    ".visible .entry k(.param .u64 q)\n{\n.reg .u64 p, a;\n.reg .u32 i, me;\n.reg .pred "          \
     "more;\n.local .b8 own[" bytes "];\n"                                                          \
-    "mov.u64 a, own;\nmov.u32 i, 0;\nnext:\nst.local.u32 [a], i;\nadd.u64 a, a, 4096;\nadd.u32 "   \
-    "i, i, 4096;\n"                                                                                \
+    "mov.u32 me, %tid.x;\nmov.u64 a, own;\nmov.u32 i, 0;\nnext:\nst.local.u32 [a], me;\n"          \
+    "add.u64 a, a, 4096;\nadd.u32 i, i, 4096;\n"                                                   \
     "setp.lt.u32 more, i, " bytes                                                                  \
     ";\n@more bra next;\nld.param.u64 p, [q];\nst.global.u32 [p], 1;\n" end "ret;\n}\n"
 

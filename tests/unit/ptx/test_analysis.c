@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "common.h"
+#include "device/soft/ir/clones.h"
 
 /* A kernel being looked at. */
 struct subject {
@@ -537,4 +538,41 @@ Test(ir_analysis, lanes_of_a_row)
     cr_expect(shape(&s, "%r1") == IR_AFFINE && shape(&s, "%r2") == IR_UNIFORM);
     cr_expect(shape(&s, "%r3") == IR_AFFINE && reg(&s, "%r3")->stride == 1);
     done(&s);
+}
+
+/* Which of its threads' indices a kernel reads, unless something in it counts threads or tells them
+ * apart. */
+Test(ir_analysis, indices_that_matter)
+{
+    static const struct {
+        const char *body;
+        unsigned dims;
+    } kernels[] = {
+        { "mov.u32 %r0, %ctaid.x; st.global.u32 [0], %r0;", 0 },
+        { "mov.u32 %r0, %tid.x; mov.u32 %r1, %ntid.y; bar.sync 0; st.global.u32 [0], %r0;", 1 },
+        { "mov.u32 %r1, %tid.y; st.global.u32 [0], %r1;", 2 },
+        { "mov.u32 %r0, %tid.z; st.global.u32 [0], %r0;", 3 },
+        { "mov.u32 %r0, %laneid;", 3 },
+        { "mov.u32 %r0, %lanemask_lt;", 3 },
+        { "mov.u32 %r0, %warpid;", 3 },
+        { "activemask.b32 %r0;", 3 },
+        { "vote.sync.ballot.b32 %r0, %p0, -1;", 3 },
+        { "shfl.sync.idx.b32 %r0, %r1, 0, 31, -1;", 3 },
+        { "bar.warp.sync -1;", 3 },
+        { "bar.sync 1, 64;", 3 },
+        { "bar.arrive 1, 64;", 3 },
+        { "bar.red.popc.u32 %r0, 0, %p0;", 3 },
+        { "red.shared.add.u32 [0], 1;", 3 },
+        { "atom.global.add.u32 %r0, [0], 1;", 3 },
+        { "ld.volatile.shared.u32 %r0, [0];", 3 },
+        { "st.volatile.global.u32 [0], 1;", 3 },
+        { "ld.acquire.gpu.global.u32 %r0, [0];", 3 },
+        { "membar.gl;", 3 },
+        { "fence.acq_rel.gpu;", 3 },
+    };
+    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+        struct subject s = look(kernels[k].body, &rows);
+        cr_expect(ir_thread_dims(s.fn) == kernels[k].dims, "%s", kernels[k].body);
+        done(&s);
+    }
 }

@@ -33,12 +33,12 @@ struct soft_check_block;
 /* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
  * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
  * change needs a new SOFT_ABI_VERSION. */
-#define SOFT_ABI_VERSION 3
+#define SOFT_ABI_VERSION 4
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
     uint32_t ntid[3];
-    uint32_t threads; /* ntid[0] * ntid[1] * ntid[2] */
+    uint32_t threads; /* ir_threads(): the first ones of ntid[0] * ntid[1] * ntid[2] */
     uint32_t warps;   /* threads / 32, rounded up */
     /* Compiled code: linear thread number of lane 0 of the warp that runs. */
     uint32_t first_thread;

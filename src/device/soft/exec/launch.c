@@ -14,6 +14,7 @@
 #include "device/attributes.h"
 #include "device/soft/check/check.h"
 #include "device/soft/exec/worker.h"
+#include "device/soft/ir/clones.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
 
@@ -34,7 +35,7 @@ struct launch {
     struct soft_kernel *kernel;
     struct soft_variant *variant;
     uint32_t grid[3], block[3];
-    uint32_t threads;
+    uint32_t threads;     /* how many of a block run */
     uint32_t stack_bytes; /* per thread, in addition to the kernel's local memory */
     uint32_t shared_bytes, dynamic_bytes;
     uint64_t began_ns;
@@ -444,7 +445,8 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     n->variant = n->checked ? NULL : soft_kernel_variant(k, l->block);
     memcpy(n->grid, l->grid, sizeof(n->grid));
     memcpy(n->block, l->block, sizeof(n->block));
-    n->threads = (uint32_t)threads;
+    /* The checker has to see all threads, also those that would do the same once more. */
+    n->threads = (uint32_t)(n->checked ? threads : ir_threads(k->thread_dims, l->block));
     n->stack_bytes = stack_bytes(k);
     n->dynamic_bytes = l->shared_bytes;
     n->shared_bytes = l->shared_bytes ? k->shared_dynamic + l->shared_bytes
