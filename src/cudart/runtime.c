@@ -99,9 +99,11 @@ static bool is_sticky(cudaError_t r)
            r == cudaErrorMpsClientTerminated;
 }
 
+/* That work is under way is an answer and no error: programs ask in a loop, and look for errors
+ * afterwards. */
 cudaError_t crt_done(cudaError_t r)
 {
-    if (__builtin_expect(r != cudaSuccess, 0))
+    if (__builtin_expect(r != cudaSuccess && r != cudaErrorNotReady, 0))
         self.last = r;
     return r;
 }

@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <math_constants.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,6 +199,32 @@ static void graphs()
     OK(cudaStreamDestroy(s));
 }
 
+static void wait_for_host(void *data)
+{
+    while (!__atomic_load_n((int *)data, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+/* That work is not done is an answer, and no error that stays. */
+static void unfinished()
+{
+    cudaStream_t s;
+    cudaEvent_t e;
+    int go = 0;
+    OK(cudaStreamCreate(&s));
+    OK(cudaEventCreate(&e));
+    OK(cudaLaunchHostFunc(s, wait_for_host, &go));
+    OK(cudaEventRecord(e, s));
+    CHECK(cudaStreamQuery(s) == cudaErrorNotReady && cudaEventQuery(e) == cudaErrorNotReady);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    OK(cudaStreamSynchronize(s));
+    OK(cudaEventQuery(e));
+    OK(cudaGetLastError());
+    OK(cudaEventDestroy(e));
+    OK(cudaStreamDestroy(s));
+}
+
 static void boxes()
 {
     char in[3][5][7], out[3][5][7];
@@ -239,6 +266,7 @@ int main()
     group_copies();
     textures();
     graphs();
+    unfinished();
     boxes();
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;

@@ -2,6 +2,7 @@
  * What goes wrong, and how that is told: launches that cannot be, arguments that make no sense, and, with the argument
  * "fault", a kernel that faults and what is left after a reset of the device.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "check.cuh"
@@ -124,6 +125,23 @@ static void fault(int *p)
     printf("works after the reset: %s\n", wrong ? "no" : "yes");
 }
 
+static void CUDART_CB wait_for_host(void *go)
+{
+    while (!__atomic_load_n((int *)go, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+/* What a query of work that is under way leaves as the last error. */
+static void under_way()
+{
+    int go = 0;
+    MUST(cudaLaunchHostFunc(0, wait_for_host, &go));
+    int answer = (int)cudaStreamQuery(0);
+    printf("under way: %d, last error %d\n", answer, (int)cudaGetLastError());
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    SAY(cudaDeviceSynchronize());
+}
+
 int main(int argc, char **argv)
 {
     int *p;
@@ -134,6 +152,7 @@ int main(int argc, char **argv)
     }
     launches(p);
     arguments(p);
+    under_way();
     SAY(cudaFree(p));
     return verdict();
 }
