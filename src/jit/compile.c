@@ -47,9 +47,10 @@ static void discard(struct jit_gen *g)
     LLVMContextDispose(g->context);
 }
 
-/* Makes the module and optimises it; unless it fails, discard() is for the caller. */
-static int generate(struct jit_gen *g, const char *dump, struct jit_times *times, char *why,
-                    size_t why_size)
+/* Makes the module and optimises it, unless it is to be made again with fewer *lanes. discard() is
+ * for the caller if it does not fail. */
+static int generate(struct jit_gen *g, unsigned *lanes, const char *dump, struct jit_times *times,
+                    char *why, size_t why_size)
 {
     char *text = NULL;
     uint64_t begin = gm_now_ns();
@@ -66,10 +67,15 @@ static int generate(struct jit_gen *g, const char *dump, struct jit_times *times
             fprintf(stderr, "%s: %s\n", dump, text);
             LLVMDisposeMessage(text);
         }
+        *lanes = jit_lanes_for_length(g);
+        if (*lanes < g->lanes)
+            return 0;
         begin = gm_now_ns();
         if (jit_target_optimise(g->target, g->module, g->large, why, why_size) < 0)
             r = -EINVAL;
         times->optimise += gm_now_ns() - begin;
+        if (r == 0)
+            *lanes = jit_fewer_lanes(g);
     }
     if (r < 0)
         discard(g);
@@ -160,9 +166,8 @@ static int compile_lanes(struct ir_module *m, uint32_t fn, struct jit_gen *g, un
         ir_analysis_destroy(analysis);
         return 0;
     }
-    r = generate(g, dump, times, why, why_size);
+    r = generate(g, lanes, dump, times, why, why_size);
     if (r == 0) {
-        *lanes = jit_fewer_lanes(g);
         if (*lanes == g->lanes)
             r = finish(g, object, times, why, why_size);
         discard(g);

@@ -458,19 +458,6 @@ static void emit_terminator(struct jit_gen *g, const struct ir_block *block)
     }
 }
 
-static void forget_checks(struct jit_gen *g)
-{
-    for (unsigned c = 0; c < jit_copies(g); c++) {
-        for (uint32_t r = 0; r < g->fn->reg_count; r++) {
-            struct jit_register *x = &g->warps[c].regs[r];
-            x->checked = 0;
-            x->agree = (struct jit_agree) { 0 };
-            x->hull = (struct jit_hull) { 0 };
-            x->run.end = 0;
-        }
-    }
-}
-
 /* Instruction `n` of the block. False: it was the last, and leaves the block. */
 static bool emit_nth(struct jit_gen *g, const struct ir_block *block, uint32_t n)
 {
@@ -510,7 +497,7 @@ static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_
         if (g->checks_all && g->other[at]) { /* lanes from the first version come in here */
             LLVMBuildBr(g->b, g->other[at]);
             jit_position(g, g->other[at]);
-            forget_checks(g);
+            jit_forget(g, block);
         }
         goes_on = emit_nth(g, block, at / copies);
     }
@@ -528,7 +515,7 @@ static void emit_other(struct jit_gen *g, const struct ir_block *block)
     if (at < end && !g->failed) {
         jit_position(g, g->other[at]);
         g->other[at] = NULL;
-        forget_checks(g);
+        jit_forget(g, block);
         g->checks_all = true;
         emit_instrs(g, block, at);
         g->checks_all = false;
@@ -563,7 +550,7 @@ static void emit_block(struct jit_gen *g, uint32_t b)
         g->mask = g->masked ? LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "") : load_alive(g);
         LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
     }
-    forget_checks(g);
+    jit_forget(g, block);
     if (g->masked && info(g, b)->meets)
         emit_gathering(g, block);
     emit_instrs(g, block, 0);

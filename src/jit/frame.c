@@ -12,6 +12,8 @@
  */
 #include "jit/gen.h"
 
+#include <string.h>
+
 #define FRAME_ALIGN 256u
 
 static uint32_t live_count(const struct jit_gen *g, uint32_t block)
@@ -63,13 +65,19 @@ bool jit_promotes_long(const struct jit_gen *g)
     return n > PROMOTIONS_MAX;
 }
 
+void jit_find_locals(struct jit_gen *g)
+{
+    uint32_t words = g->a->live_words;
+    memset(g->crosses, 0, words * sizeof(*g->crosses));
+    for (uint32_t b = 0; b < g->a->block_count; b++)
+        for (uint32_t k = 0; k < words; k++)
+            g->crosses[k] |= g->a->live_in[(size_t)b * words + k];
+}
+
 /* No block begins with the register live. */
 static bool is_local(const struct jit_gen *g, uint32_t reg)
 {
-    for (uint32_t b = 0; b < g->a->block_count; b++)
-        if (ir_live_in(g->a, b, reg))
-            return false;
-    return true;
+    return !(g->crosses[reg / 64] >> (reg % 64) & 1);
 }
 
 /* The register is always written before it is read, on every way from the function's beginning, and

@@ -380,6 +380,7 @@ static void look_at_warps(struct jit_gen *g)
 
 static void generate(struct jit_gen *g)
 {
+    jit_find_locals(g);
     g->large = g->options->large || jit_has_gatherings(g) || jit_promotes_long(g) ||
                (g->fn->instr_count <= LARGE_MAX && jit_is_large(g, OPERANDS_MAX));
     look_at_warps(g);
@@ -427,6 +428,7 @@ int jit_generate(struct jit_gen *g)
         memory &= g->warps[c].regs != NULL;
     }
     g->other = array((size_t)g->fn->instr_count * JIT_COPIES_MAX, sizeof(*g->other));
+    g->crosses = array(g->a->live_words, sizeof(*g->crosses));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
     g->parking = array(g->fn->block_count, sizeof(*g->parking));
@@ -437,8 +439,9 @@ int jit_generate(struct jit_gen *g)
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
-    if (!memory || !g->other || !g->save_offset || !g->waiting || !g->parking || !g->entry ||
-        !g->whole_entry || !g->join || !g->chain || !g->symbol || !g->regions || !g->full) {
+    if (!memory || !g->crosses || !g->other || !g->save_offset || !g->waiting || !g->parking ||
+        !g->entry || !g->whole_entry || !g->join || !g->chain || !g->symbol || !g->regions ||
+        !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -455,6 +458,7 @@ int jit_generate(struct jit_gen *g)
     for (unsigned c = 0; c < JIT_COPIES_MAX; c++)
         free(g->warps[c].regs);
     free(g->other);
+    free(g->crosses);
     free(g->save_offset);
     free(g->waiting);
     free(g->parking);

@@ -30,6 +30,7 @@
  *   wrap                  results that may wrap around
  *   hull                  one check for several accesses
  *   agree                 branches on which lanes agree
+ *   known                 what is known about registers within a block
  *   convert, real, approx, fma, bits, integer, called   arithmetic
  *   subnormal             subnormal numbers
  *   space                 addresses
@@ -123,6 +124,7 @@ struct jit_gen {
     unsigned prof_kind, invariant_kind;
 
     /* per register of the entry */
+    uint64_t *crosses;     /* a bit: some block begins with the register live */
     uint32_t *save_offset; /* in the warp's save area, IR_NONE: never live over a barrier */
     uint32_t save_bytes;
     LLVMValueRef *regions; /* functions, by region */
@@ -211,6 +213,9 @@ void jit_choose_row(struct jit_gen *g);
 unsigned jit_choose_lanes(const struct jit_gen *g);
 /* How many it had better have, now that it is known what its loops do. */
 unsigned jit_lanes_for_loops(struct jit_gen *g);
+/* How many it had better have, now that the module is made: as many, or fewer. Spares LLVM a module
+ * of which it is certain that it comes out too long. */
+unsigned jit_lanes_for_length(const struct jit_gen *g);
 /* How many it had better have, now that the module is optimised or a frame is too large: as many,
  * or fewer. */
 unsigned jit_fewer_lanes(const struct jit_gen *g);
@@ -270,11 +275,17 @@ void jit_emit_blocks(struct jit_gen *g);
 void jit_enter(struct jit_gen *g, uint32_t block);
 void jit_emit_instr(struct jit_gen *g);
 
+/* --- known.c ---------------------------------------------------------------------------------- */
+/* Nothing is known any more about the registers that the block's instructions name. */
+void jit_forget(struct jit_gen *g, const struct ir_block *block);
+
 /* --- frame.c ---------------------------------------------------------------------------------- */
 /* The kernel has more operands of phis than can be left to LLVM (frame.c). */
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
 /* It has so many blocks where lanes wait that LLVM takes too long to find their phis. */
 bool jit_promotes_long(const struct jit_gen *g);
+/* Finds out which registers live in one block only (g->crosses). */
+void jit_find_locals(struct jit_gen *g);
 /* Before a function's first slot is made, and after the last one. */
 void jit_begin_frame(struct jit_gen *g);
 void jit_finish_frame(struct jit_gen *g);
