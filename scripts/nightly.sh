@@ -23,10 +23,12 @@ for isa in base v3; do
     step "compiled for $isa" "$ptx/run" --tier=both --isa=$isa tests/ptx/cases "$ptx/tables" "$ptx/matrices" "$ptx/probes"
 done
 step "compiled as large kernels are" "$ptx/run" --tier=both --large tests/ptx/cases "$ptx/tables" "$ptx/matrices" "$ptx/probes"
+step "compiled with chains" "$ptx/run" --tier=both --chains tests/ptx/cases "$ptx/tables" "$ptx/matrices" "$ptx/probes"
 step "examples" "$ptx/corpus" examples/*/kernel.ptx bench/kernel.ptx bench/kernel_set.ptx
 step "random, interpreted" "$ptx/random_cases" --count="${COUNT:-2000}"
 step "random, compiled" "$ptx/random_cases" --against=jit --count="${COUNT:-2000}"
 step "random, compiled as large kernels are" "$ptx/random_cases" --against=jit --large --count="${COUNT:-2000}"
+step "random, compiled with chains" "$ptx/random_cases" --against=jit --chains --count="${COUNT:-2000}"
 step "random programs" tests/cudart/random_cuda.py "$build" --count="$((${COUNT:-2000} / 20))"
 if [ -n "$corpus" ]; then
     for file in "$corpus"/*.ptx; do

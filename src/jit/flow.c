@@ -35,8 +35,12 @@ static bool parks(const struct jit_gen *g, uint32_t block)
 
 static void add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
 {
-    LLVMValueRef set = parks(g, block) ? jit_parked(g, block) : g->waiting[block];
-    LLVMValueRef old = LLVMBuildLoad2(g->b, g->i32, set, "");
+    if (!parks(g, block)) {
+        LLVMValueRef both = LLVMBuildOr(g->b, jit_load_waiting(g, block), lanes, "");
+        jit_store_waiting(g, block, both);
+        return;
+    }
+    LLVMValueRef set = jit_parked(g, block), old = LLVMBuildLoad2(g->b, g->i32, set, "");
     LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), set);
 }
 
@@ -79,7 +83,7 @@ static void choose_version(struct jit_gen *g, uint32_t block, bool full)
         jit_position(g, some);
     }
     if (has_mask(g, block))
-        LLVMBuildStore(g->b, lanes, g->waiting[block]);
+        jit_store_waiting(g, block, lanes);
     LLVMBuildBr(g->b, g->entry[block]);
 }
 
@@ -90,7 +94,7 @@ void jit_enter(struct jit_gen *g, uint32_t block)
 
 /* Where lanes that wait at the block go on. A block with a mask keeps it until its loop is left,
  * since LLVM does not optimise a loop with two ways in. */
-static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
+LLVMBasicBlockRef jit_waiting_entry(struct jit_gen *g, uint32_t block)
 {
     if (!g->has_whole || has_mask(g, block))
         return g->entry[block];
@@ -98,7 +102,7 @@ static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
         LLVMBasicBlockRef kept = LLVMGetInsertBlock(g->b);
         g->join[block] = jit_new_block(g, "join");
         jit_position(g, g->join[block]);
-        LLVMBuildStore(g->b, zero32(g), g->waiting[block]);
+        jit_store_waiting(g, block, zero32(g));
         choose_version(g, block, g->full[g->region].stays);
         jit_position(g, kept);
     }
@@ -131,19 +135,19 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
             break;
         }
         if (k + 1 == count && !may_be_none) {
-            LLVMBuildBr(g->b, waiting_entry(g, list[k]));
+            LLVMBuildBr(g->b, jit_waiting_entry(g, list[k]));
             free(list);
             return;
         }
-        if (g->large && k == TESTS_MAX) {
+        if (g->chains && g->chain[list[k]] && k >= (g->large ? TESTS_MAX : 0)) {
             LLVMBuildBr(g->b, g->chain[list[k]]);
             free(list);
             return;
         }
         LLVMBasicBlockRef next = jit_new_block(g, "");
-        LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[list[k]], "");
+        LLVMValueRef lanes = jit_load_waiting(g, list[k]);
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""),
-                        waiting_entry(g, list[k]), next);
+                        jit_waiting_entry(g, list[k]), next);
         jit_position(g, next);
     }
     LLVMBuildBr(g->b, g->done);
@@ -547,8 +551,8 @@ static void emit_block(struct jit_gen *g, uint32_t b)
         g->mask = jit_all_lanes(g);
     } else {
         jit_position(g, g->entry[b]);
-        g->mask = g->masked ? LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "") : load_alive(g);
-        LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
+        g->mask = g->masked ? jit_load_waiting(g, b) : load_alive(g);
+        jit_store_waiting(g, b, zero32(g));
     }
     jit_forget(g, block);
     if (g->masked && info(g, b)->meets)
@@ -586,8 +590,8 @@ static void remove_unused(const struct jit_gen *g, const struct ir_list *blocks,
 void jit_emit_blocks(struct jit_gen *g)
 {
     const struct ir_list *blocks = &g->a->regions[g->region].blocks;
-    if (g->large)
-        jit_emit_chain(g, blocks);
+    if (g->chains)
+        jit_emit_chain(g);
     while ((g->has_whole && emit_used(g, blocks, true)) || emit_used(g, blocks, false))
         ;
     if (g->failed)

@@ -26,7 +26,7 @@ static uint32_t live_count(const struct jit_gen *g, uint32_t block)
 }
 
 /* For each way from one block to another: the registers and sets of lanes that live there. */
-static uint64_t count_operands(const struct jit_gen *g, const struct ir_region *region)
+uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *region)
 {
     uint64_t n = 0;
     for (uint32_t k = 0; k < region->blocks.count; k++) {
@@ -45,7 +45,7 @@ bool jit_is_large(const struct jit_gen *g, uint64_t operands)
 {
     uint64_t n = 0;
     for (uint32_t r = 0; r < g->a->region_count && n <= operands; r++)
-        n += count_operands(g, &g->a->regions[r]);
+        n += jit_count_operands(g, &g->a->regions[r]);
     return n > operands;
 }
 
@@ -115,32 +115,33 @@ static void emit_clear(struct jit_gen *g)
 void jit_begin_frame(struct jit_gen *g)
 {
     g->frame = (struct jit_frame) { 0 };
-    if (!g->large)
+    if (!g->large && !g->chains)
         return;
     LLVMTypeRef escape = LLVMFunctionType(g->nothing, &g->ptr, 1, 0);
     g->frame.base = LLVMBuildArrayAlloca(g->prelude, g->i8, LLVMConstInt(g->i64, 0, 0), "frame");
-    LLVMSetAlignment(g->frame.base, FRAME_ALIGN);
+    LLVMSetAlignment(g->frame.base, g->large ? FRAME_ALIGN : 16);
     /* LLVM does not take the frame apart if somebody might know its address. */
     LLVMValueRef unknown =
         LLVMGetInlineAsm(escape, "", 0, "r", 1, 1, 0, LLVMInlineAsmDialectATT, 0);
     LLVMBuildCall2(g->prelude, escape, unknown, &g->frame.base, 1, "");
-    emit_clear(g);
+    if (g->large)
+        emit_clear(g);
 }
 
 void jit_finish_frame(struct jit_gen *g)
 {
-    if (!g->large)
+    if (!g->frame.base)
         return;
     uint32_t bytes = (g->frame.bytes + 63) & ~63u;
     LLVMSetOperand(g->frame.base, 0, LLVMConstInt(g->i64, bytes, 0));
-    LLVMSetOperand(g->frame.clear, 1, LLVMConstInt(g->i64, bytes, 0));
+    if (g->large)
+        LLVMSetOperand(g->frame.clear, 1, LLVMConstInt(g->i64, bytes, 0));
     g->frame_over |= bytes > g->frame_max;
     if (bytes > g->frame_max)
         jit_unsupported(g, "stack frame size (%u) exceeds limit (%u)", bytes, g->frame_max);
 }
 
-/* A piece of the frame that is aligned to its size. */
-static LLVMValueRef place(struct jit_gen *g, uint32_t size)
+LLVMValueRef jit_place(struct jit_gen *g, uint32_t size)
 {
     g->frame.bytes = (g->frame.bytes + size - 1) / size * size;
     LLVMValueRef p = jit_at_offset(g, g->prelude, g->frame.base, g->frame.bytes);
@@ -150,7 +151,7 @@ static LLVMValueRef place(struct jit_gen *g, uint32_t size)
 
 LLVMValueRef jit_lanes_slot(struct jit_gen *g)
 {
-    return g->large ? place(g, 4) : jit_alloca(g, g->i32, "");
+    return g->large ? jit_place(g, 4) : jit_alloca(g, g->i32, "");
 }
 
 LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type)
@@ -168,22 +169,6 @@ LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type
         return slot;
     }
     if (element == g->i1)
-        return place(g, 4);
-    return place(g, (uint32_t)ir_types[g->fn->regs[reg].type].size * (vec ? g->lanes : 1));
-}
-
-/* All blocks share the row, and go on with it where their own candidates begin: what is not in a
- * block's frontier has no lanes that wait. */
-void jit_emit_chain(struct jit_gen *g, const struct ir_list *blocks)
-{
-    LLVMBasicBlockRef next = g->done;
-    for (uint32_t k = blocks->count; k-- > 0;) {
-        uint32_t b = g->a->pool[blocks->first + k];
-        g->chain[b] = jit_new_block(g, "chain");
-        jit_position(g, g->chain[b]);
-        LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "");
-        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, LLVMConstInt(g->i32, 0, 0), ""),
-                        g->entry[b], next);
-        next = g->chain[b];
-    }
+        return jit_place(g, 4);
+    return jit_place(g, (uint32_t)ir_types[g->fn->regs[reg].type].size * (vec ? g->lanes : 1));
 }

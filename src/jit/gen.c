@@ -281,6 +281,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     LLVMBasicBlockRef begin = LLVMAppendBasicBlockInContext(g->context, g->function, "begin");
 
     LLVMPositionBuilderAtEnd(g->prelude, start);
+    jit_choose_chains(g);
     jit_begin_frame(g);
     LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
     LLVMPositionBuilderBefore(g->prelude, jump);
@@ -289,8 +290,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
                    g->alive);
     for (uint32_t k = 0; k < region->blocks.count; k++) {
         uint32_t block = g->a->pool[region->blocks.first + k];
-        g->waiting[block] = jit_lanes_slot(g);
-        LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[block]);
+        jit_begin_waiting(g, block);
     }
     for (unsigned c = 0; c < jit_copies(g); c++) {
         g->w = &g->warps[c];
@@ -434,14 +434,15 @@ int jit_generate(struct jit_gen *g)
     g->parking = array(g->fn->block_count, sizeof(*g->parking));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->whole_entry = array(g->fn->block_count, sizeof(*g->whole_entry));
+    g->waits = array(g->fn->block_count, sizeof(*g->waits));
     g->chain = array(g->fn->block_count, sizeof(*g->chain));
     g->join = array(g->fn->block_count, sizeof(*g->join));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
     if (!memory || !g->crosses || !g->other || !g->save_offset || !g->waiting || !g->parking ||
-        !g->entry || !g->whole_entry || !g->join || !g->chain || !g->symbol || !g->regions ||
-        !g->full) {
+        !g->entry || !g->whole_entry || !g->join || !g->waits || !g->chain || !g->symbol ||
+        !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -465,6 +466,7 @@ int jit_generate(struct jit_gen *g)
     free(g->entry);
     free(g->whole_entry);
     free(g->join);
+    free(g->waits);
     free(g->chain);
     free(g->symbol);
     free(g->regions);

@@ -30,6 +30,7 @@
  *   wrap                  results that may wrap around
  *   hull                  one check for several accesses
  *   agree                 branches on which lanes agree
+ *   wait                  sets of lanes that wait, and their chains
  *   known                 what is known about registers within a block
  *   convert, real, approx, fma, bits, integer, called   arithmetic
  *   subnormal             subnormal numbers
@@ -165,9 +166,11 @@ struct jit_gen {
     bool has_whole; /* blocks have a second version, for when all lanes of the warp run: flow.c */
     LLVMBasicBlockRef *whole_entry; /* by block: of that version */
     LLVMBasicBlockRef
-        *join; /* by block: chooses between the two for the lanes that wait; NULL: not yet */
-    LLVMBasicBlockRef *chain; /* by block, in large kernels: runs it if lanes wait there, or goes on
-                                 with the next */
+        *join;   /* by block: chooses between the two for the lanes that wait; NULL: not yet */
+    bool chains; /* of the region's blocks: wait.c */
+    bool *waits; /* by block: lanes may wait there */
+    LLVMBasicBlockRef *chain; /* by block, where there are chains: runs it if lanes wait there, or
+                                 goes on with the next; NULL: there never are any */
     LLVMBasicBlockRef done;   /* returns JIT_DONE */
     LLVMValueRef cached[16];  /* prelude values by enum jit_cached */
     LLVMValueRef *symbol;     /* prelude: address of placed symbol, by symbol */
@@ -271,6 +274,8 @@ GM_MUST_CHECK int jit_generate(struct jit_gen *g);
 
 /* --- flow.c ----------------------------------------------------------------------------------- */
 void jit_emit_blocks(struct jit_gen *g);
+/* Where lanes that wait at the block go on. */
+LLVMBasicBlockRef jit_waiting_entry(struct jit_gen *g, uint32_t block);
 /* Goes to the block with all living lanes. */
 void jit_enter(struct jit_gen *g, uint32_t block);
 void jit_emit_instr(struct jit_gen *g);
@@ -280,7 +285,9 @@ void jit_emit_instr(struct jit_gen *g);
 void jit_forget(struct jit_gen *g, const struct ir_block *block);
 
 /* --- frame.c ---------------------------------------------------------------------------------- */
-/* The kernel has more operands of phis than can be left to LLVM (frame.c). */
+/* The region's operands of phis. */
+uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *region);
+/* The kernel has more of them than can be left to LLVM. */
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
 /* It has so many blocks where lanes wait that LLVM takes too long to find their phis. */
 bool jit_promotes_long(const struct jit_gen *g);
@@ -293,8 +300,18 @@ void jit_finish_frame(struct jit_gen *g);
  * that reads it before it writes it gets 0, and never one of LLVM's undefined values. */
 LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type);
 LLVMValueRef jit_lanes_slot(struct jit_gen *g);
-/* For large kernels: tests the blocks in order of priority, whether lanes wait there (g->chain). */
-void jit_emit_chain(struct jit_gen *g, const struct ir_list *blocks);
+/* A piece of the frame of so many bytes, aligned to that. */
+LLVMValueRef jit_place(struct jit_gen *g, uint32_t size);
+
+/* --- wait.c ----------------------------------------------------------------------------------- */
+/* Decides whether the current region has chains; before its first slot is made. */
+void jit_choose_chains(struct jit_gen *g);
+/* Where lanes that wait at the block are kept, empty at first. */
+void jit_begin_waiting(struct jit_gen *g, uint32_t block);
+LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block);
+void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes);
+/* Tests the region's blocks in order of priority, whether lanes wait there (g->chain). */
+void jit_emit_chain(struct jit_gen *g);
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 void jit_emit_barrier(struct jit_gen *g);

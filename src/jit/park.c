@@ -50,7 +50,7 @@ static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMVa
     LLVMValueRef lanes = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset)), zero, "");
     LLVMValueRef stay = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset + 4)), zero, "");
     LLVMValueRef both = LLVMBuildOr(g->b, lanes, stay, "");
-    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, both, lanes, ""), g->waiting[block]);
+    jit_store_waiting(g, block, LLVMBuildSelect(g->b, release, both, lanes, ""));
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, zero, stay, ""), p->at_barrier);
     LLVMBuildStore(g->b, zero, p->lanes);
     if (!g->a->blocks[block].meets)
@@ -78,7 +78,7 @@ static void emit_begin(struct jit_gen *g)
             continue;
         next = jit_new_block(g, "");
         LLVMValueRef some =
-            LLVMBuildICmp(g->b, LLVMIntNE, load(g, g->waiting[a->order[n]]), zero, "");
+            LLVMBuildICmp(g->b, LLVMIntNE, jit_load_waiting(g, a->order[n]), zero, "");
         LLVMBuildCondBr(g->b, some, g->entry[a->order[n]], next);
         jit_position(g, next);
     }

@@ -19,8 +19,8 @@
 static const char passes[] =
     "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)";
-/* For large kernels, whose registers stay in memory. Not instcombine: for each value it looks at all
- * checks of the window, and whether they dominate it. */
+/* For large kernels, whose registers stay in memory. Not instcombine: for each value it looks at
+ * all checks of the window, and whether they dominate it. */
 static const char few_passes[] =
     "always-inline,function(sroa,early-cse<memssa>,instsimplify,simplifycfg)";
 

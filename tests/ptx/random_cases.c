@@ -2,7 +2,7 @@
  * Random kernels in two ways, whose outputs must be equal bit for bit.
  *
  *     random_cases [--from=SEED] [--count=N] [--seconds=S] [--against=interp|jit] [--print]
- *                  [--large] [--lanes=8|16]
+ *                  [--large] [--chains] [--lanes=8|16]
  *
  * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector
  * handlers that this
@@ -21,6 +21,7 @@
 #define THREADS_MAX (3 * 512u)
 
 static bool large;     /* compiled code is made as that of large kernels */
+static bool chains;    /* ... of kernels with many ways between blocks */
 static uint16_t lanes; /* of a warp of compiled code; 0: as ever */
 
 struct memory {
@@ -33,7 +34,7 @@ static struct soft_code *make_code(struct soft_bench *s, const struct random_ker
                                    enum soft_tier tier, const char *isa, bool *unsupported,
                                    char *why, size_t why_size)
 {
-    struct soft_job_options options = { .large = large, .lanes = lanes };
+    struct soft_job_options options = { .large = large, .chains = chains, .lanes = lanes };
     memcpy(options.ntid, k->block, sizeof(options.ntid));
     setenv("GMUX_INTERP_ISA", isa, 1);
     return soft_bench_code(s, tier, &options, k->text, strlen(k->text), "k", unsupported, why,
@@ -142,14 +143,19 @@ static int compare(struct soft_bench *s, uint64_t seed, bool jit)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "from", required_argument, NULL, 'f' },    { "count", required_argument, NULL, 'c' },
-        { "seconds", required_argument, NULL, 's' }, { "against", required_argument, NULL, 'a' },
-        { "print", no_argument, NULL, 'p' },         { "large", no_argument, NULL, 'l' },
-        { "lanes", required_argument, NULL, 'n' },   { NULL, 0, NULL, 0 },
+        { "from", required_argument, NULL, 'f' },
+        { "count", required_argument, NULL, 'c' },
+        { "seconds", required_argument, NULL, 's' },
+        { "against", required_argument, NULL, 'a' },
+        { "print", no_argument, NULL, 'p' },
+        { "large", no_argument, NULL, 'l' },
+        { "lanes", required_argument, NULL, 'n' },
+        { "chains", no_argument, NULL, 'k' },
+        { NULL, 0, NULL, 0 },
     };
     uint64_t from = 1, count = 100, failed = 0, skipped = 0, until = UINT64_MAX, done = 0;
     bool jit = false, print = false;
-    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:pln:", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:pln:k", options, NULL)) != -1;) {
         if (o == 'f')
             from = strtoull(optarg, NULL, 0);
         else if (o == 'c')
@@ -160,6 +166,8 @@ int main(int argc, char **argv)
             jit = strcmp(optarg, "jit") == 0;
         else if (o == 'l')
             large = true;
+        else if (o == 'k')
+            chains = true;
         else if (o == 'n')
             lanes = (uint16_t)strtoul(optarg, NULL, 0);
         else if (o == 'p')

@@ -15,6 +15,7 @@ static unsigned number;
 static unsigned failed;
 static enum soft_isa isa = SOFT_ISA_NATIVE; /* what compiled code may use */
 static bool large;                          /* it is made as that of large kernels */
+static bool chains;                         /* ... of kernels with many ways between blocks */
 static uint16_t lanes;                      /* so many to a warp; 0: as ever */
 
 static const char *base_name(const char *path)
@@ -120,7 +121,9 @@ static struct soft_code *make_code(struct soft_bench *s, enum soft_tier tier,
 {
     char why[512] = "";
     bool unsupported = false;
-    struct soft_job_options options = { .isa = isa, .large = large, .lanes = lanes };
+    struct soft_job_options options = {
+        .isa = isa, .large = large, .chains = chains, .lanes = lanes
+    };
     memcpy(options.ntid, c->block, sizeof(options.ntid)); /* as the device has it compiled */
     if (tier == SOFT_TIER_JIT && c->skip_jit) {
         report(true, path, name, "not for the compiler", true);
@@ -167,19 +170,24 @@ static void run_case(struct soft_bench *s, const char *path, bool interp, bool j
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "tier", required_argument, NULL, 't' },  { "every", required_argument, NULL, 'e' },
-        { "isa", required_argument, NULL, 'i' },   { "large", no_argument, NULL, 'l' },
-        { "lanes", required_argument, NULL, 'n' }, { NULL, 0, NULL, 0 }
+        { "tier", required_argument, NULL, 't' },
+        { "every", required_argument, NULL, 'e' },
+        { "isa", required_argument, NULL, 'i' },
+        { "large", no_argument, NULL, 'l' },
+        { "lanes", required_argument, NULL, 'n' },
+        { "chains", no_argument, NULL, 'c' },
+        { NULL, 0, NULL, 0 },
     };
     bool interp = true, jit = false, wrong = false;
     size_t every = 1;
-    for (int o; (o = getopt_long(argc, argv, "t:e:i:ln:", options, NULL)) != -1;) {
-        wrong = wrong || (o != 't' && o != 'e' && o != 'i' && o != 'l' && o != 'n');
+    for (int o; (o = getopt_long(argc, argv, "t:e:i:ln:c", options, NULL)) != -1;) {
+        wrong = wrong || (o != 't' && o != 'e' && o != 'i' && o != 'l' && o != 'n' && o != 'c');
         if (o == 'i') {
             isa = strcmp(optarg, "base") == 0 ? SOFT_ISA_BASE : SOFT_ISA_AVX2;
             wrong = wrong || (isa == SOFT_ISA_AVX2 && strcmp(optarg, "v3") != 0);
         }
         large |= o == 'l';
+        chains |= o == 'c';
         if (o == 'n')
             lanes = (uint16_t)strtoul(optarg, NULL, 0);
         if (o == 'e')
@@ -192,7 +200,7 @@ int main(int argc, char **argv)
     }
     if (wrong || optind == argc || every == 0) {
         fprintf(stderr, "usage: run [--tier=interp|jit|both] [--every=N] [--isa=base|v3] "
-                        "[--large] [--lanes=8|16] CASE.ptx|DIRECTORY ...\n");
+                        "[--large] [--chains] [--lanes=8|16] CASE.ptx|DIRECTORY ...\n");
         return 2;
     }
     struct soft_bench *s = soft_bench_create();

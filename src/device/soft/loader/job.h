@@ -32,7 +32,10 @@ struct soft_job_options {
     uint32_t ntid[3]; /* code for this block size only; all 0: for any */
     uint32_t isa;     /* enum soft_isa */
     /* for tests: 1 compiles it like a kernel that is too large to be optimised; else 0 */
-    uint16_t large;
+    uint8_t large;
+    /* for tests: 1 has blocks share their tests for lanes that wait, as in kernels with many ways
+     * between blocks; else 0 */
+    uint8_t chains;
     /* for tests: 16 or 8 lanes to a warp, as long kernels have; else 0 */
     uint16_t lanes;
     /* No function may need more of the stack than this; 0, or more than it: SOFT_FRAME_MAX. */

@@ -1,0 +1,86 @@
+/*
+ * The sets of lanes that wait at blocks, and the way to the block that runs next.
+ *
+ * Where lanes part, a block is left for each one where lanes may wait. In most kernels it tests
+ * these itself, in order of priority, and LLVM knows of each set what it holds. Kernels with many
+ * such blocks would have ways from nearly each one to each other, and LLVM a phi for each value
+ * that lives there with an operand for each way: time goes with their product. There the blocks
+ * share one row of tests, a chain, and enter it at their own first candidate: what is not in a
+ * block's frontier has no lanes that wait. The sets are in memory, and reading them is volatile, so
+ * that LLVM neither looks for what they hold through all blocks nor makes the ways between the
+ * blocks again. Values stay in registers; only large kernels (frame.c) keep those in memory, too.
+ */
+#include "jit/gen.h"
+
+#include <string.h>
+
+/* Operands of a region's phis, from which on it has chains. */
+#define OPERANDS_MIN 30000u
+
+static bool has_frontier(const struct jit_gen *g, uint32_t block)
+{
+    return g->a->blocks[block].frontier.count != 0;
+}
+
+/* Notes where lanes of the block may wait. */
+static void note_waits(struct jit_gen *g, uint32_t b)
+{
+    const struct ir_block_info *info = &g->a->blocks[b];
+    const struct ir_block *block = &g->fn->blocks[b];
+    bool parts = has_frontier(g, b) || info->divergent || info->early_exit;
+    g->waits[b] |= has_frontier(g, b) || info->parks;
+    for (uint32_t f = 0; f < info->frontier.count; f++)
+        g->waits[g->a->pool[info->frontier.first + f]] = true;
+    for (uint32_t s = 0; s < block->succ_count && parts; s++)
+        g->waits[g->fn->succ[block->succ_first + s]] = true;
+}
+
+void jit_choose_chains(struct jit_gen *g)
+{
+    const struct ir_region *region = &g->a->regions[g->region];
+    g->chains = g->large || g->options->chains || jit_count_operands(g, region) >= OPERANDS_MIN;
+    memset(g->waits, 0, g->fn->block_count * sizeof(*g->waits));
+    for (uint32_t k = 0; k < region->blocks.count && g->chains; k++)
+        note_waits(g, g->a->pool[region->blocks.first + k]);
+}
+
+void jit_begin_waiting(struct jit_gen *g, uint32_t block)
+{
+    g->waiting[block] = g->waits[block] ? jit_place(g, 4) : jit_alloca(g, g->i32, "");
+    LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[block]);
+}
+
+static bool is_volatile(const struct jit_gen *g, uint32_t block)
+{
+    return g->waits[block] && !g->large;
+}
+
+LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block)
+{
+    LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[block], "");
+    LLVMSetVolatile(lanes, is_volatile(g, block));
+    return lanes;
+}
+
+void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
+{
+    LLVMSetVolatile(LLVMBuildStore(g->b, lanes, g->waiting[block]), is_volatile(g, block));
+}
+
+void jit_emit_chain(struct jit_gen *g)
+{
+    const struct ir_list *blocks = &g->a->regions[g->region].blocks;
+    LLVMBasicBlockRef next = g->done;
+    memset(g->chain, 0, g->fn->block_count * sizeof(*g->chain));
+    for (uint32_t k = blocks->count; k-- > 0;) {
+        uint32_t b = g->a->pool[blocks->first + k];
+        if (!g->waits[b])
+            continue;
+        g->chain[b] = jit_new_block(g, "chain");
+        jit_position(g, g->chain[b]);
+        LLVMValueRef some =
+            LLVMBuildICmp(g->b, LLVMIntNE, jit_load_waiting(g, b), LLVMConstInt(g->i32, 0, 0), "");
+        LLVMBuildCondBr(g->b, some, jit_waiting_entry(g, b), next);
+        next = g->chain[b];
+    }
+}
