@@ -274,8 +274,6 @@ GM_MUST_CHECK int jit_generate(struct jit_gen *g);
 
 /* --- flow.c ----------------------------------------------------------------------------------- */
 void jit_emit_blocks(struct jit_gen *g);
-/* Where lanes that wait at the block go on. */
-LLVMBasicBlockRef jit_waiting_entry(struct jit_gen *g, uint32_t block);
 /* Goes to the block with all living lanes. */
 void jit_enter(struct jit_gen *g, uint32_t block);
 void jit_emit_instr(struct jit_gen *g);
@@ -310,8 +308,6 @@ void jit_choose_chains(struct jit_gen *g);
 void jit_begin_waiting(struct jit_gen *g, uint32_t block);
 LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block);
 void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes);
-/* Tests the region's blocks in order of priority, whether lanes wait there (g->chain). */
-void jit_emit_chain(struct jit_gen *g);
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 void jit_emit_barrier(struct jit_gen *g);

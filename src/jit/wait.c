@@ -1,5 +1,5 @@
 /*
- * The sets of lanes that wait at blocks, and the way to the block that runs next.
+ * The sets of lanes that wait at blocks, and which regions share the tests that find the next one.
  *
  * Where lanes part, a block is left for each one where lanes may wait. In most kernels it tests
  * these itself, in order of priority, and LLVM knows of each set what it holds. Kernels with many
@@ -65,22 +65,4 @@ LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block)
 void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
 {
     LLVMSetVolatile(LLVMBuildStore(g->b, lanes, g->waiting[block]), is_volatile(g, block));
-}
-
-void jit_emit_chain(struct jit_gen *g)
-{
-    const struct ir_list *blocks = &g->a->regions[g->region].blocks;
-    LLVMBasicBlockRef next = g->done;
-    memset(g->chain, 0, g->fn->block_count * sizeof(*g->chain));
-    for (uint32_t k = blocks->count; k-- > 0;) {
-        uint32_t b = g->a->pool[blocks->first + k];
-        if (!g->waits[b])
-            continue;
-        g->chain[b] = jit_new_block(g, "chain");
-        jit_position(g, g->chain[b]);
-        LLVMValueRef some =
-            LLVMBuildICmp(g->b, LLVMIntNE, jit_load_waiting(g, b), LLVMConstInt(g->i32, 0, 0), "");
-        LLVMBuildCondBr(g->b, some, jit_waiting_entry(g, b), next);
-        next = g->chain[b];
-    }
 }
