@@ -21,13 +21,6 @@ static const struct ir_block_info *info(const struct jit_gen *g, uint32_t block)
     return &g->a->blocks[block];
 }
 
-/* True for blocks that take their lanes from their waiting set. Other blocks run with all living
- * lanes. */
-static bool has_mask(const struct jit_gen *g, uint32_t block)
-{
-    return info(g, block)->frontier.count != 0;
-}
-
 static bool parks(const struct jit_gen *g, uint32_t block)
 {
     return ir_parks(g->a, g->at_block, block);
@@ -82,7 +75,7 @@ static void choose_version(struct jit_gen *g, uint32_t block, bool full)
         LLVMBuildCondBr(g->b, jit_is_full(g, lanes), g->whole_entry[block], some);
         jit_position(g, some);
     }
-    if (has_mask(g, block))
+    if (jit_has_mask(g, block))
         jit_store_waiting(g, block, lanes);
     LLVMBuildBr(g->b, g->entry[block]);
 }
@@ -96,7 +89,7 @@ void jit_enter(struct jit_gen *g, uint32_t block)
  * since LLVM does not optimise a loop with two ways in. */
 static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
 {
-    if (!g->has_whole || has_mask(g, block))
+    if (!g->has_whole || jit_has_mask(g, block))
         return g->entry[block];
     if (!g->join[block]) {
         LLVMBasicBlockRef kept = LLVMGetInsertBlock(g->b);
@@ -166,7 +159,7 @@ static void go_to(struct jit_gen *g, uint32_t to)
         LLVMBuildBr(g->b, g->whole_entry[to]);
         return;
     }
-    if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
+    if (!g->masked && !jit_has_mask(g, to) && !parks(g, to)) {
         LLVMBuildBr(g->b, g->entry[to]);
         return;
     }
@@ -193,13 +186,13 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
         return;
     }
     LLVMValueRef rest = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, lanes, ""), "");
-    if (g->whole && !has_mask(g, to) &&
+    if (g->whole && !jit_has_mask(g, to) &&
         g->i->op != IR_OP_BRA) { /* a guarded return, whose guard was not tested yet */
         LLVMBasicBlockRef some = jit_new_block(g, "");
         LLVMBuildCondBr(g->b, jit_is_full(g, rest), g->whole_entry[to], some);
         jit_position(g, some);
     }
-    if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
+    if (!g->masked && !jit_has_mask(g, to) && !parks(g, to)) {
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to],
                         g->done);
         return;
@@ -545,7 +538,7 @@ static void emit_block(struct jit_gen *g, uint32_t b)
 {
     const struct ir_block *block = &g->fn->blocks[b];
     g->at_block = b;
-    g->masked = has_mask(g, b) && !g->whole;
+    g->masked = jit_has_mask(g, b) && !g->whole;
     if (g->whole) {
         jit_position(g, g->whole_entry[b]);
         g->mask = jit_all_lanes(g);

@@ -302,6 +302,12 @@ LLVMValueRef jit_lanes_slot(struct jit_gen *g);
 LLVMValueRef jit_place(struct jit_gen *g, uint32_t size);
 
 /* --- wait.c ----------------------------------------------------------------------------------- */
+/* True for blocks that take their lanes from their waiting set. Other blocks run with all living
+ * lanes. */
+static inline bool jit_has_mask(const struct jit_gen *g, uint32_t block)
+{
+    return g->a->blocks[block].frontier.count != 0;
+}
 /* Decides whether the current region has chains; before its first slot is made. */
 void jit_choose_chains(struct jit_gen *g);
 /* Where lanes that wait at the block are kept, empty at first. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/soft/exec/helpers.h"
+#include "device/soft/ir/clones.h"
 #include "device/soft/ir/spaces.h"
 #include "jit/gen.h"
 #include "jit/target.h"
@@ -143,22 +144,7 @@ bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s)
 {
     if (s->kind == IR_SRC_REG)
         return jit_shape(g, s->index) != IR_UNIFORM;
-    if (s->kind != IR_SRC_SREG)
-        return false;
-    switch (s->index) {
-    case IR_SREG_TID_X:
-    case IR_SREG_TID_Y:
-    case IR_SREG_TID_Z:
-    case IR_SREG_LANEID:
-    case IR_SREG_LANEMASK_EQ:
-    case IR_SREG_LANEMASK_LE:
-    case IR_SREG_LANEMASK_LT:
-    case IR_SREG_LANEMASK_GE:
-    case IR_SREG_LANEMASK_GT:
-        return true;
-    default:
-        return false;
-    }
+    return s->kind == IR_SRC_SREG && (s->index <= IR_SREG_TID_Z || ir_tells_lane(s->index));
 }
 
 /* Address of a symbol in its space, i64. */

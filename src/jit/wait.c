@@ -17,18 +17,13 @@
 /* Operands of a region's phis, from which on it has chains. */
 #define OPERANDS_MIN 30000u
 
-static bool has_frontier(const struct jit_gen *g, uint32_t block)
-{
-    return g->a->blocks[block].frontier.count != 0;
-}
-
 /* Notes where lanes of the block may wait. */
 static void note_waits(struct jit_gen *g, uint32_t b)
 {
     const struct ir_block_info *info = &g->a->blocks[b];
     const struct ir_block *block = &g->fn->blocks[b];
-    bool parts = has_frontier(g, b) || info->divergent || info->early_exit;
-    g->waits[b] |= has_frontier(g, b) || info->parks;
+    bool parts = jit_has_mask(g, b) || info->divergent || info->early_exit;
+    g->waits[b] |= jit_has_mask(g, b) || info->parks;
     for (uint32_t f = 0; f < info->frontier.count; f++)
         g->waits[g->a->pool[info->frontier.first + f]] = true;
     for (uint32_t s = 0; s < block->succ_count && parts; s++)

@@ -12,25 +12,30 @@
  */
 #include "device/soft/ir/clones.h"
 
+bool ir_tells_lane(uint32_t sreg)
+{
+    switch (sreg) {
+    case IR_SREG_LANEID:
+    case IR_SREG_LANEMASK_EQ:
+    case IR_SREG_LANEMASK_LE:
+    case IR_SREG_LANEMASK_LT:
+    case IR_SREG_LANEMASK_GE:
+    case IR_SREG_LANEMASK_GT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool ir_sees_lanes(const struct ir_instr *i)
 {
     if (ir_ops[i->op].properties & IR_P_CROSS_LANE)
         return true;
     for (unsigned k = 0; k < i->src_count; k++)
-        if (i->src[k].kind == IR_SRC_SREG)
-            switch (i->src[k].index) {
-            case IR_SREG_LANEID:
-            case IR_SREG_WARPID:
-            case IR_SREG_NWARPID:
-            case IR_SREG_LANEMASK_EQ:
-            case IR_SREG_LANEMASK_LE:
-            case IR_SREG_LANEMASK_LT:
-            case IR_SREG_LANEMASK_GE:
-            case IR_SREG_LANEMASK_GT:
-                return true;
-            default:
-                break;
-            }
+        if (i->src[k].kind == IR_SRC_SREG &&
+            (ir_tells_lane(i->src[k].index) || i->src[k].index == IR_SREG_WARPID ||
+             i->src[k].index == IR_SREG_NWARPID))
+            return true;
     return false;
 }
 

@@ -6,6 +6,8 @@
 
 #include "device/soft/ir/ir.h"
 
+/* Whether a special register tells the lanes of a warp apart, wherever they are in the block. */
+bool ir_tells_lane(uint32_t sreg);
 /* Whether an instruction looks at other lanes, or at its lane's or its warp's number. */
 bool ir_sees_lanes(const struct ir_instr *i);
 
