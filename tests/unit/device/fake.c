@@ -1,6 +1,7 @@
 #include "fake.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -14,6 +15,13 @@ static uint64_t param(const struct soft_block *b, int i)
 static _Atomic uint64_t *word(uint64_t address)
 {
     return (_Atomic uint64_t *)(uintptr_t)address;
+}
+
+uint64_t fake_process_cpu_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 static enum soft_outcome spin(const struct soft_code *code, struct soft_block *b)
@@ -64,6 +72,12 @@ static enum soft_outcome endless(const struct soft_code *code, struct soft_block
     return SOFT_DONE;
 }
 
+static enum soft_outcome process_clock(const struct soft_code *code, struct soft_block *b)
+{
+    atomic_store_explicit(word(param(b, 0)), fake_process_cpu_ns(), memory_order_relaxed);
+    return SOFT_DONE;
+}
+
 static enum soft_outcome await(const struct soft_code *code, struct soft_block *b)
 {
     while (atomic_load_explicit(word(param(b, 0)), memory_order_relaxed) == 0)
@@ -107,11 +121,17 @@ static struct {
     struct soft_code code;
     uint32_t param_bytes;
 } kinds[FAKE_COUNT] = {
-    [FAKE_SPIN] = { "spin", CODE(spin), 8 },       [FAKE_ADD] = { "add", CODE(add), 8 },
-    [FAKE_STORE] = { "store", CODE(store), 8 },    [FAKE_WILD] = { "wild", CODE(wild), 16 },
-    [FAKE_DIVIDE] = { "divide", CODE(divide), 0 }, [FAKE_ENDLESS] = { "endless", CODE(endless), 8 },
-    [FAKE_TRAP] = { "trap", CODE(trap), 0 },       [FAKE_SHARED] = { "shared", CODE(shared), 8 },
-    [FAKE_AWAIT] = { "await", CODE(await), 8 },    [FAKE_OVERRUN] = { "overrun", CODE(overrun), 0 },
+    [FAKE_SPIN] = { "spin", CODE(spin), 8 },
+    [FAKE_ADD] = { "add", CODE(add), 8 },
+    [FAKE_STORE] = { "store", CODE(store), 8 },
+    [FAKE_WILD] = { "wild", CODE(wild), 16 },
+    [FAKE_DIVIDE] = { "divide", CODE(divide), 0 },
+    [FAKE_ENDLESS] = { "endless", CODE(endless), 8 },
+    [FAKE_TRAP] = { "trap", CODE(trap), 0 },
+    [FAKE_SHARED] = { "shared", CODE(shared), 8 },
+    [FAKE_CLOCK] = { "clock", CODE(process_clock), 8 },
+    [FAKE_AWAIT] = { "await", CODE(await), 8 },
+    [FAKE_OVERRUN] = { "overrun", CODE(overrun), 0 },
 };
 
 struct dev_module *fake_module(struct rig_client *c)

@@ -22,12 +22,15 @@ enum {
                     sets them */
     FAKE_OVERRUN, /* writes 1.5 and 8 MiB below its stack frame, as a function with such a frame may
                    */
+    FAKE_CLOCK,   /* u64 address: stores the processor time of this process there */
     FAKE_AWAIT,   /* u64 address: until a u64 there is not 0 */
     FAKE_COUNT,
 };
 
 /* A module of all of these. */
 struct dev_module *fake_module(struct rig_client *c);
+/* The processor time that this process has used. */
+uint64_t fake_process_cpu_ns(void);
 /* One-dimensional launch with u64 parameters. */
 uint64_t fake_launch(struct rig *r, struct rig_client *c, int stream, struct dev_module *m,
                      uint32_t function, uint32_t blocks, uint64_t p0, uint64_t p1);

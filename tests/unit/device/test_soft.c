@@ -324,16 +324,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Worker time of clients 0 to n-1. */
-static uint64_t used_ns(int n)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += soft_account_used_ns(rig.clients[i].client->dev->sched,
-                                    &rig.clients[i].client->account);
-    return sum;
-}
-
 /* A hundred clients that never end get turns, and somebody who launches something short is served
  * in between. */
 Test(soft, a_hundred_endless_kernels_hold_nobody_up)
@@ -350,19 +340,19 @@ Test(soft, a_hundred_endless_kernels_hold_nobody_up)
         while (atomic_load((_Atomic uint64_t *)rig_at(&rig.clients[i], 0)) == 0)
             sched_yield(); /* the suite's time limit is the bound */
     for (int i = 0; i < ROUNDS; i++) {
-        uint64_t used = used_ns(BAD), before = gm_now_ns();
-        fake_launch(&rig, good, 0, m, FAKE_ADD, 4, good->base, 0);
+        uint64_t used = fake_process_cpu_ns(), before = gm_now_ns();
+        fake_launch(&rig, good, 0, m, FAKE_CLOCK, 1, good->base, 0);
         rig_wait(good, 0, 0);
         took[i] = gm_now_ns() - before;
-        others[i] = used_ns(BAD) - used;
+        others[i] = *(uint64_t *)rig_at(good, 0) - used;
     }
-    cr_assert_eq(*(uint64_t *)rig_at(good, 0), 4 * ROUNDS);
     qsort(others, ROUNDS, sizeof(others[0]), by_value);
     qsort(took, ROUNDS, sizeof(took[0]), by_value);
     cr_log_info("launch beside %d endless kernels: p50 %.2f ms, p99 %.2f ms, longest %.2f ms", BAD,
                 (double)took[ROUNDS / 2] / 1e6, (double)took[ROUNDS * 99 / 100] / 1e6,
                 (double)took[ROUNDS - 1] / 1e6);
-    /* In worker time: other programs may have the processors as well. */
+    /* In processor time until the launch began: other programs may have the processors as well, and
+     * this thread may learn late that it has ended. */
     cr_log_info("meanwhile given to the others: p50 %.2f ms, p99 %.2f ms on each of two workers",
                 (double)others[ROUNDS / 2] / 2e6, (double)others[ROUNDS * 99 / 100] / 2e6);
     cr_assert_lt(others[ROUNDS * 99 / 100], 2 * 10 * GM_NS_PER_MS);
