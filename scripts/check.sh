@@ -39,6 +39,9 @@ suite() { # DIR MESON TEST OPTIONS...
     results="${results% *} $dir/meson-logs/testlog.junit.xml=$status" # its tests are counted, not the step
 }
 
+# As suite() does with meson's limits: how long the shell's tests wait for what has to happen.
+export GMUX_PATIENCE=3
+
 export ASAN_OPTIONS=detect_stack_use_after_return=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0"

@@ -82,9 +82,9 @@ busy() {
     executor=$(pgrep -n -P "${f[2]}")
     used() { awk '{ print $14 + $15 }' "/proc/$executor/stat"; }
     run -0 "$gmux" set "$nbody" share=10
-    until_true 10 false || true
+    span 10
     before=$(used) begin=${EPOCHREALTIME//[!0-9]/}
-    until_true 20 false || true
+    span 20
     part=$((($(used) - before) * 1000000 / $(getconf CLK_TCK) * 100 / (${EPOCHREALTIME//[!0-9]/} - begin) / $(nproc)))
     echo "$part %" >&2
     [ "$part" -le 16 ]

@@ -156,7 +156,7 @@ rests() {
         used=$(awk '{ print $14 + $15 }' "/proc/$1/stat")
         same=$((used - before <= 1 ? same + 1 : 0)) before=$used
         [ "$same" -lt 5 ] || return 0
-        until_true 1 false || true
+        span 1
     done
     return 1
 }

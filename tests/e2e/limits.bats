@@ -119,9 +119,9 @@ executor_part() {
     for share in 10 40 5; do
         [[ $("$control" set_active_thread_percentage "$server" $share) == "$share.0" ]]
         executor_part "$executor"
-        until_true 10 false || true
+        span 10
         executor_part "$executor" # the second in which it takes effect
-        until_true 10 false || true
+        span 10
         executor_part "$executor"
         echo "share $share %: $part per mille" >&2
         [ "$part" -le $((share * 12 + 40)) ]

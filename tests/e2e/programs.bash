@@ -1,5 +1,5 @@
 # Programs in the background, as the tests of the daemon and scripts/gpu-check.sh need them. Nothing here waits for time to pass, only
-# for things to happen, with a bound. DIR: a directory of one's own; CLIENTS: an array, which gets their process ids.
+# for things to happen, with a bound; but for span, in which something is measured. DIR: a directory of one's own; CLIENTS: an array, which gets their process ids.
 
 # until_true TENTHS COMMAND...: true as soon as the command is, false after that many tenths of a second; GMUX_PATIENCE
 # times as many on a machine that has much else to do.
@@ -10,6 +10,11 @@ until_true() {
         [ "${EPOCHREALTIME//[!0-9]/}" -lt "$end" ] || return 1
         read -rt 0.02 <> <(:) || true
     done
+}
+
+# span TENTHS: lets so many tenths of a second pass.
+span() {
+    read -rt "$(($1 / 10)).$(($1 % 10))" <> <(:) || true
 }
 
 # A process that has ended, whether or not its parent has looked.
