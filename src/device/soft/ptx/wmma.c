@@ -1,6 +1,8 @@
 /*
  * wmma.load and wmma.store: move fragments of matrices between memory and the lanes of a warp. PTX
- * leaves open where a fragment's elements lie; here they lie as mma.c needs them.
+ * leaves open where a fragment's elements lie; here they lie as mma.c needs them. A fragment of f16
+ * has more registers than that: they hold the elements again, as programs expect that know where
+ * GPUs since 7.5 have them.
  */
 #include "device/soft/ptx/mma.h"
 
@@ -207,7 +209,7 @@ static bool load(struct ptx_expand *x)
         if (n < used)
             load_register(&m, u, v, elements, regs[n]);
         else
-            ptx_x_move(x, IR_B32, regs[n], ptx_x_imm(0));
+            ptx_x_move(x, IR_B32, regs[n], ir_src_reg(regs[n - used]));
     }
     return true;
 }
