@@ -54,6 +54,32 @@ __global__ void warps(int *out)
     out[threadIdx.x] = v + (even == 0x55555555u ? 1000 : 0) + (__popc(__match_any_sync(0xffffffffu, lane / 4)) == 4 ? 10000 : 0);
 }
 
+struct place {
+    unsigned int n;
+    __device__ place(uint3 v) : n(v.x + 10 * v.y)
+    {
+    }
+};
+
+template <class T> __device__ unsigned int volume(T v)
+{
+    return v.x * v.y * v.z;
+}
+
+/* Built-in variables are values of uint3 and dim3: they can be copied, passed and converted. */
+__global__ void positions(unsigned int *out)
+{
+    auto thread = threadIdx;
+    const auto &blocks = gridDim;
+    const uint3 block = blockDim;
+    dim3 threads(blockDim), where = dim3(blockIdx), all[] = { gridDim, blockDim };
+    place here(blockIdx);
+    threads.y = all[0].x;
+    auto sum = [=] { return thread.x + block.y; };
+    out[thread.x] = here.n + 100 * volume(blockDim) + 1000 * threads.y + 10000 * volume(blocks) +
+                    100000 * where.y + 1000000 * sum();
+}
+
 static void additions()
 {
     const int n = 100003;
@@ -145,6 +171,16 @@ int main()
     additions();
     variables();
     lanes();
+    unsigned int *out;
+    OK(cudaMallocManaged(&out, 4 * sizeof(*out)));
+    for (unsigned int n = 0; n < 4; n++)
+        out[n] = 0;
+    positions<<<dim3(1, 2), dim3(4, 1)>>>(out);
+    OK(cudaDeviceSynchronize());
+    /* Either of the two blocks may be the last one that writes. */
+    for (unsigned int n = 0; n < 4; n++)
+        CHECK(out[n] == 1021400 + 1000000 * n || out[n] == 1121410 + 1000000 * n);
+    OK(cudaFree(out));
     OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, vecadd, 256, 0));
     CHECK(blocks > 0);
     OK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, vecadd));

@@ -1,7 +1,7 @@
 /*
- * Part of cuda_runtime.h: what kernels may use. Built-in variables, mathematics and most intrinsics
- * are in clang's own headers; this file has what they expect to find and what they leave to a
- * toolkit.
+ * Part of cuda_runtime.h: what kernels may use. Mathematics and most intrinsics are in clang's own
+ * headers; this file has the built-in variables, what those headers expect to find and what they
+ * leave to a toolkit.
  */
 #ifndef GMUX_DEVICE_H
 #define GMUX_DEVICE_H
@@ -17,7 +17,41 @@
 #define __CUDA_ARCH__ 9999
 #endif
 
-#include <__clang_cuda_builtin_vars.h>
+/* threadIdx and its like. For NVIDIA's compiler they are values of uint3 and dim3; here each is of
+ * a class of its own that becomes either. Copies read the registers, too, so that nothing can be
+ * assigned to them. */
+#define GMUX_READ(field, sreg)                                                                     \
+    __declspec(property(get = __fetch_builtin_##field)) unsigned int field;                        \
+    __device__ static inline                                                                       \
+        __attribute__((always_inline)) unsigned int __fetch_builtin_##field(void)                  \
+    {                                                                                              \
+        return __nvvm_read_ptx_sreg_##sreg##_##field();                                            \
+    }
+#define GMUX_BUILTIN(name, sreg)                                                                   \
+    struct __cuda_builtin_##name##_t {                                                             \
+        typedef void gmux_builtin;                                                                 \
+        GMUX_READ(x, sreg)                                                                         \
+        GMUX_READ(y, sreg)                                                                         \
+        GMUX_READ(z, sreg)                                                                         \
+        __device__ operator uint3() const                                                          \
+        {                                                                                          \
+            return uint3 { x, y, z };                                                              \
+        }                                                                                          \
+        __cuda_builtin_##name##_t() = delete;                                                      \
+        __device__ __cuda_builtin_##name##_t(const __cuda_builtin_##name##_t &)                    \
+        {                                                                                          \
+        }                                                                                          \
+        void operator=(const __cuda_builtin_##name##_t &) const = delete;                          \
+        __cuda_builtin_##name##_t *operator&() const = delete;                                     \
+    };                                                                                             \
+    extern const __device__ __attribute__((weak)) __cuda_builtin_##name##_t name;
+GMUX_BUILTIN(threadIdx, tid)
+GMUX_BUILTIN(blockIdx, ctaid)
+GMUX_BUILTIN(blockDim, ntid)
+GMUX_BUILTIN(gridDim, nctaid)
+#undef GMUX_BUILTIN
+#undef GMUX_READ
+__device__ const int warpSize = 32;
 
 #include <__clang_cuda_libdevice_declares.h>
 
@@ -53,39 +87,6 @@ __device__ static inline void *malloc(size_t size)
     return ::malloc(size);
 }
 } // namespace std
-
-__device__ inline __cuda_builtin_threadIdx_t::operator dim3() const
-{
-    return dim3(x, y, z);
-}
-__device__ inline __cuda_builtin_threadIdx_t::operator uint3() const
-{
-    return uint3 { x, y, z };
-}
-__device__ inline __cuda_builtin_blockIdx_t::operator dim3() const
-{
-    return dim3(x, y, z);
-}
-__device__ inline __cuda_builtin_blockIdx_t::operator uint3() const
-{
-    return uint3 { x, y, z };
-}
-__device__ inline __cuda_builtin_blockDim_t::operator dim3() const
-{
-    return dim3(x, y, z);
-}
-__device__ inline __cuda_builtin_blockDim_t::operator uint3() const
-{
-    return uint3 { x, y, z };
-}
-__device__ inline __cuda_builtin_gridDim_t::operator dim3() const
-{
-    return dim3(x, y, z);
-}
-__device__ inline __cuda_builtin_gridDim_t::operator uint3() const
-{
-    return uint3 { x, y, z };
-}
 
 /* Which memory an address points to; the intrinsics below use these. */
 #define GMUX_DEV __device__ static __inline__ __attribute__((always_inline, unused))

@@ -71,6 +71,13 @@ typedef struct dim3 {
     __host__ __device__ constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z)
     {
     }
+#ifdef __CUDA__
+    /* from threadIdx and its like (gmux_device.h) */
+    template <class T, class = typename T::gmux_builtin>
+    __device__ dim3(const T &v) : x(v.x), y(v.y), z(v.z)
+    {
+    }
+#endif
     __host__ __device__ constexpr operator uint3() const
     {
         return uint3 { x, y, z };
