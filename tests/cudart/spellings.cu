@@ -9,6 +9,8 @@
 #include "check.h"
 
 #define UNROLL #pragma unroll
+#define REGISTER(name) "%" #name
+#define REGISTER_BEHIND(name) #name
 #define LAUNCH(grid, block) << <grid, block >> >
 
 __device__ __managed__ int base = 7;
@@ -39,15 +41,17 @@ __global__ void fill(int *out, int n)
 /* One % before a letter is that of a register. */
 __global__ void lanes(int *out)
 {
-    int lane, low;
+    int lane, low, again, more;
     asm volatile("mov.u32 %0, %laneid;" : "=r"(lane));
+    asm volatile("mov.u32 %0, " REGISTER(laneid) ";" : "=r"(again));
+    asm volatile("mov.u32 %0, %" REGISTER_BEHIND(laneid) ";" : "=r"(more));
     asm("{ .reg .u16 %low;\n\t"
         "  .reg .u16 %%high;\n\t"
         "  mov.b32 {%low, %%high}, %1;\n\t"
         "  cvt.u32.u16 %0, %low; }"
         : "=r"(low)
         : "r"(lane + 0x50000));
-    out[threadIdx.x] = low;
+    out[threadIdx.x] = low + (again != lane) + (more != lane);
 }
 
 template <class T> __global__ void fill_typed(T *out, T v)
@@ -73,7 +77,7 @@ int main()
     OK(cudaDeviceSynchronize());
     CHECK(out[0] == 0 && out[31] == 31);
     char text[] = "k<< <1, 1>> >(x)", quote = '"';
-    CHECK(sizeof(text) == 17 && quote == 34 && 1'000 == 1000 && __LINE__ == 76);
+    CHECK(sizeof(text) == 17 && quote == 34 && 1'000 == 1000 && __LINE__ == 80);
     std::cout << box<int> { 5 } << "\n";
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;

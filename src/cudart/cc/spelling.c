@@ -112,6 +112,13 @@ static char *skip_literals(const char *text, char *at)
     return at;
 }
 
+/* What the text of an asm statement goes on with: if its literal ends at `at`, the next one. */
+static const char *go_on(const char *at)
+{
+    const char *next = at + 1 + strspn(at + 1, " \t\n");
+    return at[0] == '"' && next[0] == '"' ? next + 1 : at;
+}
+
 /* Copies the text of an asm statement that has operands. */
 static void copy_asm(struct respelling *r, const char *end)
 {
@@ -120,8 +127,9 @@ static void copy_asm(struct respelling *r, const char *end)
         copy_until(r, next && next + 2 < end ? next + 1 : end);
         if (r->at >= end)
             return;
-        bool letter = isalpha((unsigned char)*r->at) || *r->at == '_';
-        if (letter && !isdigit((unsigned char)r->at[1]) && r->at[1] != '[') {
+        next = go_on(r->at);
+        bool letter = isalpha((unsigned char)*next) || *next == '_';
+        if (letter && !isdigit((unsigned char)next[1]) && next[1] != '[') {
             r->out[r->size++] = '%';
             r->changed = true;
         }
