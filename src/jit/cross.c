@@ -176,7 +176,8 @@ static void blend(struct jit_gen *g, LLVMValueRef cell, LLVMTypeRef element, LLV
 }
 
 /* Lanes that name different members are groups of their own, as the labels of a cooperative group
- * are: a loop computes each group's result. `k` is the source that has the members, if any. */
+ * are: a loop computes each group's result. Members take part whatever they name themselves: PTX
+ * leaves that open, and programs count on it. `k` is the source that has the members, if any. */
 static void emit_by_group(struct jit_gen *g, unsigned k, across_fn *run)
 {
     LLVMValueRef active = jit_active(g);
@@ -203,7 +204,7 @@ static void emit_by_group(struct jit_gen *g, unsigned k, across_fn *run)
         LLVMBuildAnd(g->b, active, jit_bits(g, equal(g, named, jit_splat(g, members))), "");
     LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, l.left, "");
     LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, LLVMBuildNot(g->b, group, ""), ""), l.left);
-    struct across r = run(g, LLVMBuildAnd(g->b, group, members, ""));
+    struct across r = run(g, LLVMBuildAnd(g->b, active, members, ""));
     LLVMValueRef lanes = jit_lanes(g, group);
     if (value)
         blend(g, values, type, lanes, r.value);
