@@ -1,24 +1,51 @@
 /*
- * The end of a barrier region: registers that live on go to the warp's save area.
+ * Barrier regions: which registers one names, as only those are read from the warp's save area at
+ * its beginning, and its end, where what lives on goes there.
  */
 #include "jit/gen.h"
 
-/* Whether the register gets a value anywhere in the current region. */
-static bool written_in_region(const struct jit_gen *g, uint32_t reg)
+#include <string.h>
+
+static void mark(uint64_t *set, uint32_t reg)
+{
+    if (reg != IR_NONE)
+        set[reg / 64] |= UINT64_C(1) << (reg % 64);
+}
+
+static bool is_marked(const uint64_t *set, uint32_t reg)
+{
+    return set[reg / 64] >> (reg % 64) & 1;
+}
+
+static void look_at_instr(struct jit_gen *g, const struct ir_instr *i)
+{
+    mark(g->named, i->guard);
+    mark(g->named, i->address.base);
+    for (unsigned k = 0; k < i->src_count; k++)
+        if (i->src[k].kind == IR_SRC_REG)
+            mark(g->named, i->src[k].index);
+    mark(g->written, i->dst_pred);
+    for (unsigned d = 0; d < i->dst_count; d++)
+        mark(g->written, i->dst[d]);
+}
+
+void jit_look_at_region(struct jit_gen *g)
 {
     const struct ir_region *r = &g->a->regions[g->region];
+    memset(g->named, 0, g->a->live_words * sizeof(*g->named));
+    memset(g->written, 0, g->a->live_words * sizeof(*g->written));
     for (uint32_t k = 0; k < r->blocks.count; k++) {
         const struct ir_block *b = &g->fn->blocks[g->a->pool[r->blocks.first + k]];
-        for (uint32_t n = 0; n < b->count; n++) {
-            const struct ir_instr *i = &g->fn->instrs[b->first + n];
-            if (i->dst_pred == reg)
-                return true;
-            for (unsigned d = 0; d < i->dst_count; d++)
-                if (i->dst[d] == reg)
-                    return true;
-        }
+        for (uint32_t n = 0; n < b->count; n++)
+            look_at_instr(g, &g->fn->instrs[b->first + n]);
     }
-    return false;
+    for (uint32_t k = 0; k < g->a->live_words; k++)
+        g->named[k] |= g->written[k];
+}
+
+bool jit_is_named(const struct jit_gen *g, uint32_t reg)
+{
+    return is_marked(g->named, reg);
 }
 
 static bool in_list(const struct jit_gen *g, const struct ir_list *l, uint32_t reg)
@@ -51,7 +78,7 @@ static void save_registers(struct jit_gen *g, const struct ir_region *resume)
         if (g->save_offset[reg] == IR_NONE)
             continue;
         /* What came in and was not changed is in the save area already. */
-        if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
+        if (in_list(g, &g->a->regions[g->region].live_in, reg) && !is_marked(g->written, reg))
             continue;
         jit_save_register(g, reg);
     }

@@ -154,13 +154,16 @@ static void emit_again(struct jit_gen *g, uint32_t reg)
     jit_emit_instr(g);
 }
 
-/* Gives registers that live into the region their values; no other register has one there. */
+/* Gives registers that live into the region and are named there their values; no other register has
+ * one. What lives through it stays in the save area. */
 static void restore_registers(struct jit_gen *g, const struct ir_region *region)
 {
     LLVMBuilderRef kept = g->b;
     g->b = g->prelude;
     for (uint32_t k = 0; k < region->live_in.count; k++) {
         uint32_t reg = g->a->pool[region->live_in.first + k];
+        if (!jit_is_named(g, reg) && !g->a->parking)
+            continue;
         if (!g->a->regs[reg].is_const && g->save_offset[reg] == IR_NONE) {
             emit_again(g, reg);
             continue;
@@ -281,6 +284,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     LLVMBasicBlockRef begin = LLVMAppendBasicBlockInContext(g->context, g->function, "begin");
 
     LLVMPositionBuilderAtEnd(g->prelude, start);
+    jit_look_at_region(g);
     jit_choose_chains(g);
     jit_begin_frame(g);
     LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
@@ -429,6 +433,8 @@ int jit_generate(struct jit_gen *g)
     }
     g->other = array((size_t)g->fn->instr_count * JIT_COPIES_MAX, sizeof(*g->other));
     g->crosses = array(g->a->live_words, sizeof(*g->crosses));
+    g->named = array(g->a->live_words, sizeof(*g->named));
+    g->written = array(g->a->live_words, sizeof(*g->written));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
     g->parking = array(g->fn->block_count, sizeof(*g->parking));
@@ -440,9 +446,9 @@ int jit_generate(struct jit_gen *g)
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
-    if (!memory || !g->crosses || !g->other || !g->save_offset || !g->waiting || !g->parking ||
-        !g->entry || !g->whole_entry || !g->join || !g->waits || !g->chain || !g->symbol ||
-        !g->regions || !g->full) {
+    if (!memory || !g->crosses || !g->named || !g->written || !g->other || !g->save_offset ||
+        !g->waiting || !g->parking || !g->entry || !g->whole_entry || !g->join || !g->waits ||
+        !g->chain || !g->symbol || !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -460,6 +466,8 @@ int jit_generate(struct jit_gen *g)
         free(g->warps[c].regs);
     free(g->other);
     free(g->crosses);
+    free(g->named);
+    free(g->written);
     free(g->save_offset);
     free(g->waiting);
     free(g->parking);

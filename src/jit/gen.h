@@ -125,8 +125,10 @@ struct jit_gen {
     unsigned prof_kind, invariant_kind;
 
     /* per register of the entry */
-    uint64_t *crosses;     /* a bit: some block begins with the register live */
-    uint32_t *save_offset; /* in the warp's save area, IR_NONE: never live over a barrier */
+    uint64_t *crosses;         /* a bit: some block begins with the register live */
+    uint64_t *named, *written; /* bits: some instruction of the current region names the register,
+                                  or writes it */
+    uint32_t *save_offset;     /* in the warp's save area, IR_NONE: never live over a barrier */
     uint32_t save_bytes;
     LLVMValueRef *regions; /* functions, by region */
     struct jit_full {
@@ -317,6 +319,9 @@ void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes);
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 void jit_emit_barrier(struct jit_gen *g);
+/* Finds out which registers the current region's instructions name and write. */
+void jit_look_at_region(struct jit_gen *g);
+bool jit_is_named(const struct jit_gen *g, uint32_t reg);
 /* Stores a register to its place in the save area. */
 void jit_save_register(struct jit_gen *g, uint32_t reg);
 
