@@ -38,6 +38,9 @@ bool jit_target_init(void)
         /* How far the register allocator looks for where to split a live range, of 10,000 edges. In
          * kernels with many blocks that is what takes longest. */
         "-grow-region-complexity-budget=1000",
+        /* From how many loads and stores of a block on the scheduler does not tell them all apart,
+         * of 500. What it takes grows with their square. */
+        "-dag-maps-huge-region=250",
 #if defined(__x86_64__)
         /* Moves sets of lanes between kinds of registers. It takes more than half of the time for
          * kernels with many of them. */
