@@ -13,6 +13,9 @@
 
 #include "device/soft/exec/helpers.h"
 
+/* More regions have no loops of their own. */
+#define REGIONS_MAX 200u
+
 /* Head of a warp's save area. */
 #define SAVE_NEXT  0 /* i32: region to run next, or JIT_DONE */
 #define SAVE_ALIVE JIT_SAVE_ALIVE
@@ -263,18 +266,74 @@ static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct 
     }
 }
 
+/* Each warp is at the first region, with all its lanes. */
+static void begin_warps(struct jit_gen *g, const struct wrapper *w)
+{
+    struct loop l = loop_begin(g, LLVMConstInt(g->i32, 0, 0), w->warps);
+    LLVMValueRef save = save_of_warp(g, w, l.at);
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), jit_at_offset(g, g->b, save, SAVE_NEXT));
+    LLVMBuildStore(g->b, lanes_of_warp(g, w, first_of_warp(g, l.at)),
+                   jit_at_offset(g, g->b, save, SAVE_ALIVE));
+    loop_end(g, &l);
+}
+
+/* Warp `at` runs its region, whichever that is; `save` is its save area. */
+static LLVMValueRef emit_choice(struct jit_gen *g, const struct wrapper *w, LLVMValueRef at,
+                                LLVMValueRef save, LLVMValueRef region)
+{
+    LLVMBasicBlockRef none = jit_new_block(g, "none"), ran = jit_new_block(g, "ran");
+    LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
+    LLVMValueRef args[] = { w->block, first_of_warp(g, at), save, alive, w->ctaid_x };
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), w->result);
+    LLVMValueRef choice = LLVMBuildSwitch(g->b, region, none, g->a->region_count);
+    jit_position(g, none); /* it is done */
+    LLVMBuildBr(g->b, ran);
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        LLVMBasicBlockRef here = jit_new_block(g, "region");
+        LLVMAddCase(choice, LLVMConstInt(g->i32, r, 0), here);
+        jit_position(g, here);
+        LLVMValueRef result =
+            LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, GM_ARRAY_LEN(args), "");
+        LLVMBuildStore(g->b, result, w->result);
+        LLVMBuildBr(g->b, ran);
+    }
+    jit_position(g, ran);
+    return LLVMBuildLoad2(g->b, g->i32, w->result, "");
+}
+
+/* With many barriers: phases, too, in each of which one loop runs every warp's region. A loop for
+ * each region takes LLVM as long as the regions themselves. */
+static void emit_many_regions(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i1, 0, 0);
+    LLVMValueRef waiting = jit_alloca(g, g->i1, "waiting");
+    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), end = jit_new_block(g, "end");
+    begin_warps(g, w);
+    LLVMBuildBr(g->b, phase);
+    jit_position(g, phase);
+    LLVMBuildStore(g->b, no, waiting);
+    struct loop l = loop_begin(g, zero, w->warps);
+    LLVMValueRef save = save_of_warp(g, w, l.at), next = jit_at_offset(g, g->b, save, SAVE_NEXT);
+    LLVMValueRef result = emit_choice(g, w, l.at, save, LLVMBuildLoad2(g->b, g->i32, next, ""));
+    jit_branch_unlikely(
+        g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+        w->fault);
+    LLVMBuildStore(g->b, result, next);
+    LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntSGE, result, zero, "");
+    some = LLVMBuildOr(g->b, LLVMBuildLoad2(g->b, g->i1, waiting, ""), some, "");
+    LLVMBuildStore(g->b, some, waiting);
+    loop_end(g, &l);
+    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, waiting, ""), phase, end);
+    jit_position(g, end);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+}
+
 /* With barriers: phases, in each of which every warp runs one region, until all warps are done. */
 static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
 {
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i1, 0, 0),
                  yes = LLVMConstInt(g->i1, 1, 0);
-    struct loop l = loop_begin(g, zero, w->warps);
-    LLVMValueRef save = save_of_warp(g, w, l.at);
-    LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, SAVE_NEXT));
-    LLVMBuildStore(g->b, lanes_of_warp(g, w, first_of_warp(g, l.at)),
-                   jit_at_offset(g, g->b, save, SAVE_ALIVE));
-    loop_end(g, &l);
-
+    begin_warps(g, w);
     struct phase p = { .at = jit_alloca(g, g->i32, "at"),
                        .upto = jit_alloca(g, g->i32, "upto"),
                        .together = jit_alloca(g, g->i1, "together"),
@@ -507,6 +566,8 @@ void jit_emit_block(struct jit_gen *g)
         emit_simple_block(g, &w);
     else if (g->jams)
         emit_block_in_step(g, &w);
+    else if (g->a->region_count > REGIONS_MAX)
+        emit_many_regions(g, &w);
     else
         emit_phased_block(g, &w);
     if (g->flushes)
