@@ -72,11 +72,11 @@ static void variant_order(struct soft_variant *v)
     if (r < 0) {
         gm_debug(&topic, "kernel %s is not compiled: %s", k->name, strerror(-r));
         soft_module_unref(m);
-    } else if (v->settled) {
+    } else if (m->client->dev->compiles_first) {
         while (sem_wait(&settled) < 0)
             ; /* interrupted by a signal */
+        v->settled = NULL;
     }
-    v->settled = NULL;
     sem_destroy(&settled);
 }
 

@@ -372,17 +372,16 @@ static void run_job(struct builder *b, struct loader_job *j)
     if (put_off && !dropped && start_builder(&c->builders[1]) == 0 &&
         loader_queue_put(&c->queue, j) == 0) {
         pthread_cond_broadcast(&c->work);
-        j = NULL;
-    }
-    pthread_mutex_unlock(&c->lock);
-    if (j) {
+        j = NULL; /* the other builder's, as soon as the lock is released */
+    } else {
+        pthread_mutex_unlock(&c->lock);
         if (!code && !dropped)
             gm_info(&topic, "%s stays interpreted: %s", j->job.entry, why);
         j->done(j->arg, code, unsupported, code ? "" : dropped ? "cancelled" : why);
-        free(j);
+        pthread_mutex_lock(&c->lock);
     }
-    pthread_mutex_lock(&c->lock);
     b->job = NULL;
+    free(j); /* end_job() looks at it until now */
     if (b->dropped && !c->stopping)
         (void)!read(b->cancel, &nothing, sizeof(nothing));
     pthread_cond_broadcast(&c->over);
