@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "files.h"
@@ -40,6 +42,19 @@ static bool holds(struct loader_cache *c, const char *key, const char *object)
 static int put(struct loader_cache *c, const char *key, const char *object)
 {
     return loader_cache_put(c, key, strlen(key), object, strlen(object));
+}
+
+static uint64_t size_of_all(void)
+{
+    uint64_t total = 0;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; (e = readdir(d));) {
+        struct stat st;
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+            total += (uint64_t)st.st_size;
+    }
+    closedir(d);
+    return total;
 }
 
 static void setup(void)
@@ -177,16 +192,39 @@ Test(cache, stays_below_its_limit)
     }
     loader_cache_close(c);
     free(object);
-    uint64_t total = 0;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; (e = readdir(d));) {
-        struct stat st;
-        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
-            total += (uint64_t)st.st_size;
+    cr_assert_leq(size_of_all(), LIMIT);
+    cr_assert_gt(size_of_all(), LIMIT / 4);
+}
+
+#define WRITERS 4
+#define EACH    200
+
+static void *writes(void *cache)
+{
+    static atomic_uint writers;
+    unsigned writer = atomic_fetch_add(&writers, 1);
+    char key[32], object[512] = { 0 };
+    memset(object, 'a' + (char)writer, sizeof(object) - 1);
+    for (unsigned i = 0; i < EACH; i++) {
+        snprintf(key, sizeof(key), "writer %u, %u", writer, i);
+        cr_assert_eq(put(cache, key, object), 0);
+        holds(cache, key, object); /* or it was removed for others */
     }
-    closedir(d);
-    cr_assert_leq(total, LIMIT);
-    cr_assert_gt(total, LIMIT / 4);
+    return NULL;
+}
+
+/* Both of the compiler's threads write. */
+Test(cache, several_threads)
+{
+    enum { MOST = 64 << 10 };
+    struct loader_cache *c = open_cache(MOST);
+    pthread_t threads[WRITERS];
+    for (unsigned i = 0; i < WRITERS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, writes, c), 0);
+    for (unsigned i = 0; i < WRITERS; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_leq(size_of_all(), MOST);
+    loader_cache_close(c);
 }
 
 /* Files that are no regular files are neither read nor waited for. */

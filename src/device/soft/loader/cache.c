@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +37,9 @@ static const char file_magic[8] = { 'g', 'm', 'u', 'x', 'o', 'b', 'j', '1' };
 struct loader_cache {
     int directory;
     uint64_t max_bytes;
-    uint64_t used_bytes; /* known size of all entries; UINT64_MAX before the first scan */
-    unsigned serial;     /* numbers temporary files */
+    atomic_uint serial; /* numbers temporary files */
+    pthread_mutex_t lock;
+    uint64_t used_bytes; /* lock; known size of all entries; UINT64_MAX before the first scan */
 };
 
 /* Whether the home directory exists. One like /nonexistent, for users who have none, is not
@@ -137,6 +140,7 @@ int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t
     c->directory = gm_take_fd(inner >= 0 ? &inner : &fd);
     c->max_bytes = max_bytes;
     c->used_bytes = UINT64_MAX;
+    pthread_mutex_init(&c->lock, NULL);
     *out = c;
     return 0;
 }
@@ -146,6 +150,7 @@ void loader_cache_close(struct loader_cache *c)
     if (!c)
         return;
     gm_close(c->directory);
+    pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
@@ -272,7 +277,8 @@ static size_t scan(struct loader_cache *c, struct aged_file **out, uint64_t *tot
     return count;
 }
 
-/* Removes the longest unused files until a quarter of the limit is free again. */
+/* Removes the longest unused files until a quarter of the limit is free again. Called with the lock
+ * held. */
 static void prune(struct loader_cache *c)
 {
     struct aged_file *files;
@@ -328,8 +334,8 @@ int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, c
     h.check_low = check.low64;
     h.check_high = check.high64;
     loader_cache_name(key, key_size, name);
-    snprintf(temporary, sizeof(temporary), ".tmp.%d.%u.%llx", (int)getpid(), c->serial++,
-             (unsigned long long)gm_now_ns());
+    snprintf(temporary, sizeof(temporary), ".tmp.%d.%u.%llx", (int)getpid(),
+             atomic_fetch_add(&c->serial, 1), (unsigned long long)gm_now_ns());
     GM_AUTO_FD int fd =
         openat(c->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -341,9 +347,11 @@ int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, c
         unlinkat(c->directory, temporary, 0);
         return r;
     }
+    pthread_mutex_lock(&c->lock);
     if (c->used_bytes != UINT64_MAX)
         c->used_bytes += total;
     if (c->used_bytes > c->max_bytes)
         prune(c);
+    pthread_mutex_unlock(&c->lock);
     return 0;
 }

@@ -29,7 +29,7 @@ GM_MUST_CHECK int loader_cache_get(struct loader_cache *c, const void *key, size
                                    void **object, size_t *size);
 
 /* Stores an object, and removes the longest unused ones when the cache has grown over its limit. 0
- * or -errno. One thread at a time. */
+ * or -errno. Any thread. */
 int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, const void *object,
                      size_t size);
 
