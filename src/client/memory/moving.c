@@ -5,7 +5,6 @@
  */
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/log.h"
 #include "client/gen/api.h"
@@ -80,7 +79,7 @@ static void open_pages(void)
     if (unavailable)
         return;
     mover->role = RT_ROLE_MOVER;
-    int r = rt_pages_open(&gpu);
+    int r = rt_pages_open(&gpu, rt_session->window_base, rt_session->window_half);
     if (r == 0)
         return;
     unavailable = CUDA_ERROR_NOT_SUPPORTED;
@@ -105,11 +104,6 @@ static int zero(uint64_t address, uint64_t size)
 /* Maps pages of the process's own at the device's address. */
 static int map(uint64_t address, uint64_t size)
 {
-    void *p = mmap((void *)(uintptr_t)address, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    rt_session_keep(p, size);
     int r = rt_pages_add(address, size);
     if (r < 0)
         rt_session_hide(rt_session, address, size);

@@ -2,6 +2,11 @@
  * The pager. One thread answers the faults. It takes turns with the threads that release pages, by
  * a lock that is held while bytes are moved. No thread touches managed memory while it holds a lock
  * of this library that moving bytes needs: the pager would wait for itself.
+ *
+ * The pages are those of a file in memory that is mapped twice: where the program sees them, and
+ * where only this file does (`own`). A piece leaves the program's mapping first and its bytes are
+ * sent then, so nobody writes them meanwhile; and bytes are there before the program's mapping has
+ * them. So nothing is copied in between, and pages are used again.
  */
 #include "client/memory/pages.h"
 
@@ -21,20 +26,35 @@
 #include "base/list.h"
 #include "client/memory/userfault.h"
 #include "client/stream/coherence.h"
+#include "transport/memfd.h"
 
-#define PIECE (256u << 10)
+#ifndef UFFD_FEATURE_WP_UNPOPULATED /* Linux 6.4, as is the next one */
+#define UFFD_FEATURE_WP_UNPOPULATED (1u << 13)
+#endif
+#ifndef UFFDIO_CONTINUE_MODE_WP
+#define UFFDIO_CONTINUE_MODE_WP ((uint64_t)1 << 1)
+#endif
+
+#define PIECE (64u << 10)
+/* A thread that goes through memory gets as many pieces as it had just before, up to so many; fewer
+ * while work is under way, since each of them may have to be fetched again. */
+#define RUN_MOST       32u
+#define RUN_MOST_STALE 4u
+/* Pages in excess of so many bytes are given back to the system when their pieces leave. */
+#define KEPT_MOST (256ull << 20)
 /* When stale pieces leave: after so much time without a fault, or after so many more pieces. So an
  * instruction that needs several pieces gets them all; and a thread that polls sees what it waits
  * for, even if others fault all the time. */
 #define STALE_MS   1
-#define STALE_MOST 64u
+#define STALE_MOST 256u
 /* Spans of equal bytes that are shorter than this are not looked for. */
 #define LOOK 64u
 
-enum state {
-    THERE, /* not mapped here */
-    READ,  /* mapped, but not writable */
-    WRITTEN,
+enum state {          /* in this order */
+             THERE,   /* only on the device */
+             FETCHED, /* its bytes are in `own`, but the program has not touched it */
+             READ,    /* mapped, but not writable */
+             WRITTEN,
 };
 
 struct piece {
@@ -44,87 +64,173 @@ struct piece {
     uint8_t *before;
     enum state state;
     bool stale; /* work was under way when the piece was fetched */
+    bool kept;  /* has pages in `own`, whether it is here or not */
 };
 
 struct area {
     struct area *next;
     uint64_t base, size;
-    bool fresh; /* no work has entered since the area was made: what is not here is zero */
+    size_t count; /* of its pieces */
+    bool fresh;   /* no work has entered since the area was made: what is not here is zero */
     struct piece pieces[];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all that follows */
 static const struct rt_pages_device *device;
 static int faults = -1;
+static int file = -1; /* the bytes of all addresses from `file_base` on */
+static uint64_t file_base;
+static uint8_t *own; /* where it is mapped as a whole */
 static struct area *areas;
 static struct gm_list here = { &here, &here };
 static unsigned stale_fetched; /* how many came since all stale pieces left */
-static uint8_t fetched[PIECE];
+static uint64_t kept;          /* bytes of the pieces that have pages */
+static bool protects;          /* pieces can be mapped for reading only */
 
-static uint64_t start_of(const struct piece *p)
+/* --- runs: pieces of an area that follow each other ------------------------------------------ */
+
+struct run {
+    struct piece *first;
+    size_t count;
+};
+
+static struct run run_of(struct piece *p)
 {
-    return p->area->base + (uint64_t)(p - p->area->pieces) * PIECE;
+    return (struct run) { p, 1 };
 }
 
-static size_t size_of(const struct piece *p)
+static uint64_t offset_of(struct run r)
 {
-    return (size_t)GM_MIN((uint64_t)PIECE, p->area->base + p->area->size - start_of(p));
+    return (uint64_t)(r.first - r.first->area->pieces) * PIECE;
 }
 
-static void *bytes_of(const struct piece *p)
+static uint64_t start_of(struct run r)
 {
-    return (void *)(uintptr_t)start_of(p); /* NOLINT(performance-no-int-to-ptr) */
+    return r.first->area->base + offset_of(r);
 }
 
-static struct uffdio_range range_of(const struct piece *p)
+static size_t size_of(struct run r)
 {
-    return (struct uffdio_range) { .start = start_of(p), .len = size_of(p) };
+    return (size_t)GM_MIN((uint64_t)r.count * PIECE, r.first->area->size - offset_of(r));
 }
 
-/* Has the threads that wait for the piece try again. */
-static void wake(const struct piece *p)
+static uint8_t *own_bytes(struct run r)
 {
-    struct uffdio_range r = range_of(p);
-    (void)ioctl(faults, UFFDIO_WAKE, &r);
+    return own + (start_of(r) - file_base);
 }
 
-/* Allows or forbids writing; if it allows it, it wakes the waiting threads as well. */
-static void let_write(const struct piece *p, bool yes)
+static struct uffdio_range range_of(struct run r)
 {
-    struct uffdio_writeprotect w = { .range = range_of(p),
-                                     .mode = yes ? 0 : UFFDIO_WRITEPROTECT_MODE_WP };
+    return (struct uffdio_range) { .start = start_of(r), .len = size_of(r) };
+}
+
+/* A thread goes through memory: the piece, and as many behind it that are in the same state as
+ * there are in a later state right before it. At most so many; no fewer than one. */
+static struct run run_from(struct piece *p, size_t most)
+{
+    const struct area *a = p->area;
+    size_t before = 0;
+    while (before < most && p - before > a->pieces && (p - before - 1)->state > p->state)
+        before++;
+    struct run r = run_of(p);
+    while (r.count < before && p + r.count < a->pieces + a->count && p[r.count].state == p->state)
+        r.count++;
+    return r;
+}
+
+/* --- the mapping that the program sees -------------------------------------------------------- */
+
+/* Has the threads that wait for the pieces try again. */
+static void wake(struct run r)
+{
+    struct uffdio_range range = range_of(r);
+    (void)ioctl(faults, UFFDIO_WAKE, &range);
+}
+
+static void set_state(struct run r, enum state state)
+{
+    for (struct piece *p = r.first; p < r.first + r.count; p++)
+        p->state = state;
+}
+
+/* Maps bytes that are in `own`, and wakes the threads that wait for them. */
+static void map(struct run r, bool write)
+{
+    const bool read_only = !write && protects;
+    struct uffdio_continue c = { .range = range_of(r),
+                                 .mode = read_only ? UFFDIO_CONTINUE_MODE_WP : 0 };
+    set_state(r, read_only ? READ : WRITTEN);
+    while (ioctl(faults, UFFDIO_CONTINUE, &c) < 0 && errno == EAGAIN) {
+        if (c.mapped > 0) {
+            c.range.start += (uint64_t)c.mapped;
+            c.range.len -= (uint64_t)c.mapped;
+        }
+    }
+}
+
+static void unmap(struct run r)
+{
+    void *p = (void *)(uintptr_t)start_of(r); /* NOLINT(performance-no-int-to-ptr) */
+    (void)madvise(p, size_of(r), MADV_DONTNEED);
+}
+
+/* Allows writing, and wakes the threads that wait for that. */
+static void let_write(struct run r)
+{
+    struct uffdio_writeprotect w = { .range = range_of(r) };
+    set_state(r, WRITTEN);
     while (ioctl(faults, UFFDIO_WRITEPROTECT, &w) < 0 && errno == EAGAIN)
         ;
 }
 
-static void enter(struct piece *p, enum state state, bool stale)
+/* Makes pages that are zero, or leaves those that there are. */
+static void populate(struct run r)
 {
-    p->state = state;
-    p->stale = stale;
-    gm_list_append(&here, &p->link);
+    size_t missing = 0;
+    for (struct piece *p = r.first; p < r.first + r.count; p++) {
+        missing += !p->kept;
+        p->kept = true;
+    }
+    kept += missing * PIECE;
+    if (missing)
+        (void)fallocate(file, 0, (off_t)(start_of(r) - file_base), (off_t)size_of(r));
 }
 
-static void leave(struct piece *p)
+/* Gives the pages back to the system. */
+static void give_back(struct run r)
 {
-    (void)madvise(bytes_of(p), size_of(p), MADV_DONTNEED);
-    free(p->before);
-    p->before = NULL;
-    p->state = THERE;
-    gm_list_remove(&p->link);
-    atomic_fetch_sub(&rt_pages_here, 1);
-    if (p->stale)
-        atomic_fetch_sub(&rt_pages_stale, 1);
-    p->stale = false;
+    (void)madvise(own_bytes(r), size_of(r), MADV_REMOVE);
+    for (struct piece *p = r.first; p < r.first + r.count; p++) {
+        kept -= p->kept ? PIECE : 0;
+        p->kept = false;
+    }
+}
+
+/* The pieces are not mapped any more. */
+static void leave(struct run r)
+{
+    for (struct piece *p = r.first; p < r.first + r.count; p++) {
+        free(p->before);
+        p->before = NULL;
+        p->state = THERE;
+        gm_list_remove(&p->link);
+        atomic_fetch_sub(&rt_pages_here, 1);
+        if (p->stale)
+            atomic_fetch_sub(&rt_pages_stale, 1);
+        p->stale = false;
+    }
+    if (kept > KEPT_MOST)
+        give_back(r);
 }
 
 /* --- to the device ---------------------------------------------------------------------------- */
 
 /* Sends the runs of bytes that the host has changed. The bytes beside them may have been changed by
  * the device. */
-static int put_changes(const struct piece *p)
+static int put_changes(struct run r, const uint8_t *was)
 {
-    const uint8_t *now = bytes_of(p), *was = p->before;
-    size_t size = size_of(p);
+    const uint8_t *now = own_bytes(r);
+    size_t size = size_of(r);
     for (size_t i = 0; i < size;) {
         if (i % LOOK == 0 && size - i >= LOOK && memcmp(now + i, was + i, LOOK) == 0) {
             i += LOOK;
@@ -133,39 +239,63 @@ static int put_changes(const struct piece *p)
         size_t end = i;
         while (end < size && now[end] != was[end])
             end++;
-        int r = end > i ? device->put(start_of(p) + i, now + i, end - i) : 0;
-        if (r)
-            return r;
+        int result = end > i ? device->put(start_of(r) + i, now + i, end - i) : 0;
+        if (result)
+            return result;
         i = end + (end == i);
     }
     return 0;
 }
 
-/* Sends a piece. A thread that writes it meanwhile waits, and fetches it again. */
-static int send(struct piece *p)
+/* Sends pieces that are all written or all only read. A thread that touches them meanwhile waits,
+ * and fetches them again. */
+static int send(struct run r)
 {
-    int r = 0;
-    if (p->state == WRITTEN) {
-        let_write(p, false);
-        r = p->before ? put_changes(p) : device->put(start_of(p), bytes_of(p), size_of(p));
-    }
-    if (r == 0)
-        leave(p);
+    const struct piece *p = r.first;
+    int result = 0;
+    if (p->state != FETCHED)
+        unmap(r);
+    if (p->state == WRITTEN)
+        result = p->before ? put_changes(r, p->before)
+                           : device->put(start_of(r), own_bytes(r), size_of(r));
+    if (result == 0)
+        leave(r);
     else
-        let_write(p, true); /* the session has failed; the program may keep its bytes */
-    return r;
+        map(r, true); /* the session has failed; the program may keep its bytes */
+    return result;
+}
+
+/* The piece, and those that came right after it, lie behind it, and can be sent with it. */
+static struct run sent_with(struct piece *p, bool stale_only)
+{
+    struct run r = run_of(p);
+    for (;;) {
+        struct gm_list *next = r.first[r.count - 1].link.next;
+        const struct piece *q = gm_list_entry(next, struct piece, link);
+        if (next == &here || q != r.first + r.count || q->area != p->area || q->state != p->state ||
+            q->before || p->before || (stale_only && !q->stale))
+            return r;
+        r.count++;
+    }
 }
 
 /* Sends all pieces, or the stale ones. Called with the lock held. */
 static int send_all(bool stale_only)
 {
-    int r = 0;
-    gm_list_for_each_safe (p, &here, struct piece, link)
-        if (r == 0 && (p->stale || !stale_only))
-            r = send(p);
+    int result = 0;
+    struct gm_list *next = here.next;
+    while (next != &here && result == 0) {
+        struct piece *p = gm_list_entry(next, struct piece, link);
+        next = next->next;
+        if (stale_only && !p->stale)
+            continue;
+        struct run r = sent_with(p, stale_only);
+        next = r.first[r.count - 1].link.next;
+        result = send(r);
+    }
     stale_fetched = 0;
     int settled = device->settle();
-    return r ? r : settled;
+    return result ? result : settled;
 }
 
 int rt_pages_release(void)
@@ -183,65 +313,52 @@ int rt_pages_release(void)
 
 /* --- from the device -------------------------------------------------------------------------- */
 
-static void map_zero(const struct piece *p)
+/* Keeps the bytes as they are, for each piece that the device may write meanwhile. Without memory
+ * for that nobody can tell what changed: then the whole piece is sent back, as if the device had
+ * not written it. */
+static void keep_before(struct run r)
 {
-    struct uffdio_zeropage z = { .range = range_of(p) };
-    while (ioctl(faults, UFFDIO_ZEROPAGE, &z) < 0 && errno == EAGAIN) {
-        if (z.zeropage > 0) {
-            z.range.start += (uint64_t)z.zeropage;
-            z.range.len -= (uint64_t)z.zeropage;
-        }
-    }
+    for (struct run one = run_of(r.first); one.first < r.first + r.count; one.first++)
+        if (one.first->stale && (one.first->before = malloc(size_of(one))))
+            memcpy(one.first->before, own_bytes(one), size_of(one));
 }
 
-static void map_fetched(const struct piece *p, bool write)
+/* Brings a run into `own`. */
+static struct run fetch(struct piece *p)
 {
-    struct uffdio_copy c = { .dst = start_of(p),
-                             .src = (uintptr_t)fetched,
-                             .len = size_of(p),
-                             .mode = write ? 0 : UFFDIO_COPY_MODE_WP };
-    while (ioctl(faults, UFFDIO_COPY, &c) < 0 && errno == EAGAIN) {
-        if (c.copy > 0) {
-            c.dst += (uint64_t)c.copy;
-            c.src += (uint64_t)c.copy;
-            c.len -= (uint64_t)c.copy;
-        }
-    }
-}
-
-/* Copies the bytes. Without memory for the copy nobody can tell what changed: then the whole piece
- * is sent back, as if the device had not written it. */
-static uint8_t *copy_of(const void *bytes, size_t size)
-{
-    uint8_t *copy = malloc(size);
-    if (copy)
-        memcpy(copy, bytes, size);
-    return copy;
-}
-
-static void fetch(struct piece *p, bool write)
-{
+    const bool fresh = p->area->fresh;
     /* Both counts change before we ask whether work runs. Work that enters from now on releases
      * pages first, and a thread that learns from now on that work is done acquires first. Both wait
      * for us then. */
-    atomic_fetch_add(&rt_pages_here, 1);
-    if (p->area->fresh) {
-        map_zero(p);
-        enter(p, WRITTEN, false);
-        return;
+    atomic_fetch_add(&rt_pages_here, RUN_MOST);
+    atomic_fetch_add(&rt_pages_stale, RUN_MOST);
+    bool busy = !fresh && device->busy();
+    struct run r = run_from(p, busy ? RUN_MOST_STALE : RUN_MOST);
+    atomic_fetch_sub(&rt_pages_here, RUN_MOST - r.count);
+    atomic_fetch_sub(&rt_pages_stale, busy ? RUN_MOST - r.count : RUN_MOST);
+    stale_fetched += busy ? (unsigned)r.count : 0;
+    populate(r);
+    if (!fresh && device->get(own_bytes(r), start_of(r), size_of(r)) != 0)
+        memset(own_bytes(r), 0, size_of(r)); /* the session has failed, and its memory is gone */
+    set_state(r, FETCHED);
+    for (p = r.first; p < r.first + r.count; p++) {
+        p->stale = busy;
+        gm_list_append(&here, &p->link);
     }
-    atomic_fetch_add(&rt_pages_stale, 1);
-    bool busy = device->busy();
-    if (busy)
-        stale_fetched++;
-    else
-        atomic_fetch_sub(&rt_pages_stale, 1);
-    if (device->get(fetched, start_of(p), size_of(p)) != 0)
-        memset(fetched, 0, sizeof(fetched)); /* the session has failed, and its memory is gone */
-    if (write && busy)
-        p->before = copy_of(fetched, size_of(p));
-    map_fetched(p, write);
-    enter(p, write ? WRITTEN : READ, busy);
+    return r;
+}
+
+/* A thread waits for the piece, which is not mapped. If it goes through memory, what comes next is
+ * fetched while it uses the piece. */
+static void show(struct piece *p, bool write)
+{
+    struct run r = p->state == THERE ? fetch(p) : run_from(p, RUN_MOST);
+    if (write)
+        keep_before(r);
+    map(r, write || p->area->fresh);
+    struct piece *next = r.first + r.count;
+    if (r.count > 1 && !p->stale && next < p->area->pieces + p->area->count && next->state == THERE)
+        (void)fetch(next);
 }
 
 static struct piece *find(uint64_t address)
@@ -258,15 +375,14 @@ static void answer(uint64_t address, uint64_t flags)
     if (!p)
         return; /* the area was removed meanwhile, which woke the threads */
     bool denied = flags & UFFD_PAGEFAULT_FLAG_WP;
-    if (p->state == THERE && !denied) {
-        fetch(p, flags & UFFD_PAGEFAULT_FLAG_WRITE);
-    } else if (p->state != THERE && denied) {
-        if (p->state == READ && p->stale)
-            p->before = copy_of(bytes_of(p), size_of(p));
-        p->state = WRITTEN;
-        let_write(p, true);
+    if (p->state <= FETCHED && !denied) {
+        show(p, flags & UFFD_PAGEFAULT_FLAG_WRITE);
+    } else if (p->state == READ && denied) {
+        struct run r = run_from(p, RUN_MOST);
+        keep_before(r);
+        let_write(r);
     } else {
-        wake(p);
+        wake(run_of(p));
     }
 }
 
@@ -286,7 +402,7 @@ static void *pager_main(void *arg GM_UNUSED)
     return NULL;
 }
 
-/* --- areas ------------------------------------------------------------------------------------ */
+/* --- the pager -------------------------------------------------------------------------------- */
 
 static int start_pager(void)
 {
@@ -301,35 +417,87 @@ static int start_pager(void)
     return -r;
 }
 
-int rt_pages_open(const struct rt_pages_device *d)
+/* Asks for what Linux has since 6.4, or else for what it has since 5.14. */
+static int choose_features(int fd)
 {
-    struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
-    int fd = rt_userfault_open(O_NONBLOCK);
-    if (fd < 0)
-        return fd;
+    const uint64_t least = UFFD_FEATURE_MINOR_SHMEM;
+    struct uffdio_api all = { .api = UFFD_API,
+                              .features = least | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+                                          UFFD_FEATURE_WP_HUGETLBFS_SHMEM |
+                                          UFFD_FEATURE_WP_UNPOPULATED };
+    struct uffdio_api some = { .api = UFFD_API, .features = least };
+    protects = ioctl(fd, UFFDIO_API, &all) == 0;
+    return protects || ioctl(fd, UFFDIO_API, &some) == 0 ? 0 : -errno;
+}
+
+/* Maps a part of the file; nothing of it is inherited or written into a core dump. NULL: errno says
+ * why. */
+static void *map_file(void *at, size_t size, uint64_t offset, int flags)
+{
+    void *p = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | flags, file,
+                   (off_t)offset);
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)madvise(p, size, MADV_DONTFORK);
+    (void)madvise(p, size, MADV_DONTDUMP);
+    return p;
+}
+
+static int open_file(uint64_t base, uint64_t size)
+{
+    file = tp_memfd_create("gmux-managed", size);
+    if (file < 0)
+        return file;
+    file_base = base;
+    own = map_file(NULL, size, 0, 0);
+    return own ? 0 : -errno;
+}
+
+int rt_pages_open(const struct rt_pages_device *d, uint64_t base, uint64_t size)
+{
     device = d;
-    faults = fd;
-    int r = ioctl(fd, UFFDIO_API, &api) < 0 ? -errno : start_pager();
-    if (r < 0)
-        faults = gm_close(fd);
+    faults = rt_userfault_open(O_NONBLOCK);
+    int r = faults < 0 ? faults : choose_features(faults);
+    r = r < 0 ? r : open_file(base, size);
+    r = r < 0 ? r : start_pager();
+    if (r < 0) {
+        if (own)
+            munmap(own, size);
+        own = NULL;
+        file = gm_close(file);
+        faults = gm_close(faults);
+    }
     return r;
+}
+
+/* --- areas ------------------------------------------------------------------------------------ */
+
+static int area_watch(const struct area *a)
+{
+    struct uffdio_register reg = { .range = { .start = a->base, .len = a->size },
+                                   .mode = UFFDIO_REGISTER_MODE_MISSING |
+                                           UFFDIO_REGISTER_MODE_MINOR |
+                                           (protects ? UFFDIO_REGISTER_MODE_WP : 0) };
+    return ioctl(faults, UFFDIO_REGISTER, &reg) < 0 ? -errno : 0;
 }
 
 int rt_pages_add(uint64_t address, uint64_t size)
 {
     size_t count = (size_t)(size / PIECE + (size % PIECE != 0));
-    struct uffdio_register reg = { .range = { .start = address, .len = size },
-                                   .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP };
     struct area *a = calloc(1, sizeof(*a) + count * sizeof(a->pieces[0]));
     if (!a)
         return -ENOMEM;
-    *a = (struct area) { .base = address, .size = size, .fresh = true };
+    a->base = address;
+    a->size = size;
+    a->count = count;
+    a->fresh = true;
     for (size_t i = 0; i < count; i++) {
         a->pieces[i].area = a;
         gm_list_init(&a->pieces[i].link);
     }
+    void *at = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
     pthread_mutex_lock(&lock);
-    int r = ioctl(faults, UFFDIO_REGISTER, &reg) < 0 ? -errno : 0;
+    int r = map_file(at, size, address - file_base, MAP_FIXED) ? area_watch(a) : -errno;
     if (r == 0) {
         a->next = areas;
         areas = a;
@@ -350,13 +518,15 @@ bool rt_pages_remove(uint64_t address)
     a = *at;
     if (a) {
         *at = a->next;
+        const struct run all = { a->pieces, a->count };
+        struct uffdio_range range = range_of(all);
+        (void)ioctl(faults, UFFDIO_UNREGISTER, &range);
         gm_list_for_each_safe (p, &here, struct piece, link)
             if (p->area == a)
-                leave(p);
+                leave(run_of(p));
+        give_back(all);
         if (a->fresh)
             atomic_fetch_sub(&rt_pages_here, 1);
-        struct uffdio_range range = { .start = a->base, .len = a->size };
-        (void)ioctl(faults, UFFDIO_UNREGISTER, &range);
         free(a);
     }
     pthread_mutex_unlock(&lock);
@@ -368,7 +538,10 @@ void rt_pages_forget(void)
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* the parent's pager may have held it */
     areas = NULL;
     faults = gm_close(faults);
+    file = gm_close(file);
+    own = NULL; /* the child does not have the mapping */
     gm_list_init(&here);
+    kept = 0;
     atomic_store(&rt_pages_here, 0);
     atomic_store(&rt_pages_stale, 0);
 }

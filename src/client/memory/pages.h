@@ -33,12 +33,12 @@ struct rt_pages_device {
     bool (*busy)(void);
 };
 
-/* Called once in a process. 0, or a negative errno: the system does not let us see such
- * accesses. */
-int rt_pages_open(const struct rt_pages_device *device);
+/* Called once in a process. All such memory is going to be within [base, base + size). 0, or a
+ * negative errno: the system does not let us see such accesses, or has no memory. */
+int rt_pages_open(const struct rt_pages_device *device, uint64_t base, uint64_t size);
 
-/* Adds [address, address + size): whole pages, mapped, private, empty, and so far zero on the
- * device. 0 or a negative errno. */
+/* Adds [address, address + size): whole pages, zero on the device so far. Maps pages there, in
+ * place of what was mapped; a child of a fork does not have them. 0 or a negative errno. */
 int rt_pages_add(uint64_t address, uint64_t size);
 /* Removes the memory, whose contents are lost; its pages stay mapped. False: it was not added. */
 bool rt_pages_remove(uint64_t address);

@@ -17,12 +17,13 @@
 #include "client/memory/pages.h"
 #include "client/stream/coherence.h"
 
-#define SIZE (600u << 10) /* two pieces and a part of one */
+#define SIZE (2600u << 10) /* 40 pieces and a part of one */
 
 static uint8_t *const base = (uint8_t *)0x510000000000;
 static _Atomic uint8_t there[2 * SIZE];
 static atomic_bool works, broken;
-static atomic_uint put_calls, told; /* told: rt_pages_stale while bytes are fetched */
+static atomic_uint put_calls, get_calls, told; /* told: rt_pages_stale while bytes are fetched */
+static atomic_size_t got;
 
 static int put(uint64_t address, const void *bytes, size_t size)
 {
@@ -44,6 +45,8 @@ static int get(void *bytes, uint64_t address, size_t size)
     uint8_t *to = bytes;
     size_t at = address - (uintptr_t)base;
     told = rt_pages_stale;
+    get_calls++;
+    got += size;
     for (size_t i = 0; i < size; i++)
         to[i] = there[at + i];
     return broken ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
@@ -60,15 +63,12 @@ static const struct rt_pages_device device = {
 
 static void map(uint8_t *at)
 {
-    void *p = mmap(at, SIZE, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
-    cr_assert_eq(p, (void *)at);
     cr_assert_eq(rt_pages_add((uintptr_t)at, SIZE), 0);
 }
 
 static void setup(void)
 {
-    int r = rt_pages_open(&device);
+    int r = rt_pages_open(&device, (uintptr_t)base, 2 * SIZE);
     if (r < 0)
         cr_skip_test("userfaultfd: %s", strerror(-r));
     alarm(60);
@@ -123,6 +123,22 @@ Test(pages, what_was_only_read_does_not_go_back)
     work_enters();
     cr_assert_eq(put_calls, 0);
     cr_assert_eq(there[1], 4);
+}
+
+/* A thread that goes through memory waits a few times, one that jumps about gets only what it
+ * touches. */
+Test(pages, more_is_fetched_for_who_goes_through_it)
+{
+    work_enters();
+    for (size_t i = 0; i < SIZE; i += RT_PAGE)
+        cr_assert_eq(base[i], 0);
+    cr_assert_leq(get_calls, 10);
+    cr_assert_eq(got, SIZE);
+    work_enters();
+    got = get_calls = 0;
+    for (size_t i = SIZE; i > 300u << 10; i -= 300u << 10)
+        cr_assert_eq(base[i - 1], 0);
+    cr_assert_leq(got, get_calls * (64u << 10));
 }
 
 Test(pages, system_calls_reach_it)
@@ -284,7 +300,7 @@ Test(pages, fork)
     pid_t child = fork();
     if (child == 0) {
         rt_pages_forget();
-        _exit(rt_pages_open(&device) == 0 && rt_pages_here == 0 ? 0 : 1);
+        _exit(rt_pages_open(&device, (uintptr_t)base, 2 * SIZE) == 0 && rt_pages_here == 0 ? 0 : 1);
     }
     int status = 0;
     cr_assert_eq(waitpid(child, &status, 0), child);
