@@ -327,9 +327,28 @@ bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_
     return wait_for(d, c, gpus, deadline, &t);
 }
 
+static struct terms returns(const struct dev *d)
+{
+    return (struct terms) { d->returns_ns, RETURNS_PART - 1, UINT64_MAX };
+}
+
+bool cuda_admit_return_is_due(struct dev *d, uint32_t gpus, uint64_t deadline)
+{
+    const struct terms t = returns(d);
+    for (;;) {
+        pthread_mutex_lock(&d->lock);
+        const uint64_t now = gm_now_ns();
+        const bool due = d->rest_ns == CUDA_NEVER || may_begin(d, NULL, gpus, now, &t);
+        pthread_mutex_unlock(&d->lock);
+        if (due || now >= deadline)
+            return due;
+        cuda_nap(NAP_MAX_NS);
+    }
+}
+
 bool cuda_admit_return(struct dev *d, uint32_t gpus, uint64_t deadline)
 {
-    const struct terms t = { d->returns_ns, RETURNS_PART - 1, UINT64_MAX };
+    const struct terms t = returns(d);
     return wait_for(d, NULL, gpus, deadline, &t);
 }
 

@@ -72,6 +72,8 @@ GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t
 /* Waits for a safe point at which clients come back from the fallback context. It waits for longer
  * operations (CUDA_RETURNS_NS), so such safe points are rare. Others may join it until it ends. */
 GM_MUST_CHECK bool cuda_admit_return(struct dev *d, uint32_t gpus, uint64_t deadline);
+/* Waits until such a safe point may be tried. */
+GM_MUST_CHECK bool cuda_admit_return_is_due(struct dev *d, uint32_t gpus, uint64_t deadline);
 void cuda_admit_end(struct dev *d, uint32_t gpus);
 
 /* --- the client's thread, or who stands in for it --------------------------------------------- */

@@ -78,10 +78,15 @@ static bool is_over(struct dev_client *c, uint32_t device)
     return true;
 }
 
+/* It has something there that cannot be made again. */
+static bool has_to_stay(struct dev_client *c, uint32_t device)
+{
+    return has_parts(c, device) || has_arrays(c, device) || has_values(c, device);
+}
+
 static bool may_go(struct dev_client *c, uint32_t device)
 {
-    return is_over(c, device) && !has_parts(c, device) && !has_arrays(c, device) &&
-           !has_values(c, device);
+    return is_over(c, device) && !has_to_stay(c, device);
 }
 
 /* --- going ------------------------------------------------------------------------------------ */
@@ -119,19 +124,25 @@ static uint32_t count_away(struct cuda_gpu *first, bool rings)
     return count;
 }
 
-/* Makes a safe point of the primary context, at which clients come back. Returns how many did. */
+/* Makes a safe point of the primary context, at which clients come back. Returns how many did.
+ * Clients in the fallback context hand over nothing from when the primary one is closed, so that
+ * what they have in flight ends at the same time as what runs there. */
 static uint32_t call_back(struct cuda_gpu *first, uint32_t away)
 {
     struct dev *d = first->dev;
-    if (!cuda_admit_return(d, CUDA_GPU_BIT(first), gm_now_ns() + d->away_ns))
+    const uint32_t gpus = CUDA_GPU_BIT(first);
+    uint32_t left = away;
+    if (!cuda_admit_return_is_due(d, gpus, gm_now_ns() + d->away_ns))
         return 0;
-    const uint64_t until = gm_now_ns() + CUDA_WELCOME_NS;
-    uint32_t left;
     atomic_store(&first->welcome, true);
-    while ((left = count_away(first, true)) != 0 && gm_now_ns() < until)
-        cuda_nap(GM_NS_PER_MS);
+    (void)count_away(first, true);
+    if (cuda_admit_return(d, gpus, gm_now_ns() + CUDA_WELCOME_NS)) {
+        const uint64_t until = gm_now_ns() + CUDA_WELCOME_NS;
+        while ((left = count_away(first, true)) != 0 && gm_now_ns() < until)
+            cuda_nap(GM_NS_PER_MS);
+        cuda_admit_end(d, gpus);
+    }
     atomic_store(&first->welcome, false);
-    cuda_admit_end(d, CUDA_GPU_BIT(first));
     return away > left ? away - left : 0;
 }
 
@@ -205,19 +216,29 @@ void cuda_fallback_move(struct dev_client *c, struct cuda_gpu *from)
 static bool come_back(struct dev_client *c, struct cuda_gpu *first)
 {
     struct dev *d = c->dev;
-    struct cuda_gpu *fallback = &d->fallbacks[first->index];
     const uint32_t gpus = CUDA_GPU_BIT(first);
-    if (!cuda_own_wait(c, CUDA_GPU_BIT(fallback), gm_now_ns() + CUDA_WELCOME_NS) ||
-        !may_go(c, first->index) || !cuda_admit_try(d, c, gpus))
+    if (!may_go(c, first->index) || !cuda_admit_try(d, c, gpus))
         return false;
     bool back = go(c, first);
     if (back) {
         cuda_enter(first);
-        cuda_stack_follow(first, fallback);
+        cuda_stack_follow(first, &d->fallbacks[first->index]);
         cuda_libraries_follow(c, first);
+        note_back(c, first);
     }
     cuda_admit_end(d, gpus);
     return back;
+}
+
+static bool is_away(struct dev_client *c, const struct cuda_gpu *first)
+{
+    return cuda_home(c, first->index)->is_fallback;
+}
+
+static bool is_called(struct dev_client *c, const struct cuda_gpu *first)
+{
+    return atomic_load_explicit(&first->welcome, memory_order_acquire) && is_away(c, first) &&
+           !cuda_is_leaving(c->dev, c);
 }
 
 void cuda_fallback_return(struct dev_client *c)
@@ -225,15 +246,20 @@ void cuda_fallback_return(struct dev_client *c)
     struct dev *d = c->dev;
     for (uint32_t i = 0; i < d->count; i++) {
         struct cuda_gpu *first = &d->gpus[i];
-        if (!atomic_load_explicit(&first->welcome, memory_order_acquire) ||
-            !cuda_home(c, i)->is_fallback || pthread_mutex_trylock(&c->moves_lock) != 0)
+        if (!is_called(c, first) || has_to_stay(c, i))
             continue;
         cuda_hands_on(c); /* rows that wait have to be handed over before it can go */
         cuda_hand_over(c);
         cuda_hands_off(c);
-        if (come_back(c, first))
-            note_back(c, first);
-        pthread_mutex_unlock(&c->moves_lock);
+        while (is_called(c, first)) {
+            if (pthread_mutex_trylock(&c->moves_lock) == 0) {
+                if (is_away(c, first))
+                    (void)come_back(c, first);
+                pthread_mutex_unlock(&c->moves_lock);
+            }
+            if (is_away(c, first))
+                cuda_nap(GM_NS_PER_MS);
+        }
     }
 }
 

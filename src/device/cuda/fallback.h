@@ -9,10 +9,11 @@
  *
  * It is expensive: while one context has the GPU, nothing of the other one runs, even if the first
  * has a single block. So clients come back soon, at a safe point of the primary context. Such a
- * safe point waits for longer operations than others do, since the fallback context has the GPU
- * meanwhile. What the clients have loaded is loaded in the primary context then, so that they need
- * not go again. These safe points take at most a sixteenth of the time, and there is none while an
- * operation takes more than half a second.
+ * safe point waits for longer operations than others do. While it is waited for, clients in the
+ * fallback context hand over nothing either, so that what they have in flight is done by then. What
+ * they have loaded is loaded in the primary context then, so that they need not go again. These
+ * safe points take at most a sixteenth of the time, and there is none while an operation takes more
+ * than half a second.
  *
  * Memory, its addresses, libraries and completion words belong to the process and are the same in
  * both contexts. What belongs to a context stays behind: streams are made anew, and kernels are
@@ -41,7 +42,8 @@
 /* A context is blocked if several clients have something in flight there and nothing has ended for
  * so long. */
 #define CUDA_BLOCKED_NS (5 * GM_NS_PER_S)
-/* How long such an attempt waits for what clients have in flight. */
+/* How long such an attempt waits for what clients have in flight, once the primary context is idle.
+ */
 #define CUDA_WELCOME_NS (50 * GM_NS_PER_MS)
 
 /* The client begins to use a GPU, whose context is current. Gives it a place there, or in the
@@ -53,7 +55,8 @@ bool cuda_would_lose(struct dev_client *c);
 /* The client is about to begin something: if it has nothing in flight in a primary context that is
  * blocked, it goes to the fallback context, if it can go. */
 void cuda_fallback_flee(struct dev_client *c);
-/* Takes the client back to each primary context that has a safe point for that, if it can go. */
+/* While clients are called back to a primary context: waits until what this one has in the fallback
+ * context is done, and takes it there, if it can go. */
 void cuda_fallback_return(struct dev_client *c);
 /* The client waits in vain for a safe point of the context that it is in: takes it to the GPU's
  * other one, if it can go. */

@@ -354,20 +354,41 @@ Test(fallback, nobody_begins_in_a_blocked_context, .init = begin, .fini = end)
     fake_client_end(three);
 }
 
-/* The safe point at which clients come back is one for which longer operations are waited for. */
-Test(fallback, it_comes_back_though_an_operation_takes_long, .init = begin, .fini = end)
+static _Atomic bool asked;
+
+static void *asks_for_more(void *arg)
 {
+    (void)cuda.backlog(arg);
+    atomic_store(&asked, true);
+    return NULL;
+}
+
+/* The safe point at which clients come back is one for which longer operations are waited for.
+ * Meanwhile they hand over nothing. */
+Test(fallback, it_comes_back_though_operations_take_long, .init = begin, .fini = end)
+{
+    pthread_t thread;
     launch_unknown(own);
     wait_until_over(two, own);
+    fake_hold(fake_stream(own), true);
+    fake_launch(own, ++seq, 4);
+    cuda.flush(two);
     fake_patience_to_return(d, 10 * GM_NS_PER_S);
     while (!fake_is_closed(d, FAKE_FIRST)) /* by the thread that calls it back */
         sched_yield();
-    (void)cuda.backlog(two);
-    cr_assert(fake_queue_is_away(own), "not before that has ended");
-    come_back(two);
+    cr_assert_eq(pthread_create(&thread, NULL, asks_for_more, two), 0);
+    looks(200);
+    cr_assert_not(atomic_load(&asked), "it has to wait with what comes next");
+    fake_hold(fake_stream(own), false);
+    while (!fake_is_over(own))
+        sched_yield();
+    cr_assert(fake_queue_is_away(own), "not before the other context is idle, too");
+    fake_hold(fake_stream(runs_on), false);
+    pthread_join(thread, NULL);
+    cr_assert_not(fake_is_away(two));
     fake_launch(own, ++seq, 4);
     wait_until_over(two, own);
-    fake_expect(4, 1);
+    fake_expect(4, 2);
 }
 
 static void wants_to_come_back(void)
