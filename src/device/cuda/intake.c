@@ -317,6 +317,16 @@ void cuda_flush(struct dev_client *c)
 
 /* --- operations ------------------------------------------------------------------------------- */
 
+/* Whether this launch may take far longer than those of the kernel before. */
+static bool is_unknown(struct cuda_function *f, const struct dev_launch *l)
+{
+    const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (GM_LIKELY(blocks <= 2 * f->blocks_max))
+        return false;
+    f->blocks_max = blocks;
+    return true;
+}
+
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     struct cuda_function *f =
@@ -333,6 +343,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->traits.asserts))
         cuda_complaint_asserts(q->client);
+    if (GM_UNLIKELY(is_unknown(f, l)))
+        cuda_ahead_unknown(q, seq);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
                           .u.launch = { .library = l->module->library,

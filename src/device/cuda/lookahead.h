@@ -8,6 +8,9 @@
  * operations: one to run and one to follow. The rest is held back in the queue. Where operations
  * are so short that CUDA_DEPTH of them take less time than that, nothing is held back for this
  * reason.
+ *
+ * The pace says nothing of a kernel that the client has not launched yet, or not with so large a
+ * grid. Until its first launch is done the driver gets two operations.
  */
 #ifndef GMUX_DEVICE_CUDA_LOOKAHEAD_H
 #define GMUX_DEVICE_CUDA_LOOKAHEAD_H
@@ -20,6 +23,9 @@
 /* How many operations the driver may have of a queue that has no pace yet. */
 #define CUDA_AHEAD_FIRST 32u
 
+/* The driver may have so many while an operation whose time is not known has not ended. */
+#define CUDA_AHEAD_UNKNOWN 2u
+
 /* The queue's pace has changed. The watch, with dev->lock, or the thread that makes the queue. */
 static inline void cuda_ahead_note(struct dev_queue *q)
 {
@@ -27,7 +33,18 @@ static inline void cuda_ahead_note(struct dev_queue *q)
     uint64_t most = q->pace ? GM_MAX(ahead_ns / q->pace, (uint64_t)2) : CUDA_AHEAD_FIRST;
     if (most >= CUDA_DEPTH || ahead_ns == CUDA_NEVER)
         most = UINT32_MAX;
-    atomic_store_explicit(&q->ahead_max, (uint32_t)most, memory_order_relaxed);
+    atomic_store(&q->ahead_max, (uint32_t)most);
+    if (q->seen < atomic_load(&q->unknown)) /* after the store: it may have come just now */
+        atomic_store(&q->ahead_max, GM_MIN((uint32_t)most, CUDA_AHEAD_UNKNOWN));
+}
+
+/* Nobody knows how long the client's next operation, `seq`, will take. The client's thread. */
+static inline void cuda_ahead_unknown(struct dev_queue *q, uint64_t seq)
+{
+    if (q->client->dev->ahead_ns == CUDA_NEVER)
+        return;
+    atomic_store(&q->unknown, seq);
+    atomic_store(&q->ahead_max, CUDA_AHEAD_UNKNOWN);
 }
 
 /* The watch, with dev->lock, when something is done. True: the client waits for room, and half of

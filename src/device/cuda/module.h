@@ -15,6 +15,7 @@ struct cuda_function {
     bool in_clusters;                 /* as it was compiled, whatever a launch says */
     bool non_portable;    /* this client has allowed clusters that not all GPUs can have */
     uint32_t dynamic_max; /* how much dynamic shared memory a launch may have by now */
+    uint64_t blocks_max;  /* of the largest grid that it was launched with */
 };
 
 /* What a client has of a library. Functions and variables are in the order in which the client has

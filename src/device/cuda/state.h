@@ -281,6 +281,7 @@ struct dev_queue {
     uint64_t pace;              /* admit.h: mean time of an operation; 0: not known */
     _Atomic uint32_t ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX:
                                    CUDA_DEPTH is the only bound */
+    _Atomic uint64_t unknown;   /* lookahead.h: the newest operation whose time is not known */
     _Atomic bool waits_ahead;   /* the client is to be told when there is room for another one */
     bool drains; /* its client is gone, but its work may still run, whatever its word says */
     _Atomic uint32_t needs; /* precedence.h: what its last kernel needs */

@@ -288,6 +288,7 @@ struct fake_kernel {
     bool attribute;             /* it has one */
     bool in_clusters;           /* as it was compiled */
     bool unknown;               /* nobody has had it loaded */
+    bool first;                 /* the client has never launched it */
     uint32_t blocks;            /* 0: one */
 };
 

@@ -611,7 +611,8 @@ void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel 
     struct cuda_function function = { .handle = (CUkernel)(void *)library,
                                       .loaded = k->unknown ? NULL : (CUfunction)(void *)library,
                                       .param_bytes = sizeof(params.number),
-                                      .in_clusters = k->in_clusters };
+                                      .in_clusters = k->in_clusters,
+                                      .blocks_max = k->first ? 0 : INT64_MAX };
     struct dev_module module = {
         .client = q->client, .library = library, .functions = &function, .functions_count = 1
     };

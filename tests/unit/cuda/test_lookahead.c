@@ -8,7 +8,7 @@
 
 TestSuite(lookahead, .timeout = 20);
 
-#define SOME 32u /* of operations whose length is not known */
+#define SOME 32u /* of operations in a queue that has no pace */
 #define FEW  2u  /* of operations that take 5 ms each: 8 ms, and at least two */
 
 static struct dev *d;
@@ -71,6 +71,27 @@ Test(lookahead, a_queue_that_is_not_known_yet_has_some, .init = begin, .fini = e
     cr_assert_eq(fake_waiting_in(fake_stream(q)), SOME);
     fake_hold(fake_stream(q), false);
     go_on_until(100);
+}
+
+/* Whatever the queue's operations took before. */
+Test(lookahead, of_a_kernel_that_is_not_known_the_driver_has_two, .init = begin, .fini = end)
+{
+    fake_pace(q, GM_NS_PER_US);
+    fake_hold(fake_stream(q), true);
+    fake_launch_as(q, 1, &(struct fake_kernel) { .number = 1, .first = true });
+    launch(2, 100);
+    cr_assert_eq(fake_waiting_in(fake_stream(q)), FEW);
+    fake_pace(q, GM_NS_PER_US);
+    cuda.flush(c);
+    cr_assert_eq(fake_waiting_in(fake_stream(q)), FEW, "the pace says nothing before it is done");
+    fake_step(fake_stream(q));
+    while (fake_done(q) < 1)
+        sched_yield();
+    while (fake_waiting_in(fake_stream(q)) < FEW)
+        cuda.flush(c);
+    fake_hold(fake_stream(q), false);
+    go_on_until(100);
+    fake_expect(100, 1);
 }
 
 Test(lookahead, short_operations_are_not_held, .init = begin, .fini = end)
