@@ -59,6 +59,7 @@ static struct jit_agree either(struct jit_gen *g, struct jit_agree a, struct jit
  * wrap in between. */
 struct ends {
     LLVMValueRef low, high, rises;
+    uint64_t span; /* high is low + span, as far as it rises; 0: not known */
 };
 
 static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth,
@@ -88,6 +89,7 @@ static bool ends_of_choice(struct jit_gen *g, uint32_t reg, enum ir_type t, unsi
     e->low = jit_call2(g, name, of[0].low, of[1].low);
     e->high = jit_call2(g, name, of[0].high, of[1].high);
     e->rises = LLVMBuildAnd(g->b, of[0].rises, of[1].rises, "");
+    e->span = 0;
     return true;
 }
 
@@ -97,6 +99,7 @@ static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, u
     if (is_uniform(g, s)) {
         e->low = e->high = jit_src(g, s, t, false);
         e->rises = LLVMConstInt(g->i1, 1, 0);
+        e->span = 0;
         return true;
     }
     if (!is_affine(g, s))
@@ -108,35 +111,60 @@ static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, u
     LLVMValueRef z = LLVMBuildAdd(g->b, a, span, "");
     e->low = stride > 0 ? a : z;
     e->high = stride > 0 ? z : a;
+    e->span = (uint64_t)(stride > 0 ? stride : 0) * (g->lanes - 1);
     e->rises =
         LLVMBuildICmp(g->b, ir_type_is_signed(t) ? LLVMIntSGE : LLVMIntUGE, e->high, e->low, "");
     return true;
+}
+
+/* i1: all lanes have less than `c`, or `c` where `at` is true. The last lane decides, and where the
+ * span is known lane 0's value alone: it is compared with what is that much less than `c`, which is
+ * the same in all rounds of a loop. */
+static LLVMValueRef all_below(struct jit_gen *g, const struct ends *e, LLVMValueRef c, bool at,
+                              bool sign)
+{
+    LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT, up_to = sign ? LLVMIntSLE : LLVMIntULE;
+    if (!e->span)
+        return LLVMBuildAnd(g->b, e->rises, LLVMBuildICmp(g->b, at ? up_to : less, e->high, c, ""),
+                            "");
+    LLVMValueRef span = LLVMConstInt(LLVMTypeOf(c), e->span - at, 0);
+    LLVMValueRef limit = jit_call2(g, sign ? "llvm.ssub.sat" : "llvm.usub.sat", c, span);
+    return LLVMBuildICmp(g->b, less, e->low, limit, "");
+}
+
+/* i1: all lanes have more than `c`, or `c` where `at` is true. */
+static LLVMValueRef all_above(struct jit_gen *g, const struct ends *e, LLVMValueRef c, bool at,
+                              bool sign)
+{
+    LLVMIntPredicate more = sign ? LLVMIntSGT : LLVMIntUGT, from = sign ? LLVMIntSGE : LLVMIntUGE;
+    LLVMValueRef above = LLVMBuildICmp(g->b, at ? from : more, e->low, c, "");
+    return LLVMBuildAnd(g->b, e->rises, above, "");
 }
 
 static struct jit_agree of_comparison(struct jit_gen *g)
 {
     const struct ir_instr *i = g->i;
     enum ir_type t = (enum ir_type)i->type;
-    bool first = is_uniform(g, &i->src[1]);
+    bool first = is_uniform(g, &i->src[1]), sign = ir_type_is_signed(t);
     struct ends e;
     if (ir_type_is_float(t) || ir_types[t].size < 4 || (!first && !is_uniform(g, &i->src[0])) ||
         !ends_of(g, &i->src[first ? 0 : 1], t, 2, &e))
         return unknown();
     LLVMValueRef c = jit_src(g, &i->src[first ? 1 : 0], t, false);
-    LLVMIntPredicate less = ir_type_is_signed(t) ? LLVMIntSLT : LLVMIntULT;
-    LLVMIntPredicate p = jit_int_predicate(i->cmp, ir_type_is_signed(t));
+    LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT;
+    LLVMIntPredicate p = jit_int_predicate(i->cmp, sign);
     if (p == LLVMIntEQ || p == LLVMIntNE) {
         LLVMValueRef outside = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, less, c, e.low, ""),
                                            LLVMBuildICmp(g->b, less, e.high, c, ""), "");
         LLVMValueRef never = LLVMBuildAnd(g->b, e.rises, outside, ""), no = LLVMConstNull(g->i1);
         return p == LLVMIntEQ ? (struct jit_agree) { no, never } : (struct jit_agree) { never, no };
     }
-    LLVMValueRef at_low = LLVMBuildICmp(g->b, p, first ? e.low : c, first ? c : e.low, "");
-    LLVMValueRef at_high = LLVMBuildICmp(g->b, p, first ? e.high : c, first ? c : e.high, "");
-    LLVMValueRef some = LLVMBuildOr(g->b, at_low, at_high, "");
-    return (struct jit_agree) { LLVMBuildAnd(g->b, e.rises, LLVMBuildAnd(g->b, at_low, at_high, ""),
-                                             ""),
-                                LLVMBuildAnd(g->b, e.rises, LLVMBuildNot(g->b, some, ""), "") };
+    bool is_less = p == LLVMIntSLT || p == LLVMIntULT || p == LLVMIntSLE || p == LLVMIntULE;
+    bool at = p == LLVMIntSLE || p == LLVMIntULE || p == LLVMIntSGE || p == LLVMIntUGE;
+    /* `c` < x is x > `c` */
+    if (is_less == first)
+        return (struct jit_agree) { all_below(g, &e, c, at, sign), all_above(g, &e, c, !at, sign) };
+    return (struct jit_agree) { all_above(g, &e, c, at, sign), all_below(g, &e, c, !at, sign) };
 }
 
 static struct jit_agree of_result(struct jit_gen *g)

@@ -207,23 +207,25 @@ static LLVMValueRef taken_lanes(struct jit_gen *g)
     return LLVMBuildAnd(g->b, g->mask, jit_bits(g, jit_as_vec(g, g->guard)), "");
 }
 
-/* In the version for all lanes: if all lanes agree on the branch, they stay in this version. The
- * builder goes on where they do not agree. */
+/* In the version for all lanes: if all lanes agree on the branch, they stay in this version. What
+ * leaves the kernel is asked for last, as most threads of most kernels have work to do. The builder
+ * goes on where lanes do not agree. */
 static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBlockRef target,
                             LLVMBasicBlockRef next)
 {
     uint32_t guard = g->i->guard;
-    LLVMValueRef all = g->w->regs[guard].agree.all, none = g->w->regs[guard].agree.none;
-    bool not = g->i->flags & IR_F_GUARD_NOT;
-    if (!all) {
-        all = jit_is_full(g, taken);
-        none = LLVMBuildICmp(g->b, LLVMIntEQ, taken, zero32(g), "");
-        not = false;
+    struct jit_agree a = g->w->regs[guard].agree;
+    if (!a.all) {
+        a.all = jit_is_full(g, taken);
+        a.none = LLVMBuildICmp(g->b, LLVMIntEQ, taken, zero32(g), "");
+    } else if (g->i->flags & IR_F_GUARD_NOT) {
+        a = (struct jit_agree) { a.none, a.all };
     }
+    bool turned = target == g->done;
     LLVMBasicBlockRef some = jit_new_block(g, ""), apart = jit_new_block(g, "apart");
-    LLVMBuildCondBr(g->b, not ? none : all, target, some);
+    LLVMBuildCondBr(g->b, turned ? a.none : a.all, turned ? next : target, some);
     jit_position(g, some);
-    LLVMBuildCondBr(g->b, not ? all : none, next, apart);
+    LLVMBuildCondBr(g->b, turned ? a.all : a.none, turned ? target : next, apart);
     jit_position(g, apart);
 }
 
