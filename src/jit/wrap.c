@@ -3,17 +3,22 @@
  */
 #include "jit/gen.h"
 
-/* i1: the last lane's value of a narrow affine register is not in the range of its type. */
+/* i1: the last lane's value of a narrow affine register is not in the range of its type, as lane
+ * 0's is too near to its end. */
 static LLVMValueRef leaves_range(struct jit_gen *g, bool sign, uint32_t reg)
 {
-    unsigned size = (unsigned)ir_types[g->fn->regs[reg].type].size;
-    LLVMValueRef first = jit_resize(g, jit_get(g, reg), g->i64, sign);
-    LLVMValueRef span =
-        LLVMConstInt(g->i64, (uint64_t)(g->a->regs[reg].stride * (int64_t)(g->lanes - 1)), 1);
-    LLVMValueRef last = LLVMBuildAdd(g->b, first, span, "");
-    LLVMValueRef again =
-        jit_resize(g, LLVMBuildTrunc(g->b, last, jit_int(g, size), ""), g->i64, sign);
-    return LLVMBuildICmp(g->b, LLVMIntNE, last, again, "");
+    unsigned bits = 8 * (unsigned)ir_types[g->fn->regs[reg].type].size;
+    if (bits >= 64)
+        return LLVMConstNull(g->i1);
+    int64_t least = sign ? -(INT64_C(1) << (bits - 1)) : 0, most = least + (INT64_C(1) << bits) - 1;
+    int64_t span = g->a->regs[reg].stride * (int64_t)(g->lanes - 1);
+    if (span > most - least || span < least - most)
+        return LLVMConstInt(g->i1, 1, 0);
+    LLVMTypeRef narrow = jit_int(g, bits / 8);
+    LLVMValueRef first = jit_resize(g, jit_get(g, reg), narrow, sign);
+    LLVMValueRef end = LLVMConstInt(narrow, (uint64_t)((span < 0 ? least : most) - span), 1);
+    LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT, more = sign ? LLVMIntSGT : LLVMIntUGT;
+    return LLVMBuildICmp(g->b, span < 0 ? less : more, first, end, "");
 }
 
 /* i1: the result of the current instruction is out of line. */
