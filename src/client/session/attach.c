@@ -197,7 +197,12 @@ static void watch_forks(void)
 
 /* --- attaching -------------------------------------------------------------------------------- */
 
-static int open_session(int fd, bool is_private)
+/* A daemon that has just been connected to may hand the program over to a server that is dying. It
+ * knows better the next time. */
+#define DAEMON_TRIES 3u
+#define TRY_AGAIN    (-1) /* no CUresult */
+
+static int open_session(int fd, bool is_private, bool may_try_again)
 {
     char why[600] = "";
     struct rt_session *s;
@@ -217,8 +222,11 @@ static int open_session(int fd, bool is_private)
     }
     r = rt_session_open(s, why, sizeof(why));
     if (r != CUDA_SUCCESS) {
+        const bool again = s->unanswered && may_try_again;
         attaching.session = NULL;
         rt_session_close(s);
+        if (again)
+            return TRY_AGAIN;
         if (!is_private)
             rt_attach_say("no session with the daemon: %s: error %d", why, r);
         else
@@ -277,7 +285,7 @@ static int attach_private(char *why, size_t why_size)
         return CUDA_ERROR_NO_DEVICE;
     }
     atomic_store(&attaching.fd, fd + 1);
-    return open_session(fd, true);
+    return open_session(fd, true, false);
 }
 
 /* A checked program gets a software device of its own whatever else there is, so that no other
@@ -298,6 +306,19 @@ static int attach_checked(char *why, size_t why_size)
     return r;
 }
 
+/* TRY_AGAIN: there is no daemon, and `fd` says why. */
+static int attach_to_daemon(int *fd)
+{
+    int r = TRY_AGAIN;
+    for (unsigned left = DAEMON_TRIES; r == TRY_AGAIN; left--) {
+        *fd = rt_daemon_connect(&attaching.fd);
+        if (*fd < 0)
+            return left == DAEMON_TRIES ? TRY_AGAIN : CUDA_ERROR_MPS_CONNECTION_FAILED;
+        r = open_session(*fd, false, left > 1);
+    }
+    return r;
+}
+
 static int attach_locked(unsigned flags)
 {
     char why[600] = "";
@@ -307,15 +328,15 @@ static int attach_locked(unsigned flags)
     }
     if (rt_checks)
         return attach_checked(why, sizeof(why));
-    int fd = rt_daemon_connect(&attaching.fd);
-    if (fd >= 0)
-        return open_session(fd, false);
+    int fd, r = attach_to_daemon(&fd);
+    if (r != TRY_AGAIN)
+        return r;
     atomic_store(&attaching.fd, 0);
     gm_debug(&topic, "no daemon");
     if (fd == -EAGAIN || rt_sharing_required())
         return CUDA_ERROR_MPS_CONNECTION_FAILED;
 
-    int r = pass_through(flags, why, sizeof(why));
+    r = pass_through(flags, why, sizeof(why));
     if (r != CUDA_ERROR_NO_DEVICE)
         return r;
     gm_debug(&topic, "no genuine driver: %s", *why ? why : "it has no device");

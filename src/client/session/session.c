@@ -202,9 +202,11 @@ static int failed(char *why, size_t why_size, int result, const char *text)
 /* Reads packets until there is a session, or there cannot be one. Returns a CUresult. */
 static int negotiate(struct rt_session *s, char *why, size_t why_size)
 {
+    s->unanswered = true;
     for (int tries = 0; tries < WINDOW_TRIES;) {
         struct tp_packet *p = s->packet;
         int r = tp_recv(s->fd, p);
+        s->unanswered &= r <= 0 && r != -EAGAIN;
         if (r == -EAGAIN)
             return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED,
                           "neither it nor a server answers");

@@ -57,6 +57,7 @@ struct rt_session {
     int fd;
     int device_fd, host_fd;
     bool is_private;      /* a server of our own, without a daemon */
+    bool unanswered;      /* the connection was closed before anything came */
     bool memory_apart;    /* only the device can access device memory */
     uint64_t window_base; /* device area, then host area */
     uint64_t window_half;

@@ -200,6 +200,19 @@ static void hang_up(struct fake *f GM_UNUSED, int fd GM_UNUSED)
 Test(attach, hung_up)
 {
     cr_assert_eq(init_with(hang_up), CUDA_ERROR_MPS_CONNECTION_FAILED);
+    cr_assert_eq(fake.connections, 3);
+}
+
+static void serve_the_second(struct fake *f, int fd)
+{
+    if (f->connections > 1)
+        fake_serve_well(f, fd);
+}
+
+/* The daemon has handed it over to a server that was dying. */
+Test(attach, hung_up_once)
+{
+    cr_assert_eq(init_with(serve_the_second), CUDA_SUCCESS);
 }
 
 static size_t cut_at;
