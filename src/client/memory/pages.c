@@ -50,11 +50,12 @@
 /* Spans of equal bytes that are shorter than this are not looked for. */
 #define LOOK 64u
 
-enum state {          /* in this order */
-             THERE,   /* only on the device */
-             FETCHED, /* its bytes are in `own`, but the program has not touched it */
-             READ,    /* mapped, but not writable */
-             WRITTEN,
+/* In this order. */
+enum state {
+    THERE,   /* only on the device */
+    FETCHED, /* its bytes are in `own`, but the program has not touched it */
+    READ,    /* mapped, but not writable */
+    WRITTEN, /* mapped, and perhaps written */
 };
 
 struct piece {
@@ -156,10 +157,9 @@ static void set_state(struct run r, enum state state)
 /* Maps bytes that are in `own`, and wakes the threads that wait for them. */
 static void map(struct run r, bool write)
 {
-    const bool read_only = !write && protects;
     struct uffdio_continue c = { .range = range_of(r),
-                                 .mode = read_only ? UFFDIO_CONTINUE_MODE_WP : 0 };
-    set_state(r, read_only ? READ : WRITTEN);
+                                 .mode = write ? 0 : UFFDIO_CONTINUE_MODE_WP };
+    set_state(r, write ? WRITTEN : READ);
     while (ioctl(faults, UFFDIO_CONTINUE, &c) < 0 && errno == EAGAIN) {
         if (c.mapped > 0) {
             c.range.start += (uint64_t)c.mapped;
@@ -353,9 +353,10 @@ static struct run fetch(struct piece *p)
 static void show(struct piece *p, bool write)
 {
     struct run r = p->state == THERE ? fetch(p) : run_from(p, RUN_MOST);
+    write |= p->area->fresh || !protects;
     if (write)
         keep_before(r);
-    map(r, write || p->area->fresh);
+    map(r, write);
     struct piece *next = r.first + r.count;
     if (r.count > 1 && !p->stale && next < p->area->pieces + p->area->count && next->state == THERE)
         (void)fetch(next);
@@ -402,7 +403,7 @@ static void *pager_main(void *arg GM_UNUSED)
     return NULL;
 }
 
-/* --- the pager -------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int start_pager(void)
 {
