@@ -375,8 +375,9 @@ static void have_all(struct raw_client *c)
     printf("%u allocations", ALLOCATIONS);
 }
 
-/* What another client's answers wait for while somebody ends who has much. */
-static void beside_end(void (*have)(struct raw_client *c))
+/* How long the server works at most before another client's answer while somebody ends who has
+ * much. */
+static uint64_t longest_beside_end(void (*have)(struct raw_client *c))
 {
     static struct raw_client heavy, other;
     uint64_t longest_ns = 0;
@@ -393,11 +394,20 @@ static void beside_end(void (*have)(struct raw_client *c))
     printf(": each answer after %.1f ms of the server's processor time at most, of %.1f\n",
            (double)longest_ns / (double)GM_NS_PER_MS,
            (double)(server_worked_ns() - begin_ns) / (double)GM_NS_PER_MS);
-    RAW_CHECK(longest_ns < (uint64_t)(ALLOCATION_MS * (double)GM_NS_PER_MS));
     raw_client_close(&other);
     raw_server_settle(&server, 0);
     RAW_CHECK(raw_server_charged(&server) == 0);
     raw_server_forget_log(&server);
+    return longest_ns;
+}
+
+/* Whose machine is another one's guest may lose a processor for as long, so that counts only if it
+ * happens each time. */
+static void beside_end(void (*have)(struct raw_client *c))
+{
+    unsigned goes = 1;
+    while (longest_beside_end(have) >= (uint64_t)(ALLOCATION_MS * (double)GM_NS_PER_MS))
+        RAW_CHECK(goes++ < 3);
 }
 
 static void beside(void (*what)(int connection), const char *name)
