@@ -150,7 +150,8 @@ Test(pages, more_is_fetched_for_who_goes_through_it)
     cr_assert_leq(get_calls, 10);
     cr_assert_eq(got, SIZE);
     work_enters();
-    got = get_calls = 0;
+    got = 0;
+    get_calls = 0;
     for (size_t i = SIZE; i > 300u << 10; i -= 300u << 10)
         cr_assert_eq(base[i - 1], 0);
     cr_assert_leq(got, get_calls * (64u << 10));
