@@ -25,15 +25,9 @@
 #include "base/cleanup.h"
 #include "base/list.h"
 #include "client/memory/userfault.h"
+#include "client/session/session.h"
 #include "client/stream/coherence.h"
 #include "transport/memfd.h"
-
-#ifndef UFFD_FEATURE_WP_UNPOPULATED /* Linux 6.4, as is the next one */
-#define UFFD_FEATURE_WP_UNPOPULATED (1u << 13)
-#endif
-#ifndef UFFDIO_CONTINUE_MODE_WP
-#define UFFDIO_CONTINUE_MODE_WP ((uint64_t)1 << 1)
-#endif
 
 #define PIECE (64u << 10)
 /* A thread that goes through memory gets as many pieces as it had just before, up to so many; fewer
@@ -206,7 +200,7 @@ static void give_back(struct run r)
     }
 }
 
-/* The pieces are not mapped any more. */
+/* The pieces are only on the device from now on. */
 static void leave(struct run r)
 {
     for (struct piece *p = r.first; p < r.first + r.count; p++) {
@@ -219,8 +213,6 @@ static void leave(struct run r)
             atomic_fetch_sub(&rt_pages_stale, 1);
         p->stale = false;
     }
-    if (kept > KEPT_MOST)
-        give_back(r);
 }
 
 /* --- to the device ---------------------------------------------------------------------------- */
@@ -258,11 +250,14 @@ static int send(struct run r)
     if (p->state == WRITTEN)
         result = p->before ? put_changes(r, p->before)
                            : device->put(start_of(r), own_bytes(r), size_of(r));
-    if (result == 0)
-        leave(r);
-    else
+    if (result) {
         map(r, true); /* the session has failed; the program may keep its bytes */
-    return result;
+        return result;
+    }
+    leave(r);
+    if (kept > KEPT_MOST)
+        give_back(r);
+    return 0;
 }
 
 /* The piece, and those that came right after it, lie behind it, and can be sent with it. */
@@ -439,8 +434,7 @@ static void *map_file(void *at, size_t size, uint64_t offset, int flags)
                    (off_t)offset);
     if (p == MAP_FAILED)
         return NULL;
-    (void)madvise(p, size, MADV_DONTFORK);
-    (void)madvise(p, size, MADV_DONTDUMP);
+    rt_session_keep(p, size);
     return p;
 }
 

@@ -116,12 +116,12 @@ Test(pages, what_the_device_wrote_is_seen_here)
     cr_assert_eq(base[5], 99);
 }
 
-/* Linux 6.4: UFFD_FEATURE_WP_UNPOPULATED came with what the pager needs. */
+/* This feature came with what the pager needs. */
 static bool pages_can_be_read_only(void)
 {
     struct uffdio_api api = { .api = UFFD_API };
     int fd = rt_userfault_open(O_NONBLOCK);
-    bool can = ioctl(fd, UFFDIO_API, &api) == 0 && api.features & 1u << 13;
+    bool can = ioctl(fd, UFFDIO_API, &api) == 0 && api.features & UFFD_FEATURE_WP_UNPOPULATED;
     close(fd);
     return can;
 }
