@@ -135,6 +135,12 @@ struct dev_launch {
     bool more; /* other operations wait behind it, or ops->flush() follows: it may wait for them */
 };
 
+/* How many blocks a grid has, or threads a block. It may overflow; devices refuse such launches. */
+static inline uint64_t dev_product(const uint32_t d[3])
+{
+    return (uint64_t)d[0] * d[1] * d[2];
+}
+
 /* A question that only the device can answer; the arguments are a client's. */
 struct dev_call {
     uint32_t function;         /* enum wire_call */

@@ -230,15 +230,24 @@ static bool come_back(struct dev_client *c, struct cuda_gpu *first)
     return back;
 }
 
-static bool is_away(struct dev_client *c, const struct cuda_gpu *first)
+static bool is_away(const struct dev_client *c, const struct cuda_gpu *first)
 {
     return cuda_home(c, first->index)->is_fallback;
 }
 
-static bool is_called(struct dev_client *c, const struct cuda_gpu *first)
+static bool is_called(const struct dev_client *c, const struct cuda_gpu *first)
 {
     return atomic_load_explicit(&first->welcome, memory_order_acquire) && is_away(c, first) &&
            !cuda_is_leaving(c->dev, c);
+}
+
+static bool try_to_come_back(struct dev_client *c, struct cuda_gpu *first)
+{
+    if (pthread_mutex_trylock(&c->moves_lock) != 0)
+        return false;
+    const bool back = !is_away(c, first) || come_back(c, first);
+    pthread_mutex_unlock(&c->moves_lock);
+    return back;
 }
 
 void cuda_fallback_return(struct dev_client *c)
@@ -251,15 +260,8 @@ void cuda_fallback_return(struct dev_client *c)
         cuda_hands_on(c); /* rows that wait have to be handed over before it can go */
         cuda_hand_over(c);
         cuda_hands_off(c);
-        while (is_called(c, first)) {
-            if (pthread_mutex_trylock(&c->moves_lock) == 0) {
-                if (is_away(c, first))
-                    (void)come_back(c, first);
-                pthread_mutex_unlock(&c->moves_lock);
-            }
-            if (is_away(c, first))
-                cuda_nap(GM_NS_PER_MS);
-        }
+        while (is_called(c, first) && !try_to_come_back(c, first))
+            cuda_nap(GM_NS_PER_MS);
     }
 }
 

@@ -320,7 +320,7 @@ void cuda_flush(struct dev_client *c)
 /* Whether this launch may take far longer than those of the kernel before. */
 static bool is_unknown(struct cuda_function *f, const struct dev_launch *l)
 {
-    const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    const uint64_t blocks = dev_product(l->grid);
     if (GM_LIKELY(blocks <= 2 * f->blocks_max))
         return false;
     f->blocks_max = blocks;

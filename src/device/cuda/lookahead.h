@@ -35,7 +35,7 @@ static inline void cuda_ahead_note(struct dev_queue *q)
         most = UINT32_MAX;
     atomic_store(&q->ahead_max, (uint32_t)most);
     if (q->seen < atomic_load(&q->unknown)) /* after the store: it may have come just now */
-        atomic_store(&q->ahead_max, GM_MIN((uint32_t)most, CUDA_AHEAD_UNKNOWN));
+        atomic_store(&q->ahead_max, CUDA_AHEAD_UNKNOWN);
 }
 
 /* Nobody knows how long the client's next operation, `seq`, will take. The client's thread. */

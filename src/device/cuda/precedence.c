@@ -15,11 +15,6 @@
  */
 #define CROWDED_NS (100 * GM_NS_PER_MS)
 
-static uint64_t product(const uint32_t d[3])
-{
-    return (uint64_t)d[0] * d[1] * d[2]; /* the driver refuses launches that overflow */
-}
-
 /* `blocks` times `each` of what the GPU has `per` multiprocessor, in parts of CUDA_WHOLE. */
 static uint64_t part(const struct cuda_gpu *g, uint64_t blocks, uint64_t each,
                      CUdevice_attribute per)
@@ -32,7 +27,7 @@ static uint64_t part(const struct cuda_gpu *g, uint64_t blocks, uint64_t each,
 static uint32_t need(const struct cuda_gpu *g, const struct cuda_function *f,
                      const struct dev_launch *l)
 {
-    const uint64_t threads = product(l->block), blocks = product(l->grid);
+    const uint64_t threads = dev_product(l->block), blocks = dev_product(l->grid);
     if (blocks >= CUDA_WHOLE) /* of at most 64 Ki of something each: no overflow below */
         return CUDA_WHOLE;
     uint64_t most = part(g, blocks, 1, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);

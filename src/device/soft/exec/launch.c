@@ -422,7 +422,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     threads = threads > DEV_BLOCK_THREADS ? UINT32_MAX : threads * l->block[2];
     int result;
     const char *why = refusal(k, l, threads, &result);
-    uint64_t count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t count = dev_product(l->grid);
     bool together = is_cooperative(l);
     uint64_t live =
         (uint64_t)soft_sched_workers(q->work->client->dev->sched) * DEV_BLOCKS_PER_MULTIPROCESSOR;
