@@ -392,6 +392,30 @@ def bench_kept(b):
     b.rounds("kept", 2, *((c, once) for c in ("sliced", "mps", "gmux")))
 
 
+GPU_FULL = 2112  # blocks of 128 threads that an H100 or H200 has room for
+
+
+def bench_fair(b):
+    """Kernels of 1 ms that fill the GPU, one after the other, beside a program with kernels of 26 ms that do, too: how many of
+    them a second, and of the others."""
+    full = GPU_FULL if b.args.device == "cuda" else 8
+
+    def once(way):
+        long = Program([b.tool("spin"), "-us=6500", f"-blocks={4 * full}", "-ms=4000", "-queued"], way.env(EX_GATE="1"))
+        short = Program([b.tool("spin"), "-us=1000", f"-blocks={full}", "-ms=3000"], way.env(EX_GATE="1"))
+        try:
+            if not all(p.wait_ready(time.monotonic() + 20) for p in (long, short)):
+                raise Failed("a program did not start")
+            long.go()
+            short.go()
+            deadline = time.monotonic() + 20
+            return {f"fair_{name}": float(p.finish(deadline).words("kernels")[1]) for name, p in (("short", short), ("long", long))}
+        finally:
+            long.kill()
+            short.kill()
+    b.rounds("fair_short", 3, *((c, once) for c in ("sliced", "mps", "gmux")))
+
+
 def bench_event(b):
     def once(way):
         r = way.run([b.tool("event")], b.limit(30))
@@ -451,6 +475,8 @@ ROWS = {
     "begin_2000": ("of 2 s", "s", lambda m: ("<=", m["mps"] + 1), None, None),
     "begin_60000": ("of one that does not end", "s", lambda m: ("<=", m["mps"] + 1), None, None),
     "kept": ("small kernels' worst second while others begin, of one alone", "", lambda m: (">=", 0.9), None, bench_kept),
+    "fair_short": ("kernels of 1 ms/s beside kernels of 26 ms", "1/s", lambda m: (">=", 3 * m["mps"]), None, bench_fair),
+    "fair_long": ("of those of 26 ms", "1/s", lambda m: (">=", 0.5 * m["mps"]), None, None),
     "neighbours": ("idle clients of 4 that survive a neighbour's fault", "", lambda m: (">=", 4), None, bench_neighbours),
 }
 

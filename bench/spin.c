@@ -1,9 +1,9 @@
 /*
- * Small kernels one after the other: each occupies 8 blocks of 128 threads for -us microseconds,
- * and the program waits for it before it launches the next, as a program does that uses a fraction
- * of a GPU. Runs for -ms milliseconds or, with -kernels, until so many are done. Prints: name,
- * kernels per second, seconds; then the fewest in any of its seconds. With -queued it does not wait
- * for a kernel before the next one is launched, but two launches later.
+ * Kernels one after the other, each of -blocks blocks (8) of 128 threads that run for -us
+ * microseconds. The program waits for a kernel before it launches the next, as one does that uses a
+ * fraction of a GPU. Runs for -ms milliseconds or, with -kernels, until so many are done. Prints:
+ * name, kernels per second, seconds; then the fewest in any of its seconds. With -queued it does
+ * not wait for a kernel before the next one is launched, but two launches later.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -25,17 +25,17 @@ static void count(struct seconds *s, double now)
     s->count = 0;
 }
 
-#define BLOCKS  8
 #define THREADS 128
 
 int main(int argc, char **argv)
 {
-    long us = 50, ms = 2000, kernels = 0, n = 0;
+    long us = 50, ms = 2000, kernels = 0, blocks = 8, n = 0;
     bool queued = false;
     for (int i = 1; i < argc; i++)
         if (!ex_option(argv[i], "us", 1, 60000000, &us) &&
             !ex_option(argv[i], "ms", 1, 600000, &ms) &&
             !ex_option(argv[i], "kernels", 1, 1 << 30, &kernels) &&
+            !ex_option(argv[i], "blocks", 1, 1 << 30, &blocks) &&
             !(queued |= ex_flag(argv[i], "queued")))
             return 2;
     struct ex_device d = ex_open(0, ex_ptx);
@@ -48,14 +48,14 @@ int main(int argc, char **argv)
     EX_CHECK(cuEventCreate(&events[0], CU_EVENT_DISABLE_TIMING));
     EX_CHECK(cuEventCreate(&events[1], CU_EVENT_DISABLE_TIMING));
     EX_CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    EX_CHECK(cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL));
+    EX_CHECK(cuLaunchKernel(f, (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, s, params, NULL));
     EX_CHECK(cuStreamSynchronize(s));
     ns *= (unsigned long long)us;
     ex_gate();
     double start = ex_seconds(), now = start;
     struct seconds each = { start, 0, -1 };
     while (kernels ? n < kernels : now - start < 1e-3 * (double)ms) {
-        EX_CHECK(cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL));
+        EX_CHECK(cuLaunchKernel(f, (unsigned)blocks, 1, 1, THREADS, 1, 1, 0, s, params, NULL));
         if (queued)
             EX_CHECK(cuEventRecord(events[n % 2], s));
         if (queued && n > 0)

@@ -345,6 +345,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         cuda_complaint_asserts(q->client);
     if (GM_UNLIKELY(is_unknown(f, l)))
         cuda_ahead_unknown(q, seq);
+    cuda_precedence_need(q, f, l);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
                           .u.launch = { .library = l->module->library,
@@ -359,7 +360,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .prints = l->module->library->traits.prints &&
                                                   cuda_output_watched(q),
                                         .more = l->more,
-                                        .precedes = cuda_has_precedence(q, f, l),
+                                        .precedes = cuda_has_precedence(q),
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);

@@ -9,10 +9,9 @@
 #include "base/clock.h"
 #include "device/cuda/module.h"
 
-/* Kernels have precedence for so long after a large kernel was last seen. Without large kernels
- * everybody is served at once, and precedence would only keep launches from becoming rows
- * (chain.h).
- */
+/* Kernels have precedence for so long after the GPU was last seen to be crowded. Otherwise
+ * everybody is served at once, and precedence would only keep launches from becoming rows (chain.h)
+ * and graphs (run.h). */
 #define CROWDED_NS (100 * GM_NS_PER_MS)
 
 /* `blocks` times `each` of what the GPU has `per` multiprocessor, in parts of CUDA_WHOLE. */
@@ -40,31 +39,55 @@ static uint32_t need(const struct cuda_gpu *g, const struct cuda_function *f,
     return (uint32_t)most;
 }
 
-bool cuda_has_precedence(struct dev_queue *q, const struct cuda_function *f,
-                         const struct dev_launch *l)
+void cuda_precedence_need(struct dev_queue *q, const struct cuda_function *f,
+                          const struct dev_launch *l)
 {
-    const uint32_t needs = need(q->gpu, f, l);
-    const uint32_t fair = atomic_load_explicit(&q->gpu->fair_part, memory_order_relaxed);
-    atomic_store_explicit(&q->needs, needs, memory_order_relaxed);
-    return fair && needs <= fair;
+    atomic_store_explicit(&q->needs, need(q->gpu, f, l), memory_order_relaxed);
+}
+
+/* Adds to what the client has had, within the bounds around the mean. Returns the sum. */
+static int64_t add(const struct cuda_gpu *g, struct dev_client *c, uint64_t ns)
+{
+    const int64_t credit = (int64_t)g->dev->credit_ns;
+    _Atomic int64_t *at = &c->seats[g->index].had;
+    int64_t had = GM_MAX(atomic_load_explicit(at, memory_order_relaxed), g->mean - credit);
+    had = GM_MIN(had + (int64_t)ns, g->mean + credit);
+    atomic_store_explicit(at, had, memory_order_relaxed);
+    return had;
+}
+
+void cuda_precedence_done(struct dev_queue *q, uint64_t now)
+{
+    struct cuda_gpu *g = q->gpu;
+    const uint64_t before = GM_MAX(q->since, g->ended_at);
+    const uint64_t took = q->since && before < now ? now - before : 0;
+    const uint64_t part = atomic_load_explicit(&q->needs, memory_order_relaxed);
+    (void)add(g, q->client, took * part / CUDA_WHOLE);
 }
 
 /* Looks at one context. Queues in green contexts count as well, though their own kernels never have
  * precedence (submit.c). */
 static void look_at(struct cuda_gpu *g, uint64_t now)
 {
-    uint32_t busy = 0, largest = 0;
+    const struct dev_client *last = NULL;
+    const int64_t slice = (int64_t)g->dev->slice_ns;
+    int64_t sum = 0, queues = 0;
+    uint64_t needs = 0;
+    bool several = false;
     gm_list_for_each (q, &g->dev->active, struct dev_queue, active)
         if (q->gpu == g) {
-            busy++;
-            largest = GM_MAX(largest, atomic_load_explicit(&q->needs, memory_order_relaxed));
+            sum += add(g, q->client, 0) - g->mean;
+            queues++;
+            needs += atomic_load_explicit(&q->needs, memory_order_relaxed);
+            several |= last && last != q->client;
+            last = q->client;
         }
-    const uint32_t fair = busy ? CUDA_WHOLE / busy : CUDA_WHOLE;
-    if (busy > 1 && largest > fair)
+    if (queues)
+        g->mean += sum / queues;
+    if (several && needs >= CUDA_WHOLE)
         g->crowded_at = now;
     const bool crowded = g->crowded_at && now - g->crowded_at < CROWDED_NS;
-    atomic_store_explicit(&g->fair_part, crowded ? GM_MIN(fair, CUDA_WHOLE / 2) : 0,
-                          memory_order_relaxed);
+    atomic_store_explicit(&g->fair, crowded ? (g->mean - slice) | 1 : 0, memory_order_relaxed);
 }
 
 void cuda_precedence_look(struct dev *d, uint64_t now)

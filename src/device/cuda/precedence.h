@@ -1,15 +1,19 @@
 /*
- * Precedence: small kernels do not wait behind large ones.
+ * Precedence: programs that have had less of the GPU go before those that have had more.
  *
  * A GPU starts the blocks of a context's kernels in the order of the launches, and those of a
- * higher priority first. So a kernel that would fit beside the others waits until all blocks of
- * every larger kernel before it have started. Beside six programs with kernels of 8 ms, a kernel of
- * 2 ms took 47. Under NVIDIA's MPS, where programs take turns, it took 6 to 16 ms; with a higher
- * priority it takes 2 to 4 (docs/adr/0025).
+ * higher priority first. So a kernel waits until all blocks of every kernel before it have started,
+ * and a program with short kernels gets as many of them as its neighbour of long ones: beside
+ * kernels of 26 ms, one of 1 ms took 27. NVIDIA's MPS does the same. With a higher priority it
+ * takes 2 to 3 (docs/adr/0025).
  *
- * Where N queues are busy, a kernel that needs at most an N-th of the multiprocessors gets the next
- * higher priority. All such kernels together leave the others their part, so nobody starves, and
- * nothing has to be measured or remembered.
+ * The watch counts how much of a GPU each client has had: the time between two completions belongs
+ * to the client whose operation was the second, multiplied by the part of the multiprocessors that
+ * its kernel needs. Where several clients need more than there is, kernels of those who have had
+ * CUDA_SLICE_NS less than the mean get the next higher priority. So each gets its part of the time
+ * in the end, whatever its kernels are like, and nobody starves. Nobody is further than
+ * CUDA_CREDIT_NS from the mean: a program that was idle for an hour does not have the GPU alone for
+ * the next one.
  */
 #ifndef GMUX_DEVICE_CUDA_PRECEDENCE_H
 #define GMUX_DEVICE_CUDA_PRECEDENCE_H
@@ -18,13 +22,30 @@
 
 struct cuda_function;
 
-/* True if a kernel that is about to be launched is to have precedence. Also notes how large it is,
- * on which the others' precedence depends. The client's thread. */
-bool cuda_has_precedence(struct dev_queue *q, const struct cuda_function *f,
-                         const struct dev_launch *l);
+/* A client is at most so far from the mean of those that are busy. */
+#define CUDA_CREDIT_NS (50 * GM_NS_PER_MS)
+/* Programs that have had nearly the same are served in the order of their launches. */
+#define CUDA_SLICE_NS (CUDA_CREDIT_NS / 4)
 
-/* Decides for each context how much a kernel with precedence may need. The watch calls it every
- * millisecond while something is in flight, with dev->lock. */
+/* True if the queue's next kernels are to have precedence. The client's thread. */
+static inline bool cuda_has_precedence(const struct dev_queue *q)
+{
+    const int64_t fair = atomic_load_explicit(&q->gpu->fair, memory_order_relaxed);
+    return GM_UNLIKELY(fair != 0) &&
+           atomic_load_explicit(&q->client->seats[q->gpu->index].had, memory_order_relaxed) < fair;
+}
+
+/* The queue is about to launch this kernel: notes how much of the GPU it needs. The client's
+ * thread. */
+void cuda_precedence_need(struct dev_queue *q, const struct cuda_function *f,
+                          const struct dev_launch *l);
+
+/* Operations of the queue are done: notes what its client has had of the GPU. The watch, with
+ * dev->lock, before it notes the time. */
+void cuda_precedence_done(struct dev_queue *q, uint64_t now);
+
+/* Decides for each context who has precedence. The watch calls it every millisecond while something
+ * is in flight, with dev->lock. */
 void cuda_precedence_look(struct dev *d, uint64_t now);
 
 /* Parts of a context's multiprocessors are multiples of one CUDA_WHOLE-th. */

@@ -17,6 +17,7 @@
 #include "device/cuda/intake.h"
 #include "device/cuda/lookahead.h"
 #include "device/cuda/op.h"
+#include "device/cuda/precedence.h"
 #include "device/cuda/run.h"
 #include "device/cuda/stream.h"
 
@@ -174,8 +175,8 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     struct dev_client *c = q->client;
     cuda_hands_on(c);
     cuda_enter(q->gpu);
-    if (!cuda_intake_is_open(q) || !cuda_may_have(q, run->count))
-        return DEV_RUN_PLAIN;
+    if (!cuda_intake_is_open(q) || !cuda_may_have(q, run->count) || cuda_has_precedence(q))
+        return DEV_RUN_PLAIN; /* the kernels of a graph have no precedence */
     uint64_t hash = XXH3_64bits(run->records, run->size);
     struct cuda_run *known = find(q, run, hash);
     struct cuda_exec graph;

@@ -7,6 +7,7 @@
 #include "device/cuda/fallback.h"
 #include "device/cuda/library.h"
 #include "device/cuda/lookahead.h"
+#include "device/cuda/precedence.h"
 #include "device/cuda/settle.h"
 
 void cuda_dev_init(struct dev *d, const struct dev_events *events)
@@ -39,6 +40,8 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
     d->away_ns = CUDA_AWAY_NS;
     d->returns_ns = CUDA_RETURNS_NS;
     d->ahead_ns = CUDA_AHEAD_NS;
+    d->credit_ns = CUDA_CREDIT_NS;
+    d->slice_ns = CUDA_SLICE_NS;
     d->libraries.kept_max = CUDA_KEPT_BYTES;
     d->output.pipe = -1;
 }

@@ -48,7 +48,7 @@
  *   settle                  waiting for a safe point
  *   open                    contexts
  *   capacity, local         what a context has room for
- *   precedence              small kernels first
+ *   precedence              fair parts of the GPU's time
  *   output                  what kernels print
  *   inflight                how much of a client is in flight
  *   range                   what is mapped where
@@ -106,9 +106,10 @@ struct cuda_gpu {
     _Atomic bool welcome;   /* fallback.h: this is a safe point for clients that come back */
     bool calls_back;        /* fallback.h, dev->lock: there is a thread that calls them back */
     uint64_t ended_at;      /* watch.c, dev->lock: when something in flight last ended or began */
-    uint64_t crowded_at; /* precedence.h, dev->lock: when a kernel last needed more than its part */
-    _Atomic uint32_t fair_part;  /* precedence.h: a kernel that needs at most this much goes first;
-                                    0: no kernel does */
+    uint64_t crowded_at;  /* precedence.h, dev->lock: when clients last needed more than there is */
+    int64_t mean;         /* precedence.h, dev->lock: of what its busy clients have had */
+    _Atomic int64_t fair; /* precedence.h: clients that have had less go first; 0: nobody
+                             does */
     pthread_mutex_t stacks_lock; /* held while the limit of the stack is changed, which may wait for
                                     the GPU */
     _Atomic size_t stack;        /* local.h: of each thread; grows when a client wants more */
@@ -153,6 +154,7 @@ struct dev {
     uint64_t held_ns;                         /* settle.h */
     uint64_t away_ns, blocked_ns;             /* fallback.h */
     uint64_t ahead_ns;                        /* lookahead.h */
+    uint64_t credit_ns, slice_ns;             /* precedence.h */
 };
 
 /* For each context `g` whose bit is in `of`, open or not: a primary context that is not open has no
@@ -169,6 +171,7 @@ struct cuda_seat {
                                client does not use it */
     CUdeviceptr events_at;
     _Atomic(struct cuda_place *) place; /* for streams from now on; an order sets it */
+    _Atomic int64_t had;                /* precedence.h: GPU time in ns; the watch sets it */
     _Atomic(struct cuda_gpu *) home;    /* the context of `place`, for threads in whose time the
                                            place may be freed */
 };

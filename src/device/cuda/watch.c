@@ -33,6 +33,7 @@ static void note_done(struct dev_queue *q, uint64_t now, uint64_t done)
 {
     struct dev_client *c = q->client;
     const uint32_t before = cuda_unfinished(c);
+    cuda_precedence_done(q, now);
     cuda_pace_note(q, now, done - q->seen);
     cuda_ahead_note(q);
     q->gpu->ended_at = now;

@@ -119,6 +119,8 @@ bool fake_queue_is_away(const struct dev_queue *q);
 bool fake_is_over(struct dev_queue *q);
 /* The watch has seen all completions up to the last mark. */
 bool fake_is_seen(struct dev_queue *q);
+/* It has something in flight, and the watch has seen that. */
+bool fake_is_watched(struct dev_queue *q);
 /* The watch has seen all and looks at it no more. */
 bool fake_is_resting(struct dev_queue *q);
 /* The watch takes the queue's operations to last so long each, from now on. */
@@ -219,8 +221,11 @@ bool fake_freeze(struct dev *d, const struct dev_client *gone, uint64_t patience
 void fake_dies(struct dev *d, bool dies);
 /* An order to load a module is under way. */
 void fake_order(struct dev *d);
-/* The watch gives small kernels precedence. */
+/* Clients that have had less of the first GPU have precedence there. */
 bool fake_is_crowded(struct dev *d);
+/* How far clients may be from the mean of what they have had, and how far those are that go first.
+ */
+void fake_credit(struct dev *d, uint64_t credit, uint64_t slice);
 /* Standard error is heard by the device from now on; the context has died, and the device delivers
  * what it has heard (device/cuda/complaint.h). */
 void fake_hear_complaints(void);

@@ -258,6 +258,15 @@ bool fake_is_seen(struct dev_queue *q)
     return seen;
 }
 
+bool fake_is_watched(struct dev_queue *q)
+{
+    struct dev *d = q->client->dev;
+    pthread_mutex_lock(&d->lock);
+    bool watched = q->since != 0;
+    pthread_mutex_unlock(&d->lock);
+    return watched;
+}
+
 bool fake_is_resting(struct dev_queue *q)
 {
     struct dev *d = q->client->dev;
@@ -478,7 +487,13 @@ void fake_order(struct dev *d)
 
 bool fake_is_crowded(struct dev *d)
 {
-    return atomic_load(&d->gpus[0].fair_part) != 0;
+    return atomic_load(&d->gpus[0].fair) != 0;
+}
+
+void fake_credit(struct dev *d, uint64_t credit, uint64_t slice)
+{
+    d->credit_ns = credit;
+    d->slice_ns = slice;
 }
 
 void fake_unseen(struct dev *d, void (*f)(void *arg), void *arg)

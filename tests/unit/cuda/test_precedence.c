@@ -1,7 +1,8 @@
-/* Small kernels go before larger ones of others, and nobody else's do. */
+/* Where the GPU is crowded, kernels of clients that have had less of it go first. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
+#include "base/clock.h"
 #include "fake.h"
 
 TestSuite(precedence, .timeout = 20);
@@ -24,6 +25,7 @@ static struct dev_queue *queue_of(struct dev_client *c)
 static void begin(void)
 {
     d = fake_device();
+    fake_credit(d, 100 * GM_NS_PER_MS, GM_NS_PER_MS);
     one = fake_client(d, FAKE_SMS, 0);
     two = fake_client(d, FAKE_SMS, 0);
     large = queue_of(one);
@@ -55,25 +57,102 @@ static void crowd(void)
     (void)fake_launch_priority();
 }
 
-Test(precedence, a_small_kernel_goes_before_a_large_one, .init = begin, .fini = end)
+/* What the queue has in flight ends, and the watch has seen that. */
+static void finish(struct dev_queue *q)
 {
-    crowd();
-    launch(small, 1, false);
-    cr_assert_eq(fake_launch_priority(), fake_stream_priority(fake_stream(small)) - 1);
+    fake_hold(fake_stream(q), false);
+    while (!fake_is_seen(q))
+        sched_yield();
+    fake_hold(fake_stream(q), true);
 }
 
-Test(precedence, a_large_one_does_not, .init = begin, .fini = end)
+/* A kernel of the queue runs alone for so long, at least. */
+static void run(struct dev_queue *q, struct dev_client *c, uint32_t blocks, uint64_t ns)
 {
+    launch(q, blocks, false);
+    cuda.flush(c);
+    while (!fake_is_watched(q))
+        sched_yield();
+    for (const uint64_t begun = gm_now_ns(); gm_now_ns() - begun < ns;)
+        sched_yield();
+    finish(q);
+}
+
+static bool goes_first(struct dev_queue *q, uint32_t blocks)
+{
+    launch(q, blocks, false);
+    const int priority = fake_launch_priority();
+    cr_assert(priority == FAKE_STREAMS_PRIORITY ||
+              priority == fake_stream_priority(fake_stream(q)) - 1);
+    return priority != FAKE_STREAMS_PRIORITY;
+}
+
+Test(precedence, who_has_had_less_goes_first, .init = begin, .fini = end)
+{
+    run(large, one, LARGE, 5 * GM_NS_PER_MS);
     crowd();
-    launch(large, LARGE, false);
-    cr_assert_eq(fake_launch_priority(), FAKE_STREAMS_PRIORITY);
-    launch(small, LARGE / 2, false); /* a whole GPU's */
-    cr_assert_eq(fake_launch_priority(), FAKE_STREAMS_PRIORITY);
+    cr_assert(goes_first(small, 1));
+    cr_assert(goes_first(small, LARGE));
+    cr_assert(!goes_first(large, LARGE));
+    cr_assert(!goes_first(large, 1));
+}
+
+Test(precedence, that_may_be_the_other_one_later, .init = begin, .fini = end)
+{
+    run(large, one, LARGE, 5 * GM_NS_PER_MS);
+    run(small, two, LARGE, 50 * GM_NS_PER_MS);
+    crowd();
+    cr_assert(goes_first(large, LARGE));
+    cr_assert(!goes_first(small, 1));
+}
+
+Test(precedence, nearly_the_same_is_the_same, .init = begin, .fini = end)
+{
+    fake_credit(d, GM_NS_PER_S, GM_NS_PER_S / 2);
+    run(large, one, LARGE, 5 * GM_NS_PER_MS);
+    crowd();
+    cr_assert(!goes_first(small, 1));
+    cr_assert(!goes_first(large, LARGE));
+}
+
+Test(precedence, a_small_part_of_the_gpu_counts_little, .init = begin, .fini = end)
+{
+    run(large, one, LARGE, 5 * GM_NS_PER_MS);
+    run(small, two, 1, 50 * GM_NS_PER_MS);
+    crowd();
+    cr_assert(goes_first(small, LARGE));
+}
+
+Test(precedence, what_was_long_ago_does_not_count, .init = begin, .fini = end)
+{
+    fake_credit(d, GM_NS_PER_MS, GM_NS_PER_MS);
+    run(large, one, LARGE, 50 * GM_NS_PER_MS);
+    run(small, two, LARGE, 5 * GM_NS_PER_MS);
+    crowd();
+    cr_assert(!goes_first(small, LARGE));
+}
+
+/* A run that was learnt is a graph, too. */
+Test(precedence, it_is_in_no_run, .init = begin, .fini = end)
+{
+    const uint32_t records[2] = { 1, 1 };
+    const struct dev_run what = { ++seq, 1, sizeof(records), records };
+    (void)cuda.run_begin(small, &what);
+    cr_assert_eq(cuda.run_begin(small, &what), DEV_RUN_LEARN);
+    fake_launch(small, seq, 1);
+    cr_assert(cuda.run_end(small, &what));
+    cr_assert_eq(cuda.run_begin(small, &what), DEV_RUN_DONE);
+    cuda.flush(two);
+    finish(small);
+    run(large, one, LARGE, 5 * GM_NS_PER_MS);
+    crowd();
+    cr_assert_eq(cuda.run_begin(small, &what), DEV_RUN_PLAIN);
 }
 
 /* A row is a graph, whose kernels have no priority of their own. */
 Test(precedence, it_is_in_no_row, .init = begin, .fini = end)
 {
+    run(large, one, LARGE, 5 * GM_NS_PER_MS);
     crowd();
     for (unsigned i = 0; i < 16 * 20; i++)
         launch(small, 1, true);
