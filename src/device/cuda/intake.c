@@ -182,6 +182,7 @@ static void accept(struct dev_queue *q, uint64_t seq)
 void cuda_intake_run(struct dev_queue *q, uint64_t seq, uint32_t count)
 {
     accept(q, seq);
+    q->plain = seq;
     cuda_count(q, count);
     cuda_queue_submitted(q, seq);
     if (!gm_list_empty(&q->dirty))
@@ -345,6 +346,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         cuda_complaint_asserts(q->client);
     if (GM_UNLIKELY(is_unknown(f, l)))
         cuda_ahead_unknown(q, seq);
+    const bool precedes = cuda_has_precedence(q);
+    q->plain = precedes ? q->plain : seq;
     cuda_precedence_need(q, f, l);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
@@ -360,7 +363,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .prints = l->module->library->traits.prints &&
                                                   cuda_output_watched(q),
                                         .more = l->more,
-                                        .precedes = cuda_has_precedence(q),
+                                        .precedes = precedes,
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);

@@ -14,6 +14,20 @@
  * and graphs (run.h). */
 #define CROWDED_NS (100 * GM_NS_PER_MS)
 
+/* Clients with more queues have no precedence: each launch looks at them all. */
+#define QUEUES_MOST 64u
+
+bool cuda_keeps_order(const struct dev_queue *q)
+{
+    uint32_t count = 0;
+    gm_list_for_each (o, &q->client->queues, struct dev_queue, link) {
+        const uint64_t done = atomic_load_explicit(&o->slot->completed.value, memory_order_relaxed);
+        if (++count > QUEUES_MOST || (o != q && o->gpu == q->gpu && o->plain > done))
+            return false;
+    }
+    return true;
+}
+
 /* `blocks` times `each` of what the GPU has `per` multiprocessor, in parts of CUDA_WHOLE. */
 static uint64_t part(const struct cuda_gpu *g, uint64_t blocks, uint64_t each,
                      CUdevice_attribute per)

@@ -27,12 +27,19 @@ struct cuda_function;
 /* Programs that have had nearly the same are served in the order of their launches. */
 #define CUDA_SLICE_NS (CUDA_CREDIT_NS / 4)
 
-/* True if the queue's next kernels are to have precedence. The client's thread. */
+/* No kernel without precedence is in flight in another of the client's queues. The client's thread.
+ */
+bool cuda_keeps_order(const struct dev_queue *q);
+
+/* True if the queue's next kernels are to have precedence. A program may rely on the order of its
+ * launches in different streams, though CUDA does not promise it: natively a kernel that waits for
+ * an earlier one has that before it. So the client's own order stays. The client's thread. */
 static inline bool cuda_has_precedence(const struct dev_queue *q)
 {
     const int64_t fair = atomic_load_explicit(&q->gpu->fair, memory_order_relaxed);
-    return GM_UNLIKELY(fair != 0) &&
-           atomic_load_explicit(&q->client->seats[q->gpu->index].had, memory_order_relaxed) < fair;
+    const struct cuda_seat *s = &q->client->seats[q->gpu->index];
+    return GM_UNLIKELY(fair != 0) && atomic_load_explicit(&s->had, memory_order_relaxed) < fair &&
+           cuda_keeps_order(q);
 }
 
 /* The queue is about to launch this kernel: notes how much of the GPU it needs. The client's

@@ -278,6 +278,7 @@ struct dev_queue {
     bool looking;                     /* a copy of that word to slot->looked is under way */
     uint64_t last;                    /* operation that the driver was given */
     uint64_t marked;                  /* operation with a mark behind it */
+    uint64_t plain;                   /* precedence.h: its newest kernel without precedence */
     /* What the watch knows about it while it is active; dev->lock. */
     uint64_t seen;              /* operations completed, when it last looked */
     uint64_t since;             /* when `seen` last changed; 0: it has not looked yet */

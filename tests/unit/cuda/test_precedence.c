@@ -132,6 +132,23 @@ Test(precedence, what_was_long_ago_does_not_count, .init = begin, .fini = end)
     cr_assert(!goes_first(small, LARGE));
 }
 
+Test(precedence, a_program_keeps_its_order, .init = begin, .fini = end)
+{
+    struct dev_queue *other = fake_queue_with_stream(two, 0, 2, 0);
+    fake_hold(fake_stream(other), true);
+    launch(other, LARGE, false);
+    run(large, one, LARGE, 50 * GM_NS_PER_MS);
+    crowd();
+    cr_assert(!goes_first(small, LARGE));
+    finish(other);
+    cr_assert(goes_first(small, LARGE));
+    cr_assert(!goes_first(other, LARGE));
+    cuda.flush(two);
+    finish(small);
+    cr_assert(goes_first(other, LARGE));
+    fake_hold(fake_stream(other), false);
+}
+
 /* A run that was learnt is a graph, too. */
 Test(precedence, it_is_in_no_run, .init = begin, .fini = end)
 {
@@ -144,7 +161,7 @@ Test(precedence, it_is_in_no_run, .init = begin, .fini = end)
     cr_assert_eq(cuda.run_begin(small, &what), DEV_RUN_DONE);
     cuda.flush(two);
     finish(small);
-    run(large, one, LARGE, 5 * GM_NS_PER_MS);
+    run(large, one, LARGE, 50 * GM_NS_PER_MS);
     crowd();
     cr_assert_eq(cuda.run_begin(small, &what), DEV_RUN_PLAIN);
 }
