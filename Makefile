@@ -1,4 +1,4 @@
-# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), USERS (soak), CORPUS and COUNT (nightly), DEVICE, BUILD.
+# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), RUNS (fuzz), USERS (soak), CORPUS and COUNT (nightly), DEVICE, BUILD.
 
 BUILD   ?= build
 CLIENTS ?= 3

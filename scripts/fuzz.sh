@@ -1,6 +1,8 @@
 #!/bin/sh
 # Fuzzes:  scripts/fuzz.sh [SECONDS [TARGET...]]     default: every target of fuzz/ for 60 seconds
 #
+# With RUNS=N a target ends after N executions, if that comes first.
+#
 # Builds with clang, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz. What is found goes to
 # build-fuzz/found/TARGET (new inputs) and build-fuzz/crashes; nothing in the tree changes. Keep the smallest new inputs
 # with:  build-fuzz/fuzz/fuzz_TARGET -merge=1 fuzz/corpus/TARGET build-fuzz/found/TARGET
@@ -24,6 +26,6 @@ for target; do
     mkdir -p "$build/found/$target"
     echo "== $target, $seconds s"
     # shellcheck disable=SC2046 # several words, written by fuzz/meson.build
-    "$build/fuzz/fuzz_$target" $(cat "$build/fuzz/fuzz_$target.args") -max_total_time="$seconds" -timeout=10 -entropic=0 \
+    "$build/fuzz/fuzz_$target" $(cat "$build/fuzz/fuzz_$target.args") -max_total_time="$seconds" -runs="${RUNS:--1}" -timeout=10 -entropic=0 \
         -print_final_stats=1 -artifact_prefix="$build/crashes/$target-" "$build/found/$target" "fuzz/corpus/$target"
 done
