@@ -1,5 +1,5 @@
 /*
- * Kernels that read shared memory right behind a barrier and then write there, without a barrier in
+ * Kernels that read shared memory behind a barrier and then write there, without a barrier in
  * between:
  *
  *     __syncthreads(); mean = s[0]; ... if (lane == 0) s[warp] = x; __syncthreads();
@@ -14,37 +14,21 @@
  * barrier would cost time for nothing.
  *
  * A barrier that is added must pair with another one in every thread, wherever that is. So every
- * barrier of the kernel gets a second one, at a place to which every thread that has passed the
- * first comes once before any other barrier; a kernel whose barriers are of other kinds as well is
+ * barrier of the kernel gets a second one, to which every thread that has passed the first comes
+ * once before any other barrier (second.c); a kernel whose barriers are of other kinds as well is
  * left as it is. Nor may a thread wait for another one in between (polls()). The checker
  * (gmux-check) does not see ours: it reports the race.
  */
-#include "device/soft/ir/raw.h"
+#include "device/soft/ir/second.h"
 
-#define BARRIERS_MOST 256u       /* with more of them, none is added */
-#define STEPS_MOST    (1u << 20) /* instructions looked at to find writes; then none is added */
-#define DEPTH_MOST    12u        /* of an address's computation */
+#define DEPTH_MOST 12u /* of an address's computation */
 
 #define MANY (IR_NONE - 1)
 
-/* Instructions that jump to one: the first and the last of them. */
-struct sources {
-    uint32_t first, last; /* first > last: none */
-};
-
 struct ir_hazards {
     struct ir_raw_fn *raw;
-    uint32_t *defined;       /* by register: the one instruction that sets it, IR_NONE, or MANY */
-    struct sources *sources; /* by instruction */
-    uint8_t *seen;           /* by instruction, in a search */
-    uint32_t *stack;
-    uint32_t steps;
-    struct {
-        uint32_t at;     /* the barrier */
-        uint32_t behind; /* the second one comes behind this instruction */
-        bool joins;      /* jumps to what comes next go to the second one */
-    } barriers[BARRIERS_MOST];
-    uint32_t count;
+    uint32_t *defined; /* by register: the one instruction that sets it, IR_NONE, or MANY */
+    uint8_t *marks;    /* by instruction: bits of enum ir_mark */
 };
 
 /* bar.sync 0 of all threads. */
@@ -160,117 +144,7 @@ static bool reads_from_warps(const struct ir_hazards *h, const struct ir_instr *
            (i->address.base == IR_NONE || is_same(h, &base, 0));
 }
 
-/* --- control flow ----------------------------------------------------------------------------- */
-
-static void visit(struct ir_hazards *h, uint32_t *top, uint32_t at)
-{
-    if (at < h->raw->instr_count && !h->seen[at]) {
-        h->seen[at] = 1;
-        h->stack[(*top)++] = at;
-    }
-}
-
-/* Whether shared memory may be written behind instruction `from` before the next plain barrier. */
-static bool write_follows(struct ir_hazards *h, uint32_t from)
-{
-    uint32_t top = 0, count;
-    memset(h->seen, 0, h->raw->instr_count);
-    visit(h, &top, from + 1);
-    while (top > 0) {
-        uint32_t at = h->stack[--top];
-        const struct ir_instr *i = &h->raw->instrs[at];
-        if (writes_shared(i))
-            return true;
-        if (is_plain(i) || ++h->steps > STEPS_MOST)
-            continue;
-        const uint32_t *targets = ir_raw_targets(h->raw, i, &count);
-        for (uint32_t t = 0; t < count; t++, h->steps++)
-            visit(h, &top, h->raw->labels[targets[t]]);
-        if (ir_falls_through(i))
-            visit(h, &top, at + 1);
-    }
-    return false;
-}
-
-/* The code behind a barrier up to an instruction, of which is known what jumps in and out. */
-struct stretch {
-    uint32_t barrier;
-    uint32_t last_target, last_source; /* of jumps out of it, and of jumps into it */
-};
-
-/* Whether all threads that leave the stretch before instruction n come to n at once, and only they:
- * what is put before n is then carried out once by each. */
-static bool all_come_to(const struct ir_hazards *h, const struct stretch *s, uint32_t n,
-                        bool *by_jumps)
-{
-    const struct sources *from = &h->sources[n];
-    *by_jumps = from->first <= from->last && from->first > s->barrier && from->last < n;
-    bool others = from->first > from->last || from->first >= n;
-    return s->last_target <= n && s->last_source < n &&
-           (*by_jumps ||
-            (others && s->last_target < n && ir_falls_through(&h->raw->instrs[n - 1])));
-}
-
-/* Notes jumps from and to instruction n. False: one goes to, or comes from, before the barrier. */
-static bool extend(const struct ir_hazards *h, struct stretch *s, uint32_t n)
-{
-    const struct ir_raw_fn *raw = h->raw;
-    const struct ir_instr *i = &raw->instrs[n];
-    const struct sources *from = &h->sources[n];
-    if (from->first <= from->last) {
-        if (from->first <= s->barrier)
-            return false;
-        s->last_source = GM_MAX(s->last_source, from->last);
-    }
-    uint32_t count;
-    const uint32_t *targets = ir_raw_targets(raw, i, &count);
-    for (uint32_t t = 0; t < count; t++) {
-        uint32_t to = raw->labels[targets[t]];
-        if (to <= s->barrier)
-            return false;
-        s->last_target = GM_MAX(s->last_target, to);
-    }
-    return true;
-}
-
-/* Places the second barrier: behind the last such read before shared memory may be written, where
- * all threads come by. Where there is none, directly behind the first. */
-static void place_second(struct ir_hazards *h, uint32_t b)
-{
-    const struct ir_raw_fn *raw = h->raw;
-    struct stretch s = { .barrier = h->barriers[b].at };
-    bool read = false, by_jumps;
-    h->barriers[b].behind = s.barrier;
-    for (uint32_t n = s.barrier + 1; n < raw->instr_count; n++) {
-        const struct ir_instr *i = &raw->instrs[n];
-        if (read && all_come_to(h, &s, n, &by_jumps)) {
-            h->barriers[b].behind = n - 1;
-            h->barriers[b].joins = by_jumps;
-            read = false;
-        }
-        if (!extend(h, &s, n) || i->op == IR_OP_BAR || i->op == IR_OP_BARRIER || writes_shared(i) ||
-            polls(i) || ++h->steps > STEPS_MOST)
-            break;
-        read |= reads_from_warps(h, i);
-    }
-}
-
-/* False: the kernel has barriers that cannot be paired, too many, or none. */
-static bool find_barriers(struct ir_hazards *h)
-{
-    const struct ir_raw_fn *raw = h->raw;
-    bool writes = false;
-    for (uint32_t n = 0; n < raw->instr_count; n++) {
-        const struct ir_instr *i = &raw->instrs[n];
-        writes |= writes_shared(i);
-        if (i->op != IR_OP_BAR && i->op != IR_OP_BARRIER)
-            continue;
-        if (!is_plain(i) || h->count == BARRIERS_MOST)
-            return false;
-        h->barriers[h->count++].at = n;
-    }
-    return writes && h->count > 0;
-}
+/* --- marks ------------------------------------------------------------------------------------ */
 
 static void find_definitions(struct ir_hazards *h)
 {
@@ -287,83 +161,40 @@ static void find_definitions(struct ir_hazards *h)
     }
 }
 
-static void note_source(struct ir_hazards *h, uint32_t label, uint32_t from)
+static uint8_t marks_of(const struct ir_hazards *h, const struct ir_instr *i)
 {
-    struct sources *s = &h->sources[h->raw->labels[label]];
-    s->first = GM_MIN(s->first, from);
-    s->last = GM_MAX(s->last, from);
+    return (uint8_t)((is_plain(i) ? IR_MARK_BARRIER : 0) | (writes_shared(i) ? IR_MARK_WRITE : 0) |
+                     (polls(i) ? IR_MARK_POLL : 0) | (reads_from_warps(h, i) ? IR_MARK_READ : 0));
 }
 
-static void find_sources(struct ir_hazards *h)
+/* Whether the kernel may need second barriers, and may have them. */
+static bool mark(struct ir_hazards *h)
 {
     const struct ir_raw_fn *raw = h->raw;
-    for (uint32_t n = 0; n <= raw->instr_count; n++)
-        h->sources[n] = (struct sources) { .first = IR_NONE };
+    uint8_t all = 0;
     for (uint32_t n = 0; n < raw->instr_count; n++) {
-        uint32_t count;
-        const uint32_t *targets = ir_raw_targets(raw, &raw->instrs[n], &count);
-        for (uint32_t t = 0; t < count; t++)
-            note_source(h, targets[t], n);
+        const struct ir_instr *i = &raw->instrs[n];
+        if ((i->op == IR_OP_BAR || i->op == IR_OP_BARRIER) && !is_plain(i))
+            return false;
+        h->marks[n] = marks_of(h, i);
+        all |= h->marks[n];
     }
-}
-
-static bool find_hazard(struct ir_hazards *h)
-{
-    bool found = false;
-    find_definitions(h);
-    find_sources(h);
-    for (uint32_t b = 0; b < h->count; b++) {
-        place_second(h, b);
-        found |=
-            h->barriers[b].behind > h->barriers[b].at && write_follows(h, h->barriers[b].behind);
-    }
-    return found && h->steps <= STEPS_MOST;
-}
-
-/* --- the second barriers ---------------------------------------------------------------------- */
-
-static bool add_barriers(struct ir_hazards *h)
-{
-    struct ir_raw_fn *raw = h->raw;
-    uint32_t count = raw->instr_count + h->count, out = 0;
-    struct ir_instr *instrs = calloc(count, sizeof(*instrs));
-    if (!instrs)
-        return false;
-    for (uint32_t l = 0; l < raw->label_count; l++) {
-        uint32_t before = 0;
-        while (before < h->count &&
-               h->barriers[before].behind + h->barriers[before].joins < raw->labels[l])
-            before++;
-        raw->labels[l] += before;
-    }
-    for (uint32_t n = 0, b = 0; n < raw->instr_count; n++) {
-        instrs[out++] = raw->instrs[n];
-        if (b < h->count && h->barriers[b].behind == n) {
-            instrs[out] = raw->instrs[h->barriers[b++].at];
-            instrs[out++].flags |= IR_F_SECOND;
-        }
-    }
-    free(raw->instrs);
-    raw->instrs = instrs;
-    raw->instr_count = raw->instr_cap = count;
-    return true;
+    const uint8_t needed = IR_MARK_BARRIER | IR_MARK_WRITE | IR_MARK_READ;
+    return (all & needed) == needed;
 }
 
 bool ir_separate_hazards(struct ir_raw_fn *raw)
 {
     struct ir_hazards h = { .raw = raw };
-    if (!find_barriers(&h))
-        return true;
     h.defined = calloc((size_t)raw->reg_count + 1, sizeof(*h.defined));
-    h.sources = calloc((size_t)raw->instr_count + 1, sizeof(*h.sources));
-    h.seen = calloc((size_t)raw->instr_count + 1, 1);
-    h.stack = calloc((size_t)raw->instr_count + 1, sizeof(*h.stack));
-    bool right = h.defined && h.sources && h.seen && h.stack;
-    if (right && find_hazard(&h))
-        right = add_barriers(&h);
+    h.marks = calloc((size_t)raw->instr_count + 1, 1);
+    bool right = h.defined && h.marks;
+    if (right) {
+        find_definitions(&h);
+        if (mark(&h))
+            right = ir_add_seconds(raw, h.marks);
+    }
     free(h.defined);
-    free(h.sources);
-    free(h.seen);
-    free(h.stack);
+    free(h.marks);
     return right;
 }
