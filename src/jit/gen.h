@@ -28,7 +28,7 @@
  *   rare, lanes           lane by lane: loads and stores; atomics, host functions
  *   turn                  the order in which lanes store
  *   wrap                  results that may wrap around
- *   hull                  one check for several accesses
+ *   hull, stride          one check for several accesses; elements apart by a constant
  *   agree                 branches on which lanes agree
  *   wait                  sets of lanes that wait, and their chains
  *   known                 what is known about registers within a block
@@ -208,8 +208,7 @@ enum jit_cached {
     JIT_CACHED_COUNT,
 };
 
-/* --- row.c: blocks side by side in one call ----------------------------------------------------
- */
+/* --- row.c: blocks side by side in one call --------------------------------------------------- */
 void jit_choose_row(struct jit_gen *g);
 
 /* --- width.c ---------------------------------------------------------------------------------- */
@@ -469,8 +468,7 @@ LLVMValueRef jit_turned(struct jit_gen *g, LLVMValueRef v, unsigned turn);
 /* i32: the lane whose value stays if all in `active` (i32) store to one place. */
 LLVMValueRef jit_store_lane(struct jit_gen *g, LLVMValueRef active, unsigned size);
 
-/* --- rare.c: lane by lane, in short code --------------------------------------------------------
- */
+/* --- rare.c: lane by lane, in short code ------------------------------------------------------ */
 /* The current load or store. */
 struct jit_access {
     unsigned count, esize, size; /* elements; bytes of one, of all */
@@ -482,10 +480,17 @@ struct jit_access {
 };
 void jit_access_by_lane(struct jit_gen *g, struct jit_access *x);
 
-/* --- index.c -----------------------------------------------------------------------------------
- */
+/* --- index.c ---------------------------------------------------------------------------------- */
 /* Makes a load from an array at an index. False: it is none. */
 bool jit_load_indexed(struct jit_gen *g, struct jit_access *x);
+
+/* --- stride.c --------------------------------------------------------------------------------- */
+/* The lanes' elements of this access, apart by a constant, are better accessed one by one. */
+bool jit_is_strided(const struct jit_gen *g, uint32_t instr);
+/* i1: they may be, from lane 0's address on. covered: they are in place. */
+LLVMValueRef jit_stride_is_good(struct jit_gen *g, const struct jit_access *x, LLVMValueRef address,
+                                bool covered);
+void jit_access_strided(struct jit_gen *g, struct jit_access *x, LLVMValueRef p);
 
 /* --- pieces.c --------------------------------------------------------------------------------- */
 /* Stores what the active lanes have, from `p` on side by side, with AVX2. */
@@ -526,8 +531,7 @@ bool jit_emit_run(struct jit_gen *g);
 void jit_leave(struct jit_gen *g);
 void jit_emit_called(struct jit_gen *g);
 
-/* --- pattern.c: lanes that differ by constants -------------------------------------------------
- */
+/* --- pattern.c: lanes that differ by constants ------------------------------------------------ */
 /* The register's pattern; NULL: it has none. */
 static inline const struct ir_pattern *jit_pattern_of(const struct jit_gen *g, uint32_t reg)
 {

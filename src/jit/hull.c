@@ -35,7 +35,8 @@ static bool is_coverable(const struct jit_gen *g, uint32_t at)
     unsigned size = access_size(i);
     bool uniform = info->address == IR_UNIFORM;
     bool contiguous = info->address == IR_AFFINE && info->address_stride == (int64_t)size;
-    return (uniform || contiguous) && has_space(i, uniform) && gm_is_pow2(size) &&
+    bool apart = i->op == IR_OP_LD && i->space == IR_SPACE_SHARED && jit_is_strided(g, at);
+    return (uniform || contiguous || apart) && has_space(i, uniform) && gm_is_pow2(size) &&
            i->address.displacement % (int64_t)size == 0;
 }
 
@@ -79,11 +80,12 @@ static struct extent extent_of(const struct jit_gen *g)
 /* i1: all of the extent is in place, for all lanes. */
 static LLVMValueRef is_good(struct jit_gen *g, const struct extent *e)
 {
-    int64_t stride = g->a->instrs[g->at_instr].address_stride, width = e->high - e->low;
+    int64_t lanes = 0, from = e->low - g->i->address.displacement, width = e->high - e->low;
     if (g->a->instrs[g->at_instr].address == IR_AFFINE)
-        width += stride * (int64_t)(g->lanes - 1);
-    LLVMValueRef here = jit_address(g, false);
-    LLVMValueRef low = LLVMConstInt(g->i64, (uint64_t)(e->low - g->i->address.displacement), 1);
+        lanes = g->a->instrs[g->at_instr].address_stride * (int64_t)(g->lanes - 1);
+    from += GM_MIN(lanes, 0);
+    width += GM_MAX(lanes, -lanes);
+    LLVMValueRef here = jit_address(g, false), low = LLVMConstInt(g->i64, (uint64_t)from, 1);
     LLVMValueRef good =
         jit_span_is_good(g, LLVMBuildAdd(g->b, here, low, ""), (uint64_t)width, e->size);
     if (g->i->space == IR_SPACE_SHARED) /* 32 bits of an address count */

@@ -393,6 +393,21 @@ static void emit_structure_form(struct jit_gen *g, struct jit_access *x)
     jit_position(g, join);
 }
 
+static void emit_strided_form(struct jit_gen *g, struct jit_access *x)
+{
+    const bool covered = jit_is_covered(g);
+    LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    LLVMValueRef address = jit_address(g, false);
+    LLVMValueRef good = jit_stride_is_good(g, x, address, covered);
+    jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
+    jit_access_strided(g, x, jit_placed_pointer(g, address));
+    LLVMBuildBr(g->b, join);
+    jit_position(g, slow);
+    emit_vector_form(g, x);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
 static void emit_pattern_form(struct jit_gen *g, struct jit_access *x)
 {
     if (x->store)
@@ -418,6 +433,8 @@ static void emit_forms(struct jit_gen *g, struct jit_access *x)
         emit_pattern_form(g, x);
     else if (is_structure(g, x))
         emit_structure_form(g, x);
+    else if (jit_is_strided(g, g->at_instr))
+        emit_strided_form(g, x);
     else
         emit_vector_form(g, x);
 }

@@ -128,6 +128,32 @@ static void one_line(char *why, size_t why_size, const char *what, const char *t
     why[strcspn(why, "\n")] = 0;
 }
 
+static LLVMErrorRef run_passes(const struct jit_target *t, LLVMModuleRef m, const char *names)
+{
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(m, names, t->machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    return error;
+}
+
+/* Lets the functions that are to be inlined late be inlined now. False: there are none. */
+static bool release_late(LLVMModuleRef m)
+{
+    const unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);
+    const unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
+    bool found = false;
+    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f)) {
+        if (!LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, JIT_LATE,
+                                           sizeof(JIT_LATE) - 1))
+            continue;
+        LLVMRemoveEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, never);
+        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                                LLVMCreateEnumAttribute(LLVMGetModuleContext(m), always, 0));
+        found = true;
+    }
+    return found;
+}
+
 int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large, char *why,
                         size_t why_size)
 {
@@ -139,9 +165,9 @@ int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large,
         return -1;
     }
     LLVMDisposeMessage(text);
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(m, large ? few_passes : passes, t->machine, options);
-    LLVMDisposePassBuilderOptions(options);
+    LLVMErrorRef error = run_passes(t, m, large ? few_passes : passes);
+    if (!error && release_late(m))
+        error = run_passes(t, m, "always-inline");
     if (error) {
         text = LLVMGetErrorMessage(error);
         one_line(why, why_size, "optimiser", text);

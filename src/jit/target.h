@@ -22,6 +22,10 @@ struct jit_target {
         half; /* has instructions for multiply-add with one rounding, and between f16 and f32 */
 };
 
+/* An attribute of functions that are inlined when the optimiser is done: it shall see calls. They
+ * are "noinline", too. */
+#define JIT_LATE "gmux-late"
+
 /* Once per process, before the sandbox closes: reads the CPU's features, registers the back end.
  * False: this LLVM cannot compile for this machine. */
 GM_MUST_CHECK bool jit_target_init(void);
