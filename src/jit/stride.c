@@ -23,8 +23,8 @@ bool jit_is_strided(const struct jit_gen *g, uint32_t at)
     const uint64_t by = (uint64_t)info->address_stride, size = ir_types[i->type].size;
     const uint64_t stride = info->address_stride < 0 ? -by : by;
     return info->address == IR_AFFINE && (i->op == IR_OP_ST ? i->src_count : i->dst_count) == 1 &&
-           size >= 4 && stride % size == 0 && stride <= SPAN_MAX / JIT_LANES_MAX &&
-           !g->target->gathers && !g->large && !g->checks_all &&
+           stride % size == 0 && stride <= SPAN_MAX / JIT_LANES_MAX && !g->target->gathers &&
+           !g->large && !g->checks_all &&
            (i->space == IR_SPACE_SHARED || i->space == IR_SPACE_GLOBAL ||
             i->space == IR_SPACE_CONST);
 }
