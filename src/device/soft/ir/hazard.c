@@ -11,7 +11,8 @@
  *
  * Which reads: those whose address is the same in all warps of a block, since such data is what
  * warps tell each other. Other reads are mostly of words that are the thread's own to write, and a
- * barrier would cost time for nothing.
+ * barrier would cost time for nothing. So it would for what only thread 0 reads (the sum that it
+ * stores for the block), as its warp runs before the others.
  *
  * A barrier that is added must pair with another one in every thread, wherever that is. So every
  * barrier of the kernel gets a second one, to which every thread that has passed the first comes
@@ -29,6 +30,8 @@ struct ir_hazards {
     struct ir_raw_fn *raw;
     uint32_t *defined; /* by register: the one instruction that sets it, IR_NONE, or MANY */
     uint8_t *marks;    /* by instruction: bits of enum ir_mark */
+    bool *targets;     /* by instruction: jumps come to it */
+    bool line;         /* the kernel reads of thread numbers only %tid.x */
 };
 
 /* bar.sync 0 of all threads. */
@@ -137,11 +140,40 @@ static bool is_same(const struct ir_hazards *h, const struct ir_src *s, unsigned
     }
 }
 
-static bool reads_from_warps(const struct ir_hazards *h, const struct ir_instr *i)
+/* %tid.x == 0, if `equal`, or %tid.x != 0. */
+static bool is_thread_0(const struct ir_hazards *h, uint32_t pred, bool equal)
 {
+    const struct ir_src guard = { .kind = IR_SRC_REG, .index = pred };
+    const struct ir_instr *i = pred == IR_NONE ? NULL : definition(h, &guard);
+    if (!i || i->op != IR_OP_SETP || i->guard != IR_NONE || i->src_count != 2 ||
+        i->cmp != (equal ? IR_CMP_EQ : IR_CMP_NE))
+        return false;
+    const struct ir_instr *tid = definition(h, &i->src[0]);
+    return i->src[1].kind == IR_SRC_IMM && i->src[1].bits == 0 && tid && tid->op == IR_OP_MOV &&
+           tid->guard == IR_NONE && tid->src[0].kind == IR_SRC_SREG &&
+           tid->src[0].index == IR_SREG_TID_X;
+}
+
+/* Only thread 0 comes to instruction n, by the branch that ends the block before, or carries it
+ * out. */
+static bool is_of_thread_0(const struct ir_hazards *h, uint32_t n)
+{
+    const struct ir_instr *i = &h->raw->instrs[n];
+    if (!h->line || is_thread_0(h, i->guard, !(i->flags & IR_F_GUARD_NOT)))
+        return h->line;
+    while (n > 0 && !h->targets[n] && h->raw->instrs[n - 1].op != IR_OP_BRA)
+        n--;
+    i = &h->raw->instrs[n - (n > 0)];
+    return !h->targets[n] && i->op == IR_OP_BRA &&
+           is_thread_0(h, i->guard, i->flags & IR_F_GUARD_NOT);
+}
+
+static bool reads_from_warps(const struct ir_hazards *h, uint32_t n)
+{
+    const struct ir_instr *i = &h->raw->instrs[n];
     const struct ir_src base = { .kind = IR_SRC_REG, .index = i->address.base };
     return i->op == IR_OP_LD && i->space == IR_SPACE_SHARED &&
-           (i->address.base == IR_NONE || is_same(h, &base, 0));
+           (i->address.base == IR_NONE || is_same(h, &base, 0)) && !is_of_thread_0(h, n);
 }
 
 /* --- marks ------------------------------------------------------------------------------------ */
@@ -161,10 +193,27 @@ static void find_definitions(struct ir_hazards *h)
     }
 }
 
-static uint8_t marks_of(const struct ir_hazards *h, const struct ir_instr *i)
+static void find_targets(struct ir_hazards *h)
 {
+    const struct ir_raw_fn *raw = h->raw;
+    h->line = true;
+    for (uint32_t n = 0; n < raw->instr_count; n++) {
+        const struct ir_instr *i = &raw->instrs[n];
+        uint32_t count;
+        const uint32_t *targets = ir_raw_targets(raw, i, &count);
+        for (uint32_t t = 0; t < count; t++)
+            h->targets[raw->labels[targets[t]]] = true;
+        for (unsigned k = 0; k < i->src_count; k++)
+            h->line &= i->src[k].kind != IR_SRC_SREG ||
+                       (i->src[k].index != IR_SREG_TID_Y && i->src[k].index != IR_SREG_TID_Z);
+    }
+}
+
+static uint8_t marks_of(const struct ir_hazards *h, uint32_t n)
+{
+    const struct ir_instr *i = &h->raw->instrs[n];
     return (uint8_t)((is_plain(i) ? IR_MARK_BARRIER : 0) | (writes_shared(i) ? IR_MARK_WRITE : 0) |
-                     (polls(i) ? IR_MARK_POLL : 0) | (reads_from_warps(h, i) ? IR_MARK_READ : 0));
+                     (polls(i) ? IR_MARK_POLL : 0) | (reads_from_warps(h, n) ? IR_MARK_READ : 0));
 }
 
 /* Whether the kernel may need second barriers, and may have them. */
@@ -176,7 +225,7 @@ static bool mark(struct ir_hazards *h)
         const struct ir_instr *i = &raw->instrs[n];
         if ((i->op == IR_OP_BAR || i->op == IR_OP_BARRIER) && !is_plain(i))
             return false;
-        h->marks[n] = marks_of(h, i);
+        h->marks[n] = marks_of(h, n);
         all |= h->marks[n];
     }
     const uint8_t needed = IR_MARK_BARRIER | IR_MARK_WRITE | IR_MARK_READ;
@@ -188,13 +237,16 @@ bool ir_separate_hazards(struct ir_raw_fn *raw)
     struct ir_hazards h = { .raw = raw };
     h.defined = calloc((size_t)raw->reg_count + 1, sizeof(*h.defined));
     h.marks = calloc((size_t)raw->instr_count + 1, 1);
-    bool right = h.defined && h.marks;
+    h.targets = calloc((size_t)raw->instr_count + 1, sizeof(*h.targets));
+    bool right = h.defined && h.marks && h.targets;
     if (right) {
         find_definitions(&h);
+        find_targets(&h);
         if (mark(&h))
             right = ir_add_seconds(raw, h.marks);
     }
     free(h.defined);
     free(h.marks);
+    free(h.targets);
     return right;
 }

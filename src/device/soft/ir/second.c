@@ -11,6 +11,8 @@
  *   - At a branch that could lead to several second barriers, the lanes of a warp might wait at
  *     different ones. So what is behind the branch is not open either, and the barrier stands
  *     before it. That is repeated until each open instruction leads to one second barrier at most.
+ *     Where a branch leads to different barriers of the kernel's, or to one and to the end, lanes
+ *     do not part, or they would wait at those.
  */
 #include "device/soft/ir/second.h"
 
@@ -23,7 +25,9 @@ struct ir_seconds {
     const uint8_t *marks;
     bool *open;      /* by instruction: a thread that comes to it is open */
     uint32_t *place; /* by open instruction: before which instruction the second barrier stands to
-                        which it leads; IR_NONE: to none; SEVERAL */
+                        which it leads, or the branch of `together` behind which they stand;
+                        IR_NONE: it leads to none; SEVERAL */
+    bool *together;  /* by instruction: a branch at which lanes do not part */
     bool *seen;      /* by instruction, in a search or a round */
     uint32_t *stack;
     uint64_t steps;
@@ -66,32 +70,52 @@ static void close_from(struct ir_seconds *s, uint32_t n)
 
 static uint32_t place_at(const struct ir_seconds *s, uint32_t n)
 {
-    if (n >= s->raw->instr_count)
-        return IR_NONE;
     return s->open[n] ? s->place[n] : n;
 }
 
-static uint32_t place_behind(const struct ir_seconds *s, uint32_t n)
+/* As long as `place` is the next barrier of the kernel's. */
+static uint32_t barrier_at(const struct ir_seconds *s, uint32_t n)
+{
+    return s->marks[n] & IR_MARK_BARRIER ? n : s->place[n];
+}
+
+/* What of the instructions behind instruction n is. */
+static uint32_t place_behind(const struct ir_seconds *s, uint32_t n,
+                             uint32_t (*at)(const struct ir_seconds *s, uint32_t n))
 {
     uint32_t place = IR_NONE, to;
     for (uint32_t k = 0; (to = next_of(s->raw, n, k)) != IR_NONE; k++) {
-        uint32_t other = place_at(s, to);
+        uint32_t other = to < s->raw->instr_count ? at(s, to) : IR_NONE;
         if (other != IR_NONE && other != place)
             place = place == IR_NONE ? other : SEVERAL;
     }
-    return place;
+    return place == SEVERAL && s->together[n] ? n : place;
 }
 
-static void find_places(struct ir_seconds *s)
+static void find_places(struct ir_seconds *s,
+                        uint32_t (*at)(const struct ir_seconds *s, uint32_t n))
 {
     memset(s->place, 0xff, s->raw->instr_count * sizeof(*s->place));
     for (bool changed = true; changed && s->steps <= STEPS_MOST;) {
         changed = false;
         for (uint32_t n = s->raw->instr_count; n-- > 0; s->steps++) {
-            uint32_t place = s->open[n] ? place_behind(s, n) : IR_NONE;
+            uint32_t place = place_behind(s, n, at);
             changed |= place != s->place[n];
             s->place[n] = place;
         }
+    }
+}
+
+static void find_together(struct ir_seconds *s)
+{
+    const struct ir_raw_fn *raw = s->raw;
+    find_places(s, barrier_at);
+    for (uint32_t n = 0; n < raw->instr_count; n++) {
+        uint32_t next[2] = { next_of(raw, n, 0), next_of(raw, n, 1) }, barrier[2];
+        for (unsigned k = 0; k < 2; k++)
+            barrier[k] = next[k] < raw->instr_count ? barrier_at(s, next[k]) : IR_NONE;
+        s->together[n] = raw->instrs[n].op == IR_OP_BRA && next[1] != IR_NONE &&
+                         barrier[0] != barrier[1] && barrier[0] != SEVERAL && barrier[1] != SEVERAL;
     }
 }
 
@@ -102,7 +126,7 @@ static bool parts(const struct ir_seconds *s, uint32_t n)
     const bool indexed = s->raw->instrs[n].op == IR_OP_BRX;
     uint32_t to, place;
     for (uint32_t k = 0; (to = next_of(s->raw, n, k)) != IR_NONE; k++) {
-        place = place_at(s, to);
+        place = to < s->raw->instr_count ? place_at(s, to) : IR_NONE;
         if (place != IR_NONE && place != SEVERAL &&
             (s->place[n] == SEVERAL || (indexed && place == to)))
             return true;
@@ -114,6 +138,7 @@ static bool parts(const struct ir_seconds *s, uint32_t n)
 static bool divide(struct ir_seconds *s)
 {
     const uint32_t count = s->raw->instr_count;
+    find_together(s);
     memset(s->open, true, count);
     close_from(s, 0);
     for (uint32_t n = 0; n < count; n++)
@@ -121,7 +146,7 @@ static bool divide(struct ir_seconds *s)
             close_from(s, n);
     for (bool changed = true; changed && s->steps <= STEPS_MOST;) {
         changed = false;
-        find_places(s);
+        find_places(s, place_at);
         for (uint32_t n = 0; n < count; n++)
             s->seen[n] = s->open[n] && parts(s, n);
         for (uint32_t n = 0; n < count; n++)
@@ -275,14 +300,16 @@ bool ir_add_seconds(struct ir_raw_fn *raw, const uint8_t *marks)
     uint8_t *entered = calloc(count, 1);
     s.open = calloc(count, sizeof(*s.open));
     s.place = calloc(count, sizeof(*s.place));
+    s.together = calloc(count, sizeof(*s.together));
     s.seen = calloc(count, sizeof(*s.seen));
     s.stack = calloc(count + 1, sizeof(*s.stack));
-    bool right = entered && s.open && s.place && s.seen && s.stack;
+    bool right = entered && s.open && s.place && s.together && s.seen && s.stack;
     if (right && divide(&s) && gains(&s))
         right = add_barriers(&s, entered);
     free(entered);
     free(s.open);
     free(s.place);
+    free(s.together);
     free(s.seen);
     free(s.stack);
     return right;
