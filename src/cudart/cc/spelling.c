@@ -3,6 +3,7 @@
  *   kernel << <1, 32 >> >()         launches with spaces in their brackets
  *   #define UNROLL #pragma unroll   directives in macros; they need nothing but to be read again
  *   asm("mov.u32 %0, %smid;" : ..   one % before a letter
+ *   return gridDim;                 a built-in variable as the value that it is for nvcc
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -78,12 +79,61 @@ static char *find_end(const char *text, char *at)
     return NULL;
 }
 
+static const char *before_spaces(const char *text, const char *at)
+{
+    while (at > text && isspace((unsigned char)at[-1]))
+        at--;
+    return at;
+}
+
 static bool after_word(const char *text, const char *at, const char *word)
 {
     size_t length = strlen(word);
-    while (at > text && isspace((unsigned char)at[-1]))
-        at--;
+    at = before_spaces(text, at);
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
+}
+
+static bool in_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Whether the comma before `at` separates values: a bracket that is no block's is open, and no
+ * statement has begun since. */
+static bool among_values(const char *text, const char *at)
+{
+    for (int depth = 0; at > text && at[-1] != ';' && depth <= 0;) {
+        at--;
+        depth += strchr("({", *at) ? 1 : strchr(")}", *at) ? -1 : 0;
+        const char *before = before_spaces(text, at);
+        if (depth > 0)
+            return *at == '(' || (before > text && strchr("=(,", before[-1]));
+    }
+    return false;
+}
+
+/* Behind the name of a built-in variable that is used as a whole, not declared, at `at`; NULL:
+ * there is none. A declaration has a type or, in a list, no open bracket before the name. */
+static char *find_value(const char *text, char *at)
+{
+    static const char *const names[] = { "threadIdx", "blockIdx", "blockDim", "gridDim" };
+    size_t length = 0;
+    if (at > text && in_word(at[-1]))
+        return NULL;
+    for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+        if (strncmp(at, names[k], strlen(names[k])) == 0)
+            length = strlen(names[k]);
+    char *end = at + length;
+    char next = end[strspn(end, " \t\n")];
+    if (!length || in_word(*end) || !next || !strchr(";),:}", next))
+        return NULL;
+    const char *before = before_spaces(text, at);
+    if (before == text)
+        return NULL;
+    bool used = strchr("(=?:{", before[-1]) ||
+                (before[-1] == ',' && next != ';' && among_values(text, before - 1)) ||
+                (before < at && after_word(text, before, "return"));
+    return used ? end : NULL;
 }
 
 /* What has been read of the text, and what becomes of it. */
@@ -141,12 +191,17 @@ static void copy_asm(struct respelling *r, const char *end)
 static bool in_asm(const char *text, const char *at)
 {
     static const char *const words[] = { "asm", "__asm__", "__asm", "volatile", "__volatile__" };
-    while (at > text && isspace((unsigned char)at[-1]))
-        at--;
+    at = before_spaces(text, at);
     bool found = false;
     for (size_t k = 0; at > text && at[-1] == '(' && k < sizeof(words) / sizeof(*words); k++)
         found |= after_word(text, at - 1, words[k]);
     return found;
+}
+
+static void put(struct respelling *r, const char *text)
+{
+    memcpy(r->out + r->size, text, strlen(text));
+    r->size += strlen(text);
 }
 
 /* Copies what clang would read otherwise; false: that is not next. */
@@ -160,6 +215,13 @@ static bool copy_changed(struct respelling *r)
         r->changed |= close_up(close, three(close, '>'));
         copy_until(r, r->at + 3);
         return true;
+    }
+    char *value = find_value(r->text, r->at);
+    if (value) {
+        put(r, "gmux_value(");
+        copy_until(r, value);
+        put(r, ")");
+        return r->changed = true;
     }
     if (*r->at != '"' || !in_asm(r->text, r->at))
         return false;
@@ -177,7 +239,7 @@ bool cc_respell(const char *path)
     size_t size;
     bool again = false;
     r.text = r.at = cc_read(path, &size);
-    r.out = r.text ? malloc(2 * size + 1) : NULL;
+    r.out = r.text ? malloc(3 * size + 1) : NULL;
     if (!r.out)
         cc_fail("%s: cannot be read", path);
     while (*r.at) {

@@ -19,7 +19,12 @@
 
 /* threadIdx and its like. For NVIDIA's compiler they are values of uint3 and dim3; here each is of
  * a class of its own that becomes either. Copies read the registers, too, so that nothing can be
- * assigned to them. */
+ * assigned to them. Where that does not do, gmux-cc writes gmux_value(threadIdx) in its place: a
+ * name of the program's own that is the same comes out of it as it was. */
+template <class T> __host__ __device__ constexpr T &&gmux_value(T &&v)
+{
+    return static_cast<T &&>(v);
+}
 #define GMUX_READ(field, sreg)                                                                     \
     __declspec(property(get = __fetch_builtin_##field)) unsigned int field;                        \
     __device__ static inline                                                                       \
@@ -27,7 +32,7 @@
     {                                                                                              \
         return __nvvm_read_ptx_sreg_##sreg##_##field();                                            \
     }
-#define GMUX_BUILTIN(name, sreg)                                                                   \
+#define GMUX_BUILTIN(name, type, sreg)                                                             \
     struct __cuda_builtin_##name##_t {                                                             \
         typedef void gmux_builtin;                                                                 \
         GMUX_READ(x, sreg)                                                                         \
@@ -44,11 +49,15 @@
         void operator=(const __cuda_builtin_##name##_t &) const = delete;                          \
         __cuda_builtin_##name##_t *operator&() const = delete;                                     \
     };                                                                                             \
+    __device__ static inline type gmux_value(const __cuda_builtin_##name##_t &v)                   \
+    {                                                                                              \
+        return v;                                                                                  \
+    }                                                                                              \
     extern const __device__ __attribute__((weak)) __cuda_builtin_##name##_t name;
-GMUX_BUILTIN(threadIdx, tid)
-GMUX_BUILTIN(blockIdx, ctaid)
-GMUX_BUILTIN(blockDim, ntid)
-GMUX_BUILTIN(gridDim, nctaid)
+GMUX_BUILTIN(threadIdx, uint3, tid)
+GMUX_BUILTIN(blockIdx, uint3, ctaid)
+GMUX_BUILTIN(blockDim, dim3, ntid)
+GMUX_BUILTIN(gridDim, dim3, nctaid)
 #undef GMUX_BUILTIN
 #undef GMUX_READ
 __device__ const int warpSize = 32;
