@@ -7,6 +7,7 @@
 
 #include "cuda_runtime.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 namespace cooperative_groups
 {
 namespace __v1 /* the namespace in which other libraries declare these classes */
@@ -472,4 +473,5 @@ template <class Group, class F, class... A> GMUX_CG void invoke_one(const Group 
 using namespace __v1;
 } // namespace cooperative_groups
 
+#endif
 #endif

@@ -6,6 +6,7 @@
 #define GMUX_CUDA_AWBARRIER_H
 #include "cuda_awbarrier_primitives.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 namespace nvcuda
 {
@@ -86,5 +87,7 @@ class awbarrier
 };
 } // namespace experimental
 } // namespace nvcuda
+#endif
+
 #endif
 #endif

@@ -6,6 +6,7 @@
 #define GMUX_CUDA_AWBARRIER_PRIMITIVES_H
 #include "cuda_runtime.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 typedef unsigned long long __mbarrier_t __attribute__((aligned(8)));
 typedef unsigned long long __mbarrier_token_t; /* the barrier's state at an arrival */
 
@@ -100,5 +101,7 @@ static __device__ __inline__ unsigned __mbarrier_token_pending_count(__mbarrier_
 #endif
     return count;
 }
+#endif
+
 #endif
 #endif

@@ -10,14 +10,15 @@
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
 
-#define GMUX_HD __host__ __device__ static __inline__
-#define GMUX_M  __host__ __device__ __inline__
-
 typedef unsigned char __nv_fp8_storage_t;
 typedef unsigned short __nv_fp8x2_storage_t;
 typedef unsigned int __nv_fp8x4_storage_t;
 typedef enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE } __nv_saturation_t;
 typedef enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 } __nv_fp8_interpretation_t;
+
+#ifdef __cplusplus
+#define GMUX_HD __host__ __device__ static __inline__
+#define GMUX_M  __host__ __device__ __inline__
 
 /* Rounds to nearest, ties to even. A number that is too large becomes the largest one if `saturate`
  * says so, else infinity, or NaN if the format has no infinity. */
@@ -33,7 +34,7 @@ GMUX_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float f, const __nv_satur
         return (__nv_fp8_storage_t)(kind == __NV_E4M3 ? sign | 0x7f : 0x7e | sign);
     /* Subnormal: a multiple of the smallest number. */
     if (m < rebias + (1u << 23)) {
-        float smallest_inverse = kind == __NV_E4M3 ? 0x1p9f : 0x1p16f;
+        float smallest_inverse = kind == __NV_E4M3 ? 512.0f : 65536.0f;
         r = (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * smallest_inverse);
     } else
         r = (m - rebias + (1u << (drop - 1)) - 1 + (m >> drop & 1)) >> drop;
@@ -50,7 +51,7 @@ GMUX_HD __half_raw __nv_cvt_fp8_to_halfraw(const __nv_fp8_storage_t x,
     if ((x & 0x7f) == 0x7f)
         return __half_raw { 0x7fff };
     unsigned e = x >> 3 & 15, m = x & 7;
-    float f = e ? (float)(8 + m) * (float)(1 << e) * 0x1p-10f : (float)m * 0x1p-9f;
+    float f = e ? (float)(8 + m) * (float)(1 << e) / 1024.0f : (float)m / 512.0f;
     return __half_raw { gmux_float_to_half(x & 0x80 ? -f : f) };
 }
 
@@ -229,4 +230,5 @@ struct __nv_fp8_e8m0 {
 #undef GMUX_M
 #undef GMUX_HD
 
+#endif
 #endif

@@ -7,6 +7,7 @@
 #include "cuda_awbarrier.h"
 #include "cuda_pipeline_primitives.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 namespace nvcuda
 {
 namespace experimental
@@ -74,4 +75,6 @@ __device__ inline void memcpy_async(T *to, const T *from, size_t size, pipeline 
 }
 } // namespace experimental
 } // namespace nvcuda
+
+#endif
 #endif

@@ -7,6 +7,7 @@
 #define GMUX_CUDA_PIPELINE_PRIMITIVES_H
 #include "cuda_awbarrier_primitives.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 /* Copies `size` bytes, 4, 8 or 16, of which the last `zeros` are not read but set to 0. */
 static __device__ __inline__ void __pipeline_memcpy_async(void *to, const void *from, size_t size,
                                                           size_t zeros = 0)
@@ -75,5 +76,7 @@ static __device__ __inline__ void __pipeline_arrive_on(__mbarrier_t *barrier)
                      : "memory");
 #endif
 }
+#endif
+
 #endif
 #endif

@@ -17,7 +17,7 @@ GMUX_HD float gmux_half_to_float(unsigned short x)
 #else
     unsigned sign = (x & 0x8000u) << 16, e = x >> 10 & 31, m = x & 0x3ff;
     if (e == 0)
-        return __builtin_copysignf((float)m * 0x1p-24f, __builtin_bit_cast(float, sign));
+        return __builtin_copysignf((float)m / 16777216.0f, __builtin_bit_cast(float, sign));
     return __builtin_bit_cast(float, sign | (e == 31 ? 0xffu << 23 : (e + 112) << 23) | m << 13);
 #endif
 }
@@ -37,8 +37,8 @@ GMUX_HD unsigned short gmux_float_to_half(float f)
         return (unsigned short)(sign | 0x7c00u);
     /* Subnormal: a multiple of 2^-24. */
     if (m < 0x38800000u)
-        return (unsigned short)(sign |
-                                (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * 0x1p24f));
+        return (unsigned short)(sign | (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) *
+                                                                 16777216.0f));
     return (unsigned short)(sign | ((m - 0x38000000u + 0xfffu + (m >> 13 & 1)) >> 13));
 #endif
 }
@@ -511,6 +511,14 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     {                                                                                              \
         return __builtin_isinf((float)a);                                                          \
     }                                                                                              \
+    GMUX_HD T hrcp(T a)                                                                            \
+    {                                                                                              \
+        return T(1.0f / (float)a);                                                                 \
+    }
+
+/* What only kernels have. */
+#ifdef __CUDA__
+#define GMUX_SMALL_KERNEL_FUNCTIONS(T, V)                                                          \
     GMUX_SMALL_MATH(T, V, hsqrt, sqrtf)                                                            \
     GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                          \
     GMUX_SMALL_MATH(T, V, hexp, expf)                                                              \
@@ -526,10 +534,6 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     GMUX_SMALL_MATH(T, V, hceil, ceilf)                                                            \
     GMUX_SMALL_MATH(T, V, htrunc, truncf)                                                          \
     GMUX_SMALL_MATH(T, V, hrint, rintf)                                                            \
-    GMUX_HD T hrcp(T a)                                                                            \
-    {                                                                                              \
-        return T(1.0f / (float)a);                                                                 \
-    }                                                                                              \
     GMUX_SMALL_SHUFFLE(T, __shfl_sync, int)                                                        \
     GMUX_SMALL_SHUFFLE(T, __shfl_up_sync, unsigned int)                                            \
     GMUX_SMALL_SHUFFLE(T, __shfl_down_sync, unsigned int)                                          \
@@ -566,5 +570,8 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
         r.__x = (unsigned short)name(mask, (int)v.__x, lane, width);                               \
         return r;                                                                                  \
     }
+#else
+#define GMUX_SMALL_KERNEL_FUNCTIONS(T, V)
+#endif
 
 #endif

@@ -8,6 +8,7 @@
 #include "cuda_fp16.h"
 #include "cuda_runtime.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 namespace nvcuda
 {
 namespace wmma
@@ -141,4 +142,5 @@ GMUX_MMA_INT(8, 32, 16, m8n32k16, 4, 16)
 } // namespace wmma
 } // namespace nvcuda
 
+#endif
 #endif

@@ -5,6 +5,7 @@
 #ifndef GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
 #define GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 #include <type_traits>
 
 #include <__clang_cuda_texture_intrinsics.h>
@@ -97,4 +98,6 @@ GMUX_DEV void surf2Dwrite(T value, cudaSurfaceObject_t s, int x, int y,
     else
         S::store2(v, s, x, y, std::integral_constant<int, 0>());
 }
+
+#endif
 #endif

@@ -6,31 +6,29 @@
 #include "vector_types.h"
 
 #ifdef __cplusplus
-#define GMUX_MAKE __inline__ __host__ __device__ constexpr
+#define GMUX_MAKE        __inline__ __host__ __device__ constexpr
+#define GMUX_VALUE(type) type
 #else
-#define GMUX_MAKE static __inline__
+#define GMUX_MAKE        static __inline__
+#define GMUX_VALUE(type) (type)
 #endif
 
 #define GMUX_MAKE_VECTORS(name, type)                                                              \
     GMUX_MAKE name##1 make_##name##1(type x)                                                       \
     {                                                                                              \
-        name##1 v = { x };                                                                         \
-        return v;                                                                                  \
+        return GMUX_VALUE(name##1) { x };                                                          \
     }                                                                                              \
     GMUX_MAKE name##2 make_##name##2(type x, type y)                                               \
     {                                                                                              \
-        name##2 v = { x, y };                                                                      \
-        return v;                                                                                  \
+        return GMUX_VALUE(name##2) { x, y };                                                       \
     }                                                                                              \
     GMUX_MAKE name##3 make_##name##3(type x, type y, type z)                                       \
     {                                                                                              \
-        name##3 v = { x, y, z };                                                                   \
-        return v;                                                                                  \
+        return GMUX_VALUE(name##3) { x, y, z };                                                    \
     }                                                                                              \
     GMUX_MAKE name##4 make_##name##4(type x, type y, type z, type w)                               \
     {                                                                                              \
-        name##4 v = { x, y, z, w };                                                                \
-        return v;                                                                                  \
+        return GMUX_VALUE(name##4) { x, y, z, w };                                                 \
     }
 
 GMUX_MAKE_VECTORS(char, signed char)
@@ -50,8 +48,7 @@ GMUX_MAKE_VECTORS(double, double)
 #define GMUX_MAKE_4(name, type)                                                                    \
     GMUX_MAKE name make_##name(type x, type y, type z, type w)                                     \
     {                                                                                              \
-        name v = { x, y, z, w };                                                                   \
-        return v;                                                                                  \
+        return GMUX_VALUE(name) { x, y, z, w };                                                    \
     }
 #define GMUX_MAKES_4(name, type)                                                                   \
     GMUX_MAKE_4(name##4_16a, type)                                                                 \
@@ -65,5 +62,6 @@ GMUX_MAKES_4(double, double)
 #undef GMUX_MAKES_4
 #undef GMUX_MAKE_4
 #undef GMUX_MAKE
+#undef GMUX_VALUE
 
 #endif

@@ -6,6 +6,7 @@
 #define GMUX_CUDA_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
 #include "cooperative_groups.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 namespace cooperative_groups
 {
 namespace __v1
@@ -29,4 +30,5 @@ template <unsigned Stages, class Group> __device__ __inline__ void wait_prior(co
 } // namespace __v1
 } // namespace cooperative_groups
 
+#endif
 #endif

@@ -5,6 +5,7 @@
 #define GMUX_CUDA_COOPERATIVE_GROUPS_SCAN_H
 #include "cooperative_groups.h"
 
+#ifdef __CUDA__ /* a source without kernels may include this header, too */
 namespace cooperative_groups
 {
 namespace __v1
@@ -40,4 +41,5 @@ template <class Group, class T> __device__ __inline__ T exclusive_scan(const Gro
 } // namespace __v1
 } // namespace cooperative_groups
 
+#endif
 #endif
