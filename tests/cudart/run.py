@@ -46,6 +46,8 @@ PROGRAMS = {
     "newer-13": ("newer.cu", ["-cudart", "13", "-Xlinker", "--export-dynamic"], []),
     "nvrtc": ("nvrtc.c", ["-lnvrtc", "-lcuda"], []),
     "nvrtc-13": ("nvrtc.c", ["-cudart", "13", "-lnvrtc", "-lcuda"], []),
+    "halves": ("halves.cu", [], []),
+    "halves-17": ("halves.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
     "host-only": ("host_only.cpp", ["-std=c++11"], []),
     "host-only-13": ("host_only.cpp", ["-cudart", "13", "-O0"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),

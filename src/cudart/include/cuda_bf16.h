@@ -18,6 +18,7 @@ typedef struct __attribute__((aligned(4))) __nv_bfloat162_raw {
 
 #ifdef __cplusplus
 #include "gmux_small_floats.h"
+#include "gmux_small_more.h"
 
 #define GMUX_HD __host__ __device__ static __inline__
 
@@ -29,6 +30,10 @@ typedef __nv_bfloat162 nv_bfloat162;
 GMUX_SMALL_CONVERSIONS(__nv_bfloat16, __nv_bfloat162, __nv_bfloat16_raw, bfloat16)
 GMUX_SMALL_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
 GMUX_SMALL_KERNEL_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
+GMUX_SMALL_MORE_CONVERSIONS(__nv_bfloat16, __nv_bfloat162, bfloat16)
+GMUX_SMALL_MORE_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
+GMUX_SMALL_OPERATORS(__nv_bfloat16, __nv_bfloat162)
+GMUX_SMALL_MORE_KERNEL_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
 #undef GMUX_HD
 
 #endif

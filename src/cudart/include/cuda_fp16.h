@@ -17,6 +17,7 @@ typedef struct __attribute__((aligned(4))) __half2_raw {
 
 #ifdef __cplusplus
 #include "gmux_small_floats.h"
+#include "gmux_small_more.h"
 
 #define GMUX_HD __host__ __device__ static __inline__
 
@@ -30,6 +31,10 @@ typedef __half2 __nv_half2;
 GMUX_SMALL_CONVERSIONS(__half, __half2, __half_raw, half)
 GMUX_SMALL_FUNCTIONS(__half, __half2)
 GMUX_SMALL_KERNEL_FUNCTIONS(__half, __half2)
+GMUX_SMALL_MORE_CONVERSIONS(__half, __half2, half)
+GMUX_SMALL_MORE_FUNCTIONS(__half, __half2)
+GMUX_SMALL_OPERATORS(__half, __half2)
+GMUX_SMALL_MORE_KERNEL_FUNCTIONS(__half, __half2)
 #undef GMUX_HD
 
 #endif

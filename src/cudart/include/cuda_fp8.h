@@ -79,6 +79,27 @@ GMUX_HD __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(const float2 f,
     return (__nv_fp8x2_storage_t)(__nv_cvt_float_to_fp8(f.x, saturate, kind) |
                                   __nv_cvt_float_to_fp8(f.y, saturate, kind) << 8);
 }
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(const double2 d,
+                                                       const __nv_saturation_t saturate,
+                                                       const __nv_fp8_interpretation_t kind)
+{
+    return __nv_cvt_float2_to_fp8x2(
+        make_float2(gmux_double_to_odd_float(d.x), gmux_double_to_odd_float(d.y)), saturate, kind);
+}
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(const __half2_raw h,
+                                                        const __nv_saturation_t saturate,
+                                                        const __nv_fp8_interpretation_t kind)
+{
+    return __nv_cvt_float2_to_fp8x2(make_float2(gmux_half_to_float(h.x), gmux_half_to_float(h.y)),
+                                    saturate, kind);
+}
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(const __nv_bfloat162_raw h,
+                                                            const __nv_saturation_t saturate,
+                                                            const __nv_fp8_interpretation_t kind)
+{
+    return __nv_cvt_float2_to_fp8x2(
+        make_float2(gmux_bfloat16_to_float(h.x), gmux_bfloat16_to_float(h.y)), saturate, kind);
+}
 GMUX_HD __half2_raw __nv_cvt_fp8x2_to_halfraw2(const __nv_fp8x2_storage_t x,
                                                const __nv_fp8_interpretation_t kind)
 {
@@ -134,6 +155,20 @@ GMUX_HD __half2_raw __nv_cvt_fp8x2_to_halfraw2(const __nv_fp8x2_storage_t x,
         T2() = default;                                                                            \
         GMUX_M explicit T2(float2 f) : __x(__nv_cvt_float2_to_fp8x2(f, __NV_SATFINITE, KIND))      \
         {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T2(double2 d) : __x(__nv_cvt_double2_to_fp8x2(d, __NV_SATFINITE, KIND))    \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T2(__half2 h) : __x(__nv_cvt_halfraw2_to_fp8x2(h, __NV_SATFINITE, KIND))   \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit T2(__nv_bfloat162 h)                                                       \
+            : __x(__nv_cvt_bfloat16raw2_to_fp8x2(h, __NV_SATFINITE, KIND))                         \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M explicit operator __half2() const                                                   \
+        {                                                                                          \
+            return __half2(__nv_cvt_fp8x2_to_halfraw2(__x, KIND));                                 \
         }                                                                                          \
         GMUX_M explicit operator float2() const                                                    \
         {                                                                                          \
@@ -196,6 +231,35 @@ GMUX_HD __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_e8m0(const __nv_bfloat16_raw 
 GMUX_HD __nv_bfloat16_raw __nv_cvt_e8m0_to_bf16raw(const __nv_fp8_storage_t x)
 {
     return __nv_bfloat16_raw { (unsigned short)(x == 255 ? 0x7fff : x ? x << 7 : 0x40) };
+}
+
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_double2_to_e8m0x2(const double2 d,
+                                                        const __nv_saturation_t saturate,
+                                                        const enum cudaRoundMode mode)
+{
+    return (__nv_fp8x2_storage_t)(__nv_cvt_double_to_e8m0(d.x, saturate, mode) |
+                                  __nv_cvt_double_to_e8m0(d.y, saturate, mode) << 8);
+}
+
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_float2_to_e8m0x2(const float2 f,
+                                                       const __nv_saturation_t saturate,
+                                                       const enum cudaRoundMode mode)
+{
+    return __nv_cvt_double2_to_e8m0x2(make_double2((double)f.x, (double)f.y), saturate, mode);
+}
+
+GMUX_HD __nv_fp8x2_storage_t __nv_cvt_bfloat162raw_to_e8m0x2(const __nv_bfloat162_raw h,
+                                                             const __nv_saturation_t saturate,
+                                                             const enum cudaRoundMode mode)
+{
+    return __nv_cvt_float2_to_e8m0x2(
+        make_float2(gmux_bfloat16_to_float(h.x), gmux_bfloat16_to_float(h.y)), saturate, mode);
+}
+
+GMUX_HD __nv_bfloat162_raw __nv_cvt_e8m0x2_to_bf162raw(const __nv_fp8x2_storage_t x)
+{
+    return __nv_bfloat162_raw { __nv_cvt_e8m0_to_bf16raw((__nv_fp8_storage_t)x).x,
+                                __nv_cvt_e8m0_to_bf16raw((__nv_fp8_storage_t)(x >> 8)).x };
 }
 
 struct __nv_fp8_e8m0 {

@@ -209,6 +209,13 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
         GMUX_M V(T a, T b) : x(a), y(b)                                                            \
         {                                                                                          \
         }                                                                                          \
+        GMUX_M V(RAW r) : x(T##_raw { r.x }), y(T##_raw { r.y })                                   \
+        {                                                                                          \
+        }                                                                                          \
+        GMUX_M operator RAW() const                                                                \
+        {                                                                                          \
+            return RAW { x.__x, y.__x };                                                           \
+        }                                                                                          \
     } __attribute__((aligned(4)));                                                                 \
     GMUX_M V operator+(V a, V b)                                                                   \
     {                                                                                              \
@@ -401,7 +408,7 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     }                                                                                              \
     GMUX_HD bool __hne(T a, T b)                                                                   \
     {                                                                                              \
-        return a != b;                                                                             \
+        return a < b || a > b; /* false for NaN */                                                 \
     }                                                                                              \
     GMUX_HD bool __hlt(T a, T b)                                                                   \
     {                                                                                              \
@@ -465,11 +472,11 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     }                                                                                              \
     GMUX_HD V __hne2(V a, V b)                                                                     \
     {                                                                                              \
-        return V(a.x != b.x ? 1.0f : 0.0f, a.y != b.y ? 1.0f : 0.0f);                              \
+        return V(__hne(a.x, b.x) ? 1.0f : 0.0f, __hne(a.y, b.y) ? 1.0f : 0.0f);                    \
     }                                                                                              \
     GMUX_HD bool __hbne2(V a, V b)                                                                 \
     {                                                                                              \
-        return a.x != b.x && a.y != b.y;                                                           \
+        return __hne(a.x, b.x) && __hne(a.y, b.y);                                                 \
     }                                                                                              \
     GMUX_HD V __hlt2(V a, V b)                                                                     \
     {                                                                                              \
