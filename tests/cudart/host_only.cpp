@@ -6,6 +6,7 @@
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
 #include <cuComplex.h>
+#include <cudaProfiler.h>
 #include <cuda_awbarrier.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -14,6 +15,8 @@
 #include <device_functions.h>
 #include <math_functions.h>
 #include <mma.h>
+#define NVRTC_GET_TYPE_NAME 1
+#include <nvrtc.h>
 #include <surface_functions.h>
 #include <texture_fetch_functions.h>
 
@@ -42,10 +45,19 @@ static void other_numbers()
     CHECK(cuCrealf(cuCmulf(make_cuFloatComplex(1, 2), make_cuFloatComplex(3, 4))) == -5);
 }
 
+static void type_names()
+{
+    std::string name;
+    CHECK(nvrtcGetTypeName<const float *>(&name) == NVRTC_SUCCESS && name == "float const*");
+    CHECK(nvrtcGetTypeName<unsigned int &>(&name) == NVRTC_SUCCESS && name == "unsigned int&");
+    CHECK(nvrtcGetTypeName(typeid(int), &name) == NVRTC_SUCCESS && name == "int");
+}
+
 int main()
 {
     half_numbers();
     other_numbers();
+    type_names();
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;
 }

@@ -155,12 +155,47 @@ static void mistakes(void)
     CHECK(nvrtcGetErrorString((nvrtcResult)-1) && nvrtcGetErrorString((nvrtcResult)999));
 }
 
+#if OURS
+static int cancel(void *payload, void *unused)
+{
+    (void)unused;
+    ++*(int *)payload;
+    return 1;
+}
+
+/* Kinds of code that are not made, headers that are not kept, a compilation that is cancelled. */
+static void rare(void)
+{
+    nvrtcProgram p;
+    size_t size = 7;
+    int calls = 0;
+    CHECK(nvrtcCreateProgram(&p, "__global__ void f() {}", "f.cu", 0, NULL, NULL) == NVRTC_SUCCESS);
+    CHECK(nvrtcGetLTOIRSize(p, &size) == NVRTC_ERROR_INVALID_PROGRAM);
+    CHECK(nvrtcSetFlowCallback(p, NULL, &calls) == NVRTC_ERROR_INVALID_INPUT);
+    CHECK(nvrtcCompileProgram(p, 0, NULL) == NVRTC_SUCCESS && calls == 0);
+    CHECK(nvrtcGetLTOIRSize(p, &size) == NVRTC_SUCCESS && size == 0);
+    size = 7;
+    CHECK(nvrtcGetOptiXIRSize(p, &size) == NVRTC_SUCCESS && size == 0);
+    CHECK(nvrtcGetPCHCreateStatus(p) == NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED);
+    CHECK(nvrtcSetPCHHeapSize(1 << 20) == NVRTC_SUCCESS &&
+          nvrtcGetPCHHeapSize(&size) == NVRTC_SUCCESS && size == 1 << 20);
+    CHECK(nvrtcSetFlowCallback(p, cancel, &calls) == NVRTC_SUCCESS);
+    CHECK(nvrtcCompileProgram(p, 0, NULL) == NVRTC_ERROR_CANCELLED && calls == 1);
+    CHECK(nvrtcGetPTXSize(p, &size) == NVRTC_ERROR_INVALID_PROGRAM);
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
+    CHECK(strcmp(nvrtcGetErrorString(NVRTC_ERROR_CANCELLED), "NVRTC_ERROR_CANCELLED") == 0);
+}
+#endif
+
 int main(void)
 {
     int count = 0, archs[64];
     CHECK(nvrtcGetNumSupportedArchs(&count) == NVRTC_SUCCESS && count > 0 && count < 64);
     CHECK(nvrtcGetSupportedArchs(archs) == NVRTC_SUCCESS && archs[count - 1] >= 90);
     mistakes();
+#if OURS
+    rare();
+#endif
     whole();
     if (!failures)
         printf("passed\n");

@@ -28,6 +28,11 @@ static const char *const texts[] = {
     [NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID] = "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
     [NVRTC_ERROR_INTERNAL_ERROR] = "NVRTC_ERROR_INTERNAL_ERROR",
     [NVRTC_ERROR_TIME_FILE_WRITE_FAILED] = "NVRTC_ERROR_TIME_FILE_WRITE_FAILED",
+    [NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED] = "NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED",
+    [NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED] = "NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED",
+    [NVRTC_ERROR_PCH_CREATE] = "NVRTC_ERROR_PCH_CREATE",
+    [NVRTC_ERROR_CANCELLED] = "NVRTC_ERROR_CANCELLED",
+    [NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED] = "NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED",
 };
 
 /* The architectures for which clang 19 writes PTX; newer GPUs run that of 90. */
@@ -166,6 +171,8 @@ API nvrtcResult nvrtcCompileProgram(nvrtcProgram prog, int numOptions, const cha
         free(prog->names[i].lowered);
         prog->names[i].lowered = NULL;
     }
+    if (prog->callback && prog->callback(prog->payload, NULL) == 1)
+        return NVRTC_ERROR_CANCELLED;
     struct rtc_arguments a;
     const char *wrong = "";
     int r = rtc_translate(&a, options, (size_t)numOptions, &wrong);
@@ -224,6 +231,36 @@ API nvrtcResult nvrtcGetCUBIN(nvrtcProgram prog, char *cubin)
     return copy_of(prog->real_architecture ? prog->ptx : NULL, cubin);
 }
 
+static nvrtcResult size_of_none(nvrtcProgram prog, size_t *size)
+{
+    return prog && prog->ptx ? size_of(NULL, size) : NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+static nvrtcResult copy_of_none(nvrtcProgram prog, char *to)
+{
+    return prog && prog->ptx ? copy_of(NULL, to) : NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+API nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram prog, size_t *LTOIRSizeRet)
+{
+    return size_of_none(prog, LTOIRSizeRet);
+}
+
+API nvrtcResult nvrtcGetLTOIR(nvrtcProgram prog, char *LTOIR)
+{
+    return copy_of_none(prog, LTOIR);
+}
+
+API nvrtcResult nvrtcGetOptiXIRSize(nvrtcProgram prog, size_t *optixirSizeRet)
+{
+    return size_of_none(prog, optixirSizeRet);
+}
+
+API nvrtcResult nvrtcGetOptiXIR(nvrtcProgram prog, char *optixir)
+{
+    return copy_of_none(prog, optixir);
+}
+
 API nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram prog, size_t *logSizeRet)
 {
     return prog ? size_of(prog->log, logSizeRet) : NVRTC_ERROR_INVALID_PROGRAM;
@@ -268,4 +305,48 @@ API nvrtcResult nvrtcGetLoweredName(nvrtcProgram prog, const char *const name_ex
             return NVRTC_SUCCESS;
         }
     return NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID;
+}
+
+/* Only remembered. */
+static _Atomic size_t pch_heap_size = (size_t)256 << 20;
+
+API nvrtcResult nvrtcGetPCHHeapSize(size_t *ret)
+{
+    if (!ret)
+        return NVRTC_ERROR_INVALID_INPUT;
+    *ret = pch_heap_size;
+    return NVRTC_SUCCESS;
+}
+
+API nvrtcResult nvrtcSetPCHHeapSize(size_t size)
+{
+    pch_heap_size = size;
+    return NVRTC_SUCCESS;
+}
+
+API nvrtcResult nvrtcGetPCHCreateStatus(nvrtcProgram prog)
+{
+    return prog ? NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED : NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+API nvrtcResult nvrtcGetPCHHeapSizeRequired(nvrtcProgram prog, size_t *size)
+{
+    if (!prog)
+        return NVRTC_ERROR_INVALID_PROGRAM;
+    if (!size)
+        return NVRTC_ERROR_INVALID_INPUT;
+    *size = 0;
+    return NVRTC_SUCCESS;
+}
+
+API nvrtcResult nvrtcSetFlowCallback(nvrtcProgram prog, int (*callback)(void *, void *),
+                                     void *payload)
+{
+    if (!prog)
+        return NVRTC_ERROR_INVALID_PROGRAM;
+    if (!callback)
+        return NVRTC_ERROR_INVALID_INPUT;
+    prog->callback = callback;
+    prog->payload = payload;
+    return NVRTC_SUCCESS;
 }

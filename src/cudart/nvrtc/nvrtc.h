@@ -28,6 +28,8 @@ struct _nvrtcProgram {
     size_t names_count;
     char *log; /* messages of the last compilation; "" before it; never NULL */
     char *ptx; /* NULL until a compilation succeeds */
+    int (*callback)(void *payload, void *unused); /* NULL, or asked before a compilation */
+    void *payload;
     bool compiled;
     bool real_architecture; /* -arch named a real architecture, such as sm_90 */
 };
