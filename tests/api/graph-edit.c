@@ -169,6 +169,10 @@ static void bad_params(void)
     CUDA_KERNEL_NODE_PARAMS k = add_to_params(params);
     k.blockDimX = 4096;
     IS(cuGraphAddKernelNode(&n, g, NULL, 0, &k), CUDA_ERROR_INVALID_VALUE);
+    k = add_to_params(params); /* what stands beside a function is ignored */
+    k.kern = (CUkernel)(void *)&k;
+    k.ctx = (CUcontext)(void *)&k;
+    OK(cuGraphAddKernelNode(&n, g, NULL, 0, &k));
     k = add_to_params(NULL);
     IS(cuGraphAddKernelNode(&n, g, NULL, 0, &k), CUDA_ERROR_INVALID_VALUE);
     k = add_to_params(params);

@@ -88,6 +88,11 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     struct rt_context *c = from->ctx ? rt_context_find(from->ctx, true) : rt_current.context;
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
+    /* Besides a function both other handles are ignored: programs leave something there. Those of a
+     * node that is read and written back name a context all the same. */
+    bool ignored = !c && from->func;
+    if (ignored)
+        c = rt_current.context;
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
     int r = rt_function_on(&f, c->device);
@@ -106,7 +111,7 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     r = r ? r : rt_params_launch(p, handle, &l, NULL, 0);
     if (r)
         return r;
-    if (from->ctx)
+    if (from->ctx && !ignored)
         p->kernel.ctx = from->ctx;
     return CUDA_SUCCESS;
 }
