@@ -55,6 +55,9 @@ static void callbacks(void)
 }
 
 static CUresult inside[3];
+static CUresult looked[4];
+static CUstream looked_at;
+static CUevent passed, ahead;
 
 static void CUDA_CB calls_cuda(void *arg)
 {
@@ -64,6 +67,33 @@ static void CUDA_CB calls_cuda(void *arg)
     inside[0] = cuMemAlloc(&p, 16);
     inside[1] = cuStreamSynchronize(NULL);
     inside[2] = cuCtxGetCurrent(&c);
+}
+
+static void CUDA_CB looks(void *arg)
+{
+    (void)arg;
+    looked[0] = cuEventQuery(passed);
+    looked[1] = cuEventQuery(ahead);
+    looked[2] = cuStreamQuery(looked_at);
+    looked[3] = cuEventQuery(NULL);
+}
+
+/* What only looks is permitted: at the function's own stream, which is not done. */
+static void may_look(void)
+{
+    OK(cuStreamCreate(&looked_at, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&passed, CU_EVENT_DEFAULT));
+    OK(cuEventCreate(&ahead, CU_EVENT_DEFAULT));
+    OK(cuEventRecord(passed, looked_at));
+    OK(cuLaunchHostFunc(looked_at, looks, NULL));
+    OK(cuStreamSynchronize(looked_at));
+    IS(looked[0], CUDA_SUCCESS);
+    IS(looked[1], CUDA_SUCCESS); /* it was never recorded */
+    IS(looked[2], CUDA_ERROR_NOT_READY);
+    IS(looked[3], CUDA_ERROR_INVALID_HANDLE);
+    OK(cuEventDestroy(ahead));
+    OK(cuEventDestroy(passed));
+    OK(cuStreamDestroy(looked_at));
 }
 
 static void not_permitted(void)
@@ -233,6 +263,7 @@ int main(void)
         TEST(in_order),
         TEST(callbacks),
         TEST(not_permitted),
+        TEST(may_look),
         TEST(between_device_work),
         TEST(of_two_streams),
         TEST(beside_an_allocation),

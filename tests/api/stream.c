@@ -305,6 +305,53 @@ static void per_thread_symbols(void)
     OK(cuMemFree(p));
 }
 
+/* Work in a stream that the program made needs no current context; in a default stream it does. */
+static void without_context(void)
+{
+    CUcontext c;
+    CUstream s;
+    CUevent e;
+    CUdeviceptr p;
+    uint32_t in[2] = { 5, 6 }, out[2] = { 0 };
+    CUfunction nothing = tap_function("nothing");
+    _Atomic int go = 1;
+    OK(cuMemAlloc(&p, 64));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&e, CU_EVENT_DEFAULT));
+    OK(cuCtxGetCurrent(&c));
+    OK(cuCtxSetCurrent(NULL));
+    CUDA_MEMCPY3D_PEER box = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .srcDevice = p,
+                               .srcContext = c,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstDevice = p + 8,
+                               .dstContext = c,
+                               .WidthInBytes = 4,
+                               .Height = 1,
+                               .Depth = 1 };
+    OK(cuMemcpyHtoDAsync(p, in, sizeof(in), s));
+    OK(cuMemsetD32Async(p, 7, 1, s));
+    OK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    OK(cuMemcpy3DPeerAsync(&box, s));
+    OK(cuMemcpyPeerAsync(p + 12, c, p + 4, c, 4, s));
+    OK(cuMemcpyDtoHAsync(out, p + 8, sizeof(out), s));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    OK(cuEventRecord(e, s));
+    OK(cuStreamSynchronize(s));
+    IS(cuMemcpyHtoDAsync(p, in, sizeof(in), NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuMemsetD32Async(p, 7, 1, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuMemcpy3DPeerAsync(&box, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuMemcpy3DPeer(&box), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuLaunchHostFunc(NULL, tap_hold, &go), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxSetCurrent(c));
+    EQ(out[0], tap_computes() ? 7 : out[0]);
+    EQ(out[1], tap_computes() ? 6 : out[1]);
+    OK(cuEventDestroy(e));
+    OK(cuStreamDestroy(s));
+    OK(cuMemFree(p));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -320,6 +367,7 @@ int main(void)
         TEST(legacy_and_successors),
         TEST(per_thread_stream),
         TEST(per_thread_symbols),
+        TEST(without_context),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -11,6 +11,8 @@ static int enter(CUstream handle, struct rt_stream **st)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
+    if (GM_UNLIKELY(r == CUDA_ERROR_INVALID_CONTEXT)) /* not one that is destroyed */
+        return rt_enter_stream(handle, &c, st);
     return r ? r : rt_stream_resolve(c, handle, st);
 }
 

@@ -60,12 +60,10 @@ static bool reaches(struct rt_context *c, const struct rt_range *range)
 
 static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
 {
-    struct rt_context *c;
     struct rt_stream *st;
     struct rt_range range;
     struct wire_rec_fill record;
-    int r = rt_enter(&c);
-    r = r ? r : rt_stream_resolve(c, stream, &st);
+    int r = rt_enter_work(stream, &st);
     r = r ? r : rt_capture_check(st, synchronous);
     if (r)
         return r;

@@ -165,17 +165,13 @@ int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params,
 static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params,
                   void **extra, const CUlaunchConfig *config)
 {
-    struct rt_context *c;
     struct rt_stream *st;
-    int r = rt_enter(&c);
+    int r = rt_enter_work(stream, &st);
     if (GM_UNLIKELY(r))
         return r;
     struct rt_function *f = rt_function_find(function);
     if (GM_UNLIKELY(!f))
         return CUDA_ERROR_INVALID_HANDLE;
-    r = rt_stream_resolve(c, stream, &st);
-    if (GM_UNLIKELY(r))
-        return r;
     if (GM_UNLIKELY(f->context && f->context != st->context &&
                     f->context != rt_context_owner(st->context)))
         return CUDA_ERROR_INVALID_HANDLE;

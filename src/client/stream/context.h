@@ -148,6 +148,8 @@ static inline int rt_enter(struct rt_context **out)
 
 /* Like rt_enter(), for calls that name their object by a handle and need no current context. */
 int rt_enter_any(void);
+/* Like rt_enter_any(), for calls that only look, which host functions may make, too. */
+int rt_enter_query(void);
 
 /* Called in the child of a fork: its only thread has no context. Async-signal-safe. */
 void rt_context_forget(void);
@@ -260,6 +262,17 @@ static inline bool rt_stream_is_default(CUstream handle)
 /* Calls on a stream begin with this. A stream that the program made needs no current context, the
  * default ones do. *c is the stream's context. CUresult. */
 int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st);
+/* Like rt_enter_stream(), for a call that only looks, which host functions may make, too. */
+int rt_enter_stream_query(CUstream handle, struct rt_stream **st);
+
+/* Like rt_enter_stream(), for the calls of which there are many: quick where there is a current
+ * context. */
+static inline int rt_enter_work(CUstream handle, struct rt_stream **st)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return GM_UNLIKELY(r) ? rt_enter_stream(handle, &c, st) : rt_stream_resolve(c, handle, st);
+}
 
 /* Waits until everything issued before is done; for the default streams that includes what their
  * role orders before them. CUresult. */

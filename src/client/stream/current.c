@@ -23,8 +23,11 @@ int rt_current_missing(void)
 
 int rt_enter_any(void)
 {
-    if (rt_current.in_callback)
-        return CUDA_ERROR_NOT_PERMITTED;
+    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_enter_query();
+}
+
+int rt_enter_query(void)
+{
     int r = rt_ready();
     if (r)
         return r;

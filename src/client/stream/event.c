@@ -205,11 +205,8 @@ int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq)
     return CUDA_SUCCESS;
 }
 
-static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
+static int find(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
-    int r = rt_enter_any();
-    if (r)
-        return r;
     *e = rt_object_find(&events, handle);
     if (!*e)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -217,10 +214,17 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
     return CUDA_SUCCESS;
 }
 
-/* Like enter(), for a call that asks whether the event has happened. */
-static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e)
+static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
-    int r = enter(handle, c, e);
+    int r = rt_enter_any();
+    return r ? r : find(handle, c, e);
+}
+
+/* Like enter(), for a call that asks whether the event has happened; `looks`: and does not wait. */
+static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e, bool looks)
+{
+    int r = looks ? rt_enter_query() : rt_enter_any();
+    r = r ? r : find(handle, c, e);
     r = r ? r : rt_event_capture_used(handle);
     return r ? r : rt_capture_unsafe();
 }
@@ -380,7 +384,7 @@ CUresult rt_cuEventQuery(CUevent hEvent)
     uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
-    int r = enter_waiting(hEvent, &c, &e);
+    int r = enter_waiting(hEvent, &c, &e, true);
     if (r)
         return r;
     struct point p = event_point(e);
@@ -398,7 +402,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
-    int r = enter_waiting(hEvent, &c, &e);
+    int r = enter_waiting(hEvent, &c, &e, false);
     if (r)
         return r;
     struct tp_wait_policy policy = c->wait;

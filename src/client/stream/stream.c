@@ -31,6 +31,12 @@ int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stre
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
+static int find(CUstream handle, struct rt_stream **st)
+{
+    *st = rt_object_find(&rt_streams, handle);
+    return *st ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st)
 {
     if (rt_stream_is_default(handle)) {
@@ -38,13 +44,19 @@ int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **s
         return r ? r : rt_stream_resolve(*c, handle, st);
     }
     int r = rt_enter_any();
-    if (r)
-        return r;
-    *st = rt_object_find(&rt_streams, handle);
-    if (!*st)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *c = (*st)->context;
-    return CUDA_SUCCESS;
+    r = r ? r : find(handle, st);
+    if (r == CUDA_SUCCESS)
+        *c = (*st)->context;
+    return r;
+}
+
+int rt_enter_stream_query(CUstream handle, struct rt_stream **st)
+{
+    struct rt_context *c;
+    if (rt_stream_is_default(handle))
+        return rt_enter_stream(handle, &c, st);
+    int r = rt_enter_query();
+    return r ? r : find(handle, st);
 }
 
 /* What a look at the stream has to wait for at this moment: its own work, and for the legacy stream

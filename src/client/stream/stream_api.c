@@ -61,9 +61,8 @@ CUresult rt_cuStreamSynchronize(CUstream hStream)
 
 CUresult rt_cuStreamQuery(CUstream hStream)
 {
-    struct rt_context *c;
     struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
+    int r = rt_enter_stream_query(hStream, &st);
     if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
         r = rt_capture_refuse(st);
     return r ? r : rt_stream_query(st);
