@@ -7,6 +7,7 @@
 
 #include "device/soft/ir/spaces.h"
 #include "jit/target.h"
+#include "jit/whole.h"
 
 /* Type of one element in memory. */
 static enum ir_type memory_type(const struct ir_instr *i)
@@ -28,37 +29,27 @@ static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef
     return jit_intrinsic(g, name, types, 2, args, 4);
 }
 
-/* Gives a load or store the order that the instruction has: the compiler neither merges nor drops
- * it. */
-static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
-{
-    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
-    switch (g->i->order) {
-    case IR_ORDER_WEAK:
-        return;
-    case IR_ORDER_ACQUIRE:
-    case IR_ORDER_RELEASE:
-    case IR_ORDER_ACQ_REL:
-        order = store ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingAcquire;
-        break;
-    case IR_ORDER_SC:
-        order = LLVMAtomicOrderingSequentiallyConsistent;
-        break;
-    default:
-        break;
-    }
-    LLVMSetVolatile(access, 1);
-    LLVMSetOrdering(access, order);
-}
-
 /* Lane by lane. What is volatile, relaxed and so on the compiler then neither merges nor moves. */
 static void emit_single_form(struct jit_gen *g, struct jit_access *x)
 {
     struct jit_lane_loop l;
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
     jit_lanes_begin_turned(g, &l, x->active, x->store ? jit_store_turn(g, x->size) : 0);
-    LLVMValueRef at = jit_pick(g, p, l.lane);
-    for (unsigned k = 0; k < x->count; k++) {
+    LLVMValueRef at = jit_pick(g, p, l.lane), values[IR_MAX_SRC];
+    bool whole = jit_is_whole(g, x);
+    if (whole && x->store) {
+        for (unsigned k = 0; k < x->count; k++)
+            values[k] = jit_pick(g, x->value[k], l.lane);
+        jit_store_whole(g, x, at, values);
+    } else if (whole) {
+        jit_load_whole(g, x, at, values);
+        for (unsigned k = 0; k < x->count; k++) {
+            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
+            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, values[k], l.lane, ""),
+                           x->value[k]);
+        }
+    }
+    for (unsigned k = 0; k < x->count && !whole; k++) {
         LLVMValueRef q = jit_byte_pointer(g, at, jit_c64(g, k * x->esize)), access;
         if (x->store) {
             access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
@@ -69,7 +60,7 @@ static void emit_single_form(struct jit_gen *g, struct jit_access *x)
                            x->value[k]);
         }
         LLVMSetAlignment(access, x->esize);
-        set_order(g, access, x->store);
+        jit_set_order(g, access, x->store);
     }
     jit_lanes_end(g, &l);
 }
@@ -477,11 +468,17 @@ static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size
 static void load_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
                           bool invariant)
 {
-    for (unsigned k = 0; k < x->count; k++) {
+    LLVMValueRef values[IR_MAX_SRC];
+    bool whole = jit_is_whole(g, x);
+    if (whole)
+        jit_load_whole(g, x, p, values);
+    for (unsigned k = 0; k < x->count && whole; k++)
+        jit_set(g, k, values[k]);
+    for (unsigned k = 0; k < x->count && !whole; k++) {
         LLVMValueRef q = k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p;
         LLVMValueRef v = LLVMBuildLoad2(g->b, x->element, q, "");
         LLVMSetAlignment(v, x->esize);
-        set_order(g, v, false);
+        jit_set_order(g, v, false);
         if (invariant)
             LLVMSetMetadata(v, g->invariant_kind, g->invariant);
         jit_set(g, k, v);
@@ -547,7 +544,8 @@ void jit_emit_load(struct jit_gen *g)
 /* All lanes store to one place: one lane's value stays. */
 static void store_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p)
 {
-    LLVMValueRef lane = NULL;
+    LLVMValueRef lane = NULL, values[IR_MAX_SRC];
+    bool whole = jit_is_whole(g, x);
     for (unsigned k = 0; k < x->count; k++) {
         bool vec = jit_src_varies(g, &g->i->src[k]);
         LLVMValueRef v = jit_src(g, &g->i->src[k], x->type, vec);
@@ -555,11 +553,16 @@ static void store_elements(struct jit_gen *g, const struct jit_access *x, LLVMVa
             lane = jit_store_lane(g, x->active, x->size);
         if (vec)
             v = jit_pick(g, v, lane);
+        values[k] = v;
+        if (whole)
+            continue;
         LLVMValueRef s =
             LLVMBuildStore(g->b, v, k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p);
         LLVMSetAlignment(s, x->esize);
-        set_order(g, s, true);
+        jit_set_order(g, s, true);
     }
+    if (whole)
+        jit_store_whole(g, x, p, values);
 }
 
 void jit_emit_store(struct jit_gen *g)

@@ -4,7 +4,7 @@
  * generic addresses, memory order, faults.
  *
  * Every element is read and written by one atomic access of its size, so that other blocks never
- * see half of one.
+ * see half of one; where the access has an order, all elements together.
  */
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/interp.h"
@@ -118,6 +118,48 @@ static void element_store(const struct interp_access *a, uint8_t *p, uint64_t v)
     }
 }
 
+/* Whether all elements are accessed at once, which is done by way of `struct whole`. */
+static bool is_whole(const struct interp_access *a)
+{
+    uint32_t bytes = (uint32_t)a->size * a->count;
+    return a->count > 1 && bytes <= IR_WHOLE_BYTES && a->order != IR_ORDER_WEAK &&
+           a->space != IR_SPACE_LOCAL && a->space != IR_SPACE_PARAM;
+}
+
+struct whole {
+    _Alignas(IR_WHOLE_BYTES) uint8_t bytes[IR_WHOLE_BYTES];
+};
+
+/* Copies 2, 4, 8 or 16 aligned bytes in one piece. Processors with AVX do so with 16 bytes, too. */
+static void copy_whole(void *to, const void *from, uint32_t bytes)
+{
+    uint64_t v;
+#if defined(__x86_64__)
+    if (bytes == IR_WHOLE_BYTES) {
+        __asm__ volatile("movdqa (%1), %%xmm0\n\tmovdqa %%xmm0, (%0)" ::"r"(to), "r"(from)
+                         : "xmm0", "memory");
+        return;
+    }
+#endif
+    switch (bytes) {
+    case 2:
+        v = __atomic_load_n((const uint16_t *)from, __ATOMIC_RELAXED);
+        __atomic_store_n((uint16_t *)to, (uint16_t)v, __ATOMIC_RELAXED);
+        break;
+    case 4:
+        v = __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
+        __atomic_store_n((uint32_t *)to, (uint32_t)v, __ATOMIC_RELAXED);
+        break;
+    case 8:
+        v = __atomic_load_n((const uint64_t *)from, __ATOMIC_RELAXED);
+        __atomic_store_n((uint64_t *)to, v, __ATOMIC_RELAXED);
+        break;
+    default:
+        memcpy(to, from, bytes);
+        break;
+    }
+}
+
 /* Writes one value to all of `lanes`. */
 static void broadcast(const struct interp_run *r, interp_at at, uint8_t width, uint32_t lanes,
                       uint64_t v)
@@ -152,18 +194,22 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
     const struct interp_access *a = &r->program->accesses[i->extra];
     uint32_t bytes = (uint32_t)a->size * a->count;
     bool one = a->base == INTERP_NOWHERE && a->space != IR_SPACE_LOCAL && lanes != 0;
+    bool whole = is_whole(a);
+    struct whole copy;
     for (uint32_t left = lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         const uint8_t *p = lane_reach(r, a, l, bytes);
         if (GM_UNLIKELY(!p))
             return NULL;
+        if (whole)
+            copy_whole(copy.bytes, p, bytes);
         for (uint32_t k = 0; k < a->count; k++) {
             if (a->value[k] == INTERP_NOWHERE)
                 continue;
             if (GM_UNLIKELY(r->block->watch))
                 r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size,
                                 NULL);
-            uint64_t v = element_load(a, p + k * a->size);
+            uint64_t v = element_load(a, (whole ? copy.bytes : p) + k * a->size);
             if (one)
                 broadcast(r, a->value[k], a->width[k], lanes, v);
             else
@@ -191,7 +237,8 @@ const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct
     const struct interp_access *a = &r->program->accesses[i->extra];
     uint32_t bytes = (uint32_t)a->size * a->count, turn = ir_store_group(bytes) - 1;
     uint8_t *at[SOFT_WARP];
-    bool one = true;
+    bool one = true, whole = is_whole(a);
+    struct whole copy;
     for (uint32_t left = lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         at[l] = lane_reach(r, a, l, bytes);
@@ -210,8 +257,10 @@ const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct
             uint8_t *p = at[l] + k * a->size;
             if (GM_UNLIKELY(r->block->watch))
                 r->block->watch(r->block->watch_arg, r->first_thread + l, p, a->size, &v);
-            element_store(a, p, v);
+            element_store(a, whole ? copy.bytes + k * a->size : p, v);
         }
+        if (whole)
+            copy_whole(at[l], copy.bytes, bytes);
     }
     return i + 1;
 }

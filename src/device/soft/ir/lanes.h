@@ -11,6 +11,10 @@
 
 #define IR_STORED_AT_ONCE 128u /* bytes */
 
+/* A lane's ordered access (relaxed, volatile and so on) of this size or less is made in one piece,
+ * as a GPU does it, whatever elements it has. Programs count on that. */
+#define IR_WHOLE_BYTES 16u
+
 /* How many lanes are a group, if each stores `bytes` bytes. */
 static inline unsigned ir_store_group(unsigned bytes)
 {

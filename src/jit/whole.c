@@ -1,0 +1,90 @@
+/*
+ * Accesses to several elements that have an order (relaxed, volatile and so on), of 16 bytes at
+ * most. A GPU makes each of them in one piece, and programs count on that: CUB publishes a value
+ * together with its state. LLVM has no atomic vectors; of 16 bytes they are one instruction all the
+ * same, which processors with AVX make in one piece.
+ */
+#include "jit/whole.h"
+
+#include "device/soft/ir/lanes.h"
+
+bool jit_is_whole(const struct jit_gen *g, const struct jit_access *x)
+{
+    return x->count > 1 && x->size <= IR_WHOLE_BYTES && g->i->order != IR_ORDER_WEAK &&
+           g->i->space != IR_SPACE_LOCAL;
+}
+
+void jit_set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
+{
+    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
+    switch (g->i->order) {
+    case IR_ORDER_WEAK:
+        return;
+    case IR_ORDER_ACQUIRE:
+    case IR_ORDER_RELEASE:
+    case IR_ORDER_ACQ_REL:
+        order = store ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingAcquire;
+        break;
+    case IR_ORDER_SC:
+        order = LLVMAtomicOrderingSequentiallyConsistent;
+        break;
+    default:
+        break;
+    }
+    LLVMSetVolatile(access, 1);
+    LLVMSetOrdering(access, order);
+}
+
+static LLVMTypeRef elements(const struct jit_access *x)
+{
+    return LLVMVectorType(x->element, x->count);
+}
+
+static LLVMTypeRef in_memory(const struct jit_gen *g, const struct jit_access *x)
+{
+    return x->size == IR_WHOLE_BYTES ? elements(x) : LLVMIntTypeInContext(g->context, x->size * 8);
+}
+
+/* Gives an access of 16 bytes its order, of which only the compiler needs to know; but a store that
+ * is seen by all in one order is waited for. */
+static void order_vector(const struct jit_gen *g, LLVMValueRef access)
+{
+    LLVMSetVolatile(access, 1);
+    LLVMSetAlignment(access, IR_WHOLE_BYTES);
+    LLVMAtomicOrdering order = g->i->order == IR_ORDER_SC ? LLVMAtomicOrderingSequentiallyConsistent
+                                                          : LLVMAtomicOrderingAcquireRelease;
+    if (g->i->order != IR_ORDER_RELAXED && g->i->order != IR_ORDER_VOLATILE)
+        LLVMBuildFence(g->b, order, false, "");
+}
+
+void jit_load_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                    LLVMValueRef *values)
+{
+    LLVMValueRef v = LLVMBuildLoad2(g->b, in_memory(g, x), p, "");
+    if (x->size == IR_WHOLE_BYTES) {
+        order_vector(g, v);
+    } else {
+        LLVMSetAlignment(v, x->size);
+        jit_set_order(g, v, false);
+        v = LLVMBuildBitCast(g->b, v, elements(x), "");
+    }
+    for (unsigned k = 0; k < x->count; k++)
+        values[k] = LLVMBuildExtractElement(g->b, v, jit_c32(g, k), "");
+}
+
+void jit_store_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                     const LLVMValueRef *values)
+{
+    LLVMValueRef v = LLVMGetPoison(elements(x));
+    for (unsigned k = 0; k < x->count; k++)
+        v = LLVMBuildInsertElement(g->b, v, values[k], jit_c32(g, k), "");
+    if (x->size < IR_WHOLE_BYTES) {
+        v = LLVMBuildStore(g->b, LLVMBuildBitCast(g->b, v, in_memory(g, x), ""), p);
+        LLVMSetAlignment(v, x->size);
+        jit_set_order(g, v, true);
+        return;
+    }
+    if (g->i->order != IR_ORDER_RELAXED && g->i->order != IR_ORDER_VOLATILE)
+        LLVMBuildFence(g->b, LLVMAtomicOrderingRelease, false, "");
+    order_vector(g, LLVMBuildStore(g->b, v, p));
+}
