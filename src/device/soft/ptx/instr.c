@@ -13,7 +13,8 @@ struct ptx_modifiers {
     uint8_t part;    /* lo, hi, wide */
     uint8_t compare; /* as in the text: also PTX_CMP_* */
     uint8_t barrier, barred;
-    bool tf32; /* cvt: its first type, kept as .b32 */
+    bool tf32;    /* cvt: its first type, kept as .b32 */
+    bool past_l1; /* PTX_PAST_L1 */
 };
 
 static bool has(const struct ptx_modifiers *mods, uint64_t kinds)
@@ -57,6 +58,9 @@ static void apply(struct ir_instr *i, struct ptx_modifiers *mods, const struct p
         break;
     case PTX_K_VECTOR:
         i->dst_count = word->value; /* until the operands are read */
+        break;
+    case PTX_K_CACHE:
+        mods->past_l1 |= word->value == PTX_PAST_L1;
         break;
     case PTX_K_COMPARE:
         mods->compare = word->value;
@@ -412,6 +416,10 @@ static bool check_memory(struct ptx_parser *p, struct ir_instr *i, const struct 
         return wrong(p, mods, i, "has the wrong memory order");
     if (i->op == IR_OP_LDU)
         i->op = IR_OP_LD;
+    /* Blocks talk to each other that way: CUB before 2.1 publishes a value together with its state.
+     */
+    if (mods->past_l1 && width > 1 && i->order == IR_ORDER_WEAK)
+        i->order = IR_ORDER_RELAXED;
     return true;
 }
 

@@ -57,7 +57,7 @@ enum ptx_kind {
     PTX_K_SPACE,
     PTX_K_ORDER,
     PTX_K_SCOPE,
-    PTX_K_CACHE, /* hints, ignored */
+    PTX_K_CACHE, /* hints, ignored but for PTX_PAST_L1 */
     PTX_K_HINT,  /* a cache policy follows the operands */
     PTX_K_NC,
     PTX_K_VECTOR,
@@ -91,6 +91,9 @@ enum ptx_kind {
 };
 
 #define PTX_K(kind) (1ull << PTX_K_##kind)
+
+/* A cache operator by which other blocks' writes are seen: cg, cv. */
+#define PTX_PAST_L1 1u
 
 /* Comparisons that only unsigned types have; they become IR_CMP_LT to IR_CMP_GE. */
 enum {
