@@ -346,6 +346,67 @@ static bool cut_blocks(struct ir_finisher *f)
     return right;
 }
 
+/* --- returns ---------------------------------------------------------------------------------- */
+
+static const struct ir_instr *last_of(const struct ir_finisher *f, uint32_t block)
+{
+    const struct ir_block *b = &f->fn->blocks[block];
+    return &f->raw->instrs[b->first + b->count - 1];
+}
+
+static void visit(bool *seen, uint32_t *stack, uint32_t *top, uint32_t block)
+{
+    if (!seen[block]) {
+        seen[block] = true;
+        stack[(*top)++] = block;
+    }
+}
+
+/* Marks the blocks that can be reached. A call is taken to return to the block behind it. */
+static void find_reached(const struct ir_finisher *f, bool *seen, uint32_t *stack)
+{
+    const struct ir_fn *fn = f->fn;
+    uint32_t top = 0;
+    visit(seen, stack, &top, 0);
+    while (top > 0) {
+        const uint32_t b = stack[--top];
+        const struct ir_instr *last = last_of(f, b);
+        if (last->mode == IR_BRANCH_RETURN)
+            continue;
+        if (last->mode == IR_BRANCH_CALL && last->op == IR_OP_BRA)
+            visit(seen, stack, &top, b + 1);
+        for (uint32_t s = 0; s < fn->blocks[b].succ_count; s++)
+            visit(seen, stack, &top, fn->succ[fn->blocks[b].succ_first + s]);
+    }
+}
+
+/* A return lists what is behind each call (outline.c), also behind one that is never reached. The
+ * analyses know reached blocks only, so such a place becomes another one of the list: nobody goes
+ * there. */
+static bool drop_dead_returns(struct ir_finisher *f)
+{
+    struct ir_fn *fn = f->fn;
+    bool *seen = calloc(fn->block_count, sizeof(*seen));
+    uint32_t *stack = malloc(fn->block_count * sizeof(*stack));
+    const bool right = seen && stack;
+    if (right)
+        find_reached(f, seen, stack);
+    for (uint32_t b = 0; right && b < fn->block_count; b++) {
+        const struct ir_block *block = &fn->blocks[b];
+        uint32_t reached = IR_NONE;
+        if (last_of(f, b)->mode != IR_BRANCH_RETURN || !block->succ_count)
+            continue;
+        uint32_t *to = fn->succ + block->succ_first;
+        for (uint32_t s = 0; s < block->succ_count && reached == IR_NONE; s++)
+            reached = seen[to[s]] ? to[s] : IR_NONE;
+        for (uint32_t s = 0; s < block->succ_count && reached != IR_NONE; s++)
+            to[s] = seen[to[s]] ? to[s] : reached;
+    }
+    free(seen);
+    free(stack);
+    return right || no_memory(f);
+}
+
 bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struct ir_problem *why)
 {
     struct ir_finisher f = { .m = m, .fn = &m->fns[fn], .index = fn, .raw = raw, .why = why };
@@ -359,7 +420,7 @@ bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struc
         return false;
     if (!ir_separate_hazards(raw))
         return no_memory(&f);
-    if (!cut_blocks(&f))
+    if (!cut_blocks(&f) || !drop_dead_returns(&f))
         return false;
     f.fn->local_bytes = local;
     f.fn->instrs = raw->instrs;
