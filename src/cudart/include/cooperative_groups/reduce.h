@@ -2,8 +2,4 @@
 #ifndef GMUX_CUDA_COOPERATIVE_GROUPS_REDUCE_H
 #define GMUX_CUDA_COOPERATIVE_GROUPS_REDUCE_H
 #include "cooperative_groups.h"
-
-#ifdef __CUDA__ /* a source without kernels may include this header, too */
-
-#endif
 #endif
