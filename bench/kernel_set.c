@@ -15,7 +15,6 @@
 #include "bench/measure.h"
 #include "device/soft/loader/compiler.h"
 
-#define ROUNDS_MAX  101
 #define ROW_ENTRIES 16 /* of spmv */
 
 /* What a kernel gets: pointers into the window, then numbers. */

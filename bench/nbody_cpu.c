@@ -58,10 +58,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         nbody_loop *loop;
-    } loops[] = { { "over_j", nbody_loop_over_j },
-                  { "over_i_16", nbody_loop_16 },
-                  { "over_i_32", nbody_loop_32 },
-                  { "over_i_64", nbody_loop_64 } };
+    } loops[] = { { "over_j", nbody_loop_over_j_f32 },
+                  { "over_i_16", nbody_loop_16_f32 },
+                  { "over_i_32", nbody_loop_32_f32 },
+                  { "over_i_64", nbody_loop_64_f32 } };
     int n = argc > 1 ? atoi(argv[1]) / BLOCK * BLOCK : 16384;
     int rounds = argc > 2 ? atoi(argv[2]) : 5;
     int threads = argc > 3 ? atoi(argv[3]) : (int)sysconf(_SC_NPROCESSORS_ONLN);

@@ -253,7 +253,8 @@ static void step(unsigned op, unsigned a, unsigned b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    memset(long_name, 'k', sizeof(long_name) - 1);
+    if (!*long_name)
+        memset(long_name, 'k', sizeof(long_name) - 1);
     for (int k = 0; k < HOSTS + SLOTS; k++)
         symbols[k].image = -1;
     for (size_t i = 0; i + 3 <= size; i += 3)
