@@ -35,6 +35,14 @@ within() {
     [[ ${lines[3]} == "compare: device and CPU agree"* ]]
 }
 
+@test "a program that gets no private server is told why" {
+    run -1 bash -c 'ulimit -f 0; exec "$0"' "$examples/vecadd"
+    [[ $output == *"gmux: no session with the private server: "*": File too large: error 2"* ]]
+    [ "${GMUX_SANITIZE:-none}" = none ] || skip "the sanitizers want more addresses than that"
+    run -1 bash -c 'ulimit -v 2000000; exec "$0"' "$examples/vecadd"
+    [[ $output == *"gmux: no session with the private server: no room for "*" of addresses"* ]]
+}
+
 @test "n-body in double precision, in pinned host memory, from a TIPSY file" {
     run -0 --separate-stderr "$examples/nbody" -fp64 -hostmem -numbodies=512 -iterations=2 -compare
     [[ ${lines[2]} == *" double-precision GFLOP/s at 30 flops per interaction" ]]

@@ -204,6 +204,7 @@ static void watch_forks(void)
 
 static int open_session(int fd, bool is_private, bool may_try_again)
 {
+    const char *const peer = is_private ? "private server" : "daemon";
     char why[600] = "";
     struct rt_session *s;
 
@@ -213,7 +214,7 @@ static int open_session(int fd, bool is_private, bool may_try_again)
     atomic_store(&attaching.fd, 0); /* the session owns it now */
     if (r < 0) {
         gm_close(fd);
-        gm_error(&topic, "%s hung up: %s", is_private ? "private server" : "daemon", strerror(-r));
+        rt_attach_say("the %s hung up: %s", peer, strerror(-r));
         return CUDA_ERROR_MPS_CONNECTION_FAILED;
     }
     if (!s) {
@@ -227,10 +228,7 @@ static int open_session(int fd, bool is_private, bool may_try_again)
         rt_session_close(s);
         if (again)
             return TRY_AGAIN;
-        if (!is_private)
-            rt_attach_say("no session with the daemon: %s: error %d", why, r);
-        else
-            gm_error(&topic, "no session (error %d): %s", r, why);
+        rt_attach_say("no session with the %s: %s: error %d", peer, why, r);
         return r;
     }
     s->is_private = is_private;

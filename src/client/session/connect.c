@@ -27,9 +27,22 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
 
+/* True for the first call with this format. */
+static bool is_news(const char *fmt)
+{
+    static const char *_Atomic said[12]; /* more than there are calls of rt_attach_say() */
+    for (size_t i = 0; i < GM_ARRAY_LEN(said); i++) {
+        const char *was = NULL;
+        if (atomic_compare_exchange_strong(&said[i], &was, fmt))
+            return true;
+        if (was == fmt)
+            return false;
+    }
+    return false;
+}
+
 void rt_attach_say(const char *fmt, ...)
 {
-    static atomic_bool said;
     char text[900];
     va_list ap;
     va_start(ap, fmt);
@@ -37,7 +50,7 @@ void rt_attach_say(const char *fmt, ...)
     va_end(ap);
     if (secure_getenv("GMUX_LOG"))
         gm_warn(&topic, "%s", text);
-    else if (!atomic_exchange(&said, true))
+    else if (is_news(fmt))
         (void)dprintf(STDERR_FILENO, "gmux: %s\n", text);
 }
 

@@ -20,8 +20,8 @@ bool rt_sharing_required(void);
  * take any time. */
 void rt_answers_within(int fd, bool bounded);
 
-/* Prints a line for the person who started the program: to standard error, once; or to the log if
- * GMUX_LOG is set. */
+/* Prints a line for the person who started the program: to standard error, once for each `fmt`; or
+ * to the log if GMUX_LOG is set. */
 void rt_attach_say(const char *fmt, ...) GM_PRINTF(1, 2);
 
 #endif

@@ -233,6 +233,11 @@ static int negotiate(struct rt_session *s, char *why, size_t why_size)
         tp_packet_finish(p);
         if (r == 0)
             return CUDA_SUCCESS;
+        if (r == -ENOMEM) {
+            (void)snprintf(why, why_size, "no room for %llu GiB of addresses (see ulimit -v)",
+                           (unsigned long long)m.window_size >> 30);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
         if (r != -EEXIST)
             return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, strerror(-r));
         s->device_fd = gm_close(s->device_fd);
