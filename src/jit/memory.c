@@ -6,8 +6,8 @@
 #include "jit/gen.h"
 
 #include "device/soft/ir/spaces.h"
+#include "jit/elements.h"
 #include "jit/target.h"
-#include "jit/whole.h"
 
 /* Type of one element in memory. */
 static enum ir_type memory_type(const struct ir_instr *i)
@@ -36,31 +36,15 @@ static void emit_single_form(struct jit_gen *g, struct jit_access *x)
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
     jit_lanes_begin_turned(g, &l, x->active, x->store ? jit_store_turn(g, x->size) : 0);
     LLVMValueRef at = jit_pick(g, p, l.lane), values[IR_MAX_SRC];
-    bool whole = jit_is_whole(g, x);
-    if (whole && x->store) {
-        for (unsigned k = 0; k < x->count; k++)
-            values[k] = jit_pick(g, x->value[k], l.lane);
-        jit_store_whole(g, x, at, values);
-    } else if (whole) {
-        jit_load_whole(g, x, at, values);
-        for (unsigned k = 0; k < x->count; k++) {
-            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
-            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, values[k], l.lane, ""),
-                           x->value[k]);
-        }
-    }
-    for (unsigned k = 0; k < x->count && !whole; k++) {
-        LLVMValueRef q = jit_byte_pointer(g, at, jit_c64(g, k * x->esize)), access;
-        if (x->store) {
-            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
-        } else {
-            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
-            access = LLVMBuildLoad2(g->b, x->element, q, "");
-            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""),
-                           x->value[k]);
-        }
-        LLVMSetAlignment(access, x->esize);
-        jit_set_order(g, access, x->store);
+    for (unsigned k = 0; k < x->count && x->store; k++)
+        values[k] = jit_pick(g, x->value[k], l.lane);
+    if (x->store)
+        jit_store_elements(g, x, at, values);
+    else
+        jit_load_elements(g, x, at, values);
+    for (unsigned k = 0; k < x->count && !x->store; k++) {
+        LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
+        LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, values[k], l.lane, ""), x->value[k]);
     }
     jit_lanes_end(g, &l);
 }
@@ -465,26 +449,6 @@ static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size
     return true;
 }
 
-static void load_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
-                          bool invariant)
-{
-    LLVMValueRef values[IR_MAX_SRC];
-    bool whole = jit_is_whole(g, x);
-    if (whole)
-        jit_load_whole(g, x, p, values);
-    for (unsigned k = 0; k < x->count && whole; k++)
-        jit_set(g, k, values[k]);
-    for (unsigned k = 0; k < x->count && !whole; k++) {
-        LLVMValueRef q = k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p;
-        LLVMValueRef v = LLVMBuildLoad2(g->b, x->element, q, "");
-        LLVMSetAlignment(v, x->esize);
-        jit_set_order(g, v, false);
-        if (invariant)
-            LLVMSetMetadata(v, g->invariant_kind, g->invariant);
-        jit_set(g, k, v);
-    }
-}
-
 /* ld.param [name + offset]: read once, before anything else. */
 static bool emit_parameter(struct jit_gen *g, const struct jit_access *x)
 {
@@ -522,7 +486,10 @@ void jit_emit_load(struct jit_gen *g)
         generic = begin_generic(g, address, x.size, &slow, &join);
         LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "")
                                  : shared_by_lanes(g, &x, address);
-        load_elements(g, &x, p, false);
+        LLVMValueRef values[IR_MAX_SRC];
+        jit_load_elements(g, &x, p, values);
+        for (unsigned k = 0; k < x.count; k++)
+            jit_set(g, k, values[k]);
         if (!generic)
             return;
         LLVMBuildBr(g->b, join);
@@ -545,24 +512,15 @@ void jit_emit_load(struct jit_gen *g)
 static void store_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p)
 {
     LLVMValueRef lane = NULL, values[IR_MAX_SRC];
-    bool whole = jit_is_whole(g, x);
     for (unsigned k = 0; k < x->count; k++) {
         bool vec = jit_src_varies(g, &g->i->src[k]);
-        LLVMValueRef v = jit_src(g, &g->i->src[k], x->type, vec);
+        values[k] = jit_src(g, &g->i->src[k], x->type, vec);
         if (vec && !lane)
             lane = jit_store_lane(g, x->active, x->size);
         if (vec)
-            v = jit_pick(g, v, lane);
-        values[k] = v;
-        if (whole)
-            continue;
-        LLVMValueRef s =
-            LLVMBuildStore(g->b, v, k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p);
-        LLVMSetAlignment(s, x->esize);
-        jit_set_order(g, s, true);
+            values[k] = jit_pick(g, values[k], lane);
     }
-    if (whole)
-        jit_store_whole(g, x, p, values);
+    jit_store_elements(g, x, p, values);
 }
 
 void jit_emit_store(struct jit_gen *g)

@@ -1,20 +1,22 @@
 /*
- * Accesses to several elements that have an order (relaxed, volatile and so on), of 16 bytes at
- * most. A GPU makes each of them in one piece, and programs count on that: CUB publishes a value
- * together with its state. LLVM has no atomic vectors; of 16 bytes they are one instruction all the
- * same, which processors with AVX make in one piece.
+ * Several elements that have an order (relaxed, volatile and so on), of 16 bytes at most, are
+ * accessed in one piece. A GPU does that, and programs count on it: CUB publishes a value together
+ * with its state. LLVM has no atomic vectors; of 16 bytes they are one instruction all the same,
+ * which processors with AVX make in one piece.
  */
-#include "jit/whole.h"
+#include "jit/elements.h"
 
 #include "device/soft/ir/lanes.h"
 
-bool jit_is_whole(const struct jit_gen *g, const struct jit_access *x)
+static bool is_whole(const struct jit_gen *g, const struct jit_access *x)
 {
     return x->count > 1 && x->size <= IR_WHOLE_BYTES && g->i->order != IR_ORDER_WEAK &&
            g->i->space != IR_SPACE_LOCAL;
 }
 
-void jit_set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
+/* Gives a load or store of one element, or of 8 bytes at most, the order that the instruction has:
+ * the compiler neither merges nor drops it. */
+static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
 {
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
     switch (g->i->order) {
@@ -57,23 +59,23 @@ static void order_vector(const struct jit_gen *g, LLVMValueRef access)
         LLVMBuildFence(g->b, order, false, "");
 }
 
-void jit_load_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
-                    LLVMValueRef *values)
+static void load_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                       LLVMValueRef *values)
 {
     LLVMValueRef v = LLVMBuildLoad2(g->b, in_memory(g, x), p, "");
     if (x->size == IR_WHOLE_BYTES) {
         order_vector(g, v);
     } else {
         LLVMSetAlignment(v, x->size);
-        jit_set_order(g, v, false);
+        set_order(g, v, false);
         v = LLVMBuildBitCast(g->b, v, elements(x), "");
     }
     for (unsigned k = 0; k < x->count; k++)
         values[k] = LLVMBuildExtractElement(g->b, v, jit_c32(g, k), "");
 }
 
-void jit_store_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
-                     const LLVMValueRef *values)
+static void store_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                        const LLVMValueRef *values)
 {
     LLVMValueRef v = LLVMGetPoison(elements(x));
     for (unsigned k = 0; k < x->count; k++)
@@ -81,10 +83,44 @@ void jit_store_whole(struct jit_gen *g, const struct jit_access *x, LLVMValueRef
     if (x->size < IR_WHOLE_BYTES) {
         v = LLVMBuildStore(g->b, LLVMBuildBitCast(g->b, v, in_memory(g, x), ""), p);
         LLVMSetAlignment(v, x->size);
-        jit_set_order(g, v, true);
+        set_order(g, v, true);
         return;
     }
     if (g->i->order != IR_ORDER_RELAXED && g->i->order != IR_ORDER_VOLATILE)
         LLVMBuildFence(g->b, LLVMAtomicOrderingRelease, false, "");
     order_vector(g, LLVMBuildStore(g->b, v, p));
+}
+
+static LLVMValueRef element(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                            unsigned k)
+{
+    return k ? jit_byte_pointer(g, p, jit_c64(g, k * x->esize)) : p;
+}
+
+void jit_load_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                       LLVMValueRef *values)
+{
+    if (is_whole(g, x)) {
+        load_whole(g, x, p, values);
+        return;
+    }
+    for (unsigned k = 0; k < x->count; k++) {
+        values[k] = LLVMBuildLoad2(g->b, x->element, element(g, x, p, k), "");
+        LLVMSetAlignment(values[k], x->esize);
+        set_order(g, values[k], false);
+    }
+}
+
+void jit_store_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
+                        const LLVMValueRef *values)
+{
+    if (is_whole(g, x)) {
+        store_whole(g, x, p, values);
+        return;
+    }
+    for (unsigned k = 0; k < x->count; k++) {
+        LLVMValueRef s = LLVMBuildStore(g->b, values[k], element(g, x, p, k));
+        LLVMSetAlignment(s, x->esize);
+        set_order(g, s, true);
+    }
 }
