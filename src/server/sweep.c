@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,9 +79,12 @@ static bool have_thread(struct srv_sweeper *w)
 {
     pthread_attr_t attr;
     pthread_t thread;
+    sigset_t all;
     pthread_cond_signal(&w->more);
     if (w->idle == 0) {
+        sigfillset(&all); /* the process's signals are for its first thread */
         pthread_attr_init(&attr);
+        pthread_attr_setsigmask_np(&attr, &all);
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
         pthread_attr_setstacksize(&attr, STACK_BYTES);
         w->threads += pthread_create(&thread, &attr, sweep_thread, w) == 0;

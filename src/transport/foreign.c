@@ -104,11 +104,17 @@ static void start_closer(void)
 {
     struct closer *c = closers;
     pthread_attr_t attr;
+    sigset_t others;
     while (c < closers + CLOSERS_MAX && c->runs)
         c++;
     if (c == closers + CLOSERS_MAX)
         return;
+    /* The process's signals are for threads that do not hang. */
+    sigfillset(&others);
+    if (wakes)
+        sigdelset(&others, wakes);
     pthread_attr_init(&attr);
+    pthread_attr_setsigmask_np(&attr, &others);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, CLOSERS_STACK);
     c->runs = pthread_create(&c->thread, &attr, closer, c) == 0;

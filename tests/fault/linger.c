@@ -3,8 +3,10 @@
  * lingers, as a file of a user's own file system could. The server lets go of them without waiting,
  * however they come.
  */
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -65,6 +67,31 @@ static void check_neighbour(void)
     RAW_CHECK(p && raw_free(&raw_neighbour, p) == 0);
 }
 
+static bool blocks_sigterm(const char *thread)
+{
+    char path[300], line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)server.pid, thread);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f) && sscanf(line, "SigBlk: %llx", &blocked) != 1)
+        ;
+    RAW_CHECK(!f || fclose(f) == 0);
+    return !f || blocked >> (SIGTERM - 1) & 1; /* or it has ended */
+}
+
+/* A thread that hangs would not handle the signals that the process gets. */
+static void check_signals(void)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)server.pid);
+    DIR *threads = opendir(path);
+    RAW_CHECK(threads != NULL);
+    for (struct dirent *d; (d = readdir(threads));)
+        if (atoi(d->d_name) > 0)
+            RAW_CHECK(blocks_sigterm(d->d_name) == (atoi(d->d_name) != server.pid));
+    closedir(threads);
+}
+
 static struct wire_enc import(uint8_t *buffer, size_t size, uint64_t serial)
 {
     struct wire_enc e;
@@ -83,6 +110,7 @@ static void imported(void)
     pass(c.fd, &e, 1);
     RAW_CHECK(raw_client_receive(&c) && c.packet->header.type == WIRE_OBJECT_MADE);
     check_neighbour();
+    check_signals();
     raw_client_close(&c);
 }
 
