@@ -442,6 +442,7 @@ struct ir_symbol {
     uint64_t init;      /* global, const: initial bytes at ir_module.init_bytes + init */
     uint64_t init_size; /* may be less than size: the rest is zero. 0: all zero */
     uint32_t line;
+    uint32_t element; /* bytes of an element; 0: no array of one dimension */
 };
 
 /* An address inside initial bytes: *(init_bytes of `symbol` + offset) = address of `target` +

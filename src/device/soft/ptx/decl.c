@@ -158,7 +158,8 @@ bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t 
                               .fn = p->fn,
                               .align = v->align,
                               .size = v->is_unsized ? 0 : v->size,
-                              .line = v->name.line };
+                              .line = v->name.line,
+                              .element = v->dim_count == 1 ? (uint32_t)element_size(v) : 0 };
     *out = m->symbol_count - 1;
     return true;
 }

@@ -256,7 +256,20 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     return ptx_append_instr(p, &cvt);
 }
 
-/* The address of a variable as a value. */
+/* "[3]" behind the name of an array of one dimension, in bytes. */
+static bool parse_element(struct ptx_parser *p, const struct ptx_token *t, uint32_t symbol,
+                          int64_t *out)
+{
+    uint64_t element = p->m->symbols[symbol].element, at;
+    if (!element)
+        return ptx_fail(p, -EINVAL, t, "'%.*s' is no array of one dimension", PTX_TEXT(t));
+    if (!ptx_expect(p, '[') || !ptx_expect_uint(p, INT32_MAX / element, &at, "element's number"))
+        return false;
+    *out = (int64_t)(at * element);
+    return ptx_expect(p, ']');
+}
+
+/* The address of a variable, or of an array's element, as a value. */
 static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t,
                          const struct ptx_name *name, enum ir_type type, struct ir_src *out)
 {
@@ -270,7 +283,8 @@ static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t,
         return ptx_fail(p, -EINVAL, t, "the address of '%.*s' does not fit .%s", PTX_TEXT(t),
                         ir_types[type].text);
     int64_t offset;
-    if (!parse_displacement(p, &offset))
+    bool is_element = !is_temp && ptx_token_is(&p->token, '[');
+    if (is_element ? !parse_element(p, t, name->index, &offset) : !parse_displacement(p, &offset))
         return false;
     *out = (struct ir_src) { .kind = IR_SRC_SYMBOL,
                              .index = name->index | (is_temp ? IR_TEMP : 0),
@@ -325,11 +339,12 @@ bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, s
     return ptx_fail(p, -EINVAL, &t, "'%.*s' is no register", PTX_TEXT(&t));
 }
 
-/* [reg + 4], [variable + 4], [4] */
+/* [reg + 4], [variable + 4], [4], array[3] */
 bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
 {
     struct ir_address *a = &i->address;
-    if (!ptx_expect(p, '['))
+    bool is_element = p->token.kind == PTX_IDENT;
+    if (!is_element && !ptx_expect(p, '['))
         return false;
     struct ptx_token t = p->token;
     struct ptx_name name;
@@ -344,6 +359,8 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is not declared", PTX_TEXT(&t));
     if (!ptx_take_element(p, &t, &name))
         return false;
+    if (is_element && name.kind != PTX_NAME_SYMBOL)
+        return ptx_fail(p, -EINVAL, &t, "'[' expected, not '%.*s'", PTX_TEXT(&t));
     enum ir_space space = IR_SPACE_PARAM;
     switch (name.kind) {
     case PTX_NAME_REG: {
@@ -374,6 +391,8 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
         i->space = (uint8_t)space;
     if (i->space != space && !(i->space == IR_SPACE_GLOBAL && space == IR_SPACE_CONST))
         return ptx_fail(p, -EINVAL, &t, "'%.*s' lies in another space", PTX_TEXT(&t));
+    if (is_element)
+        return parse_element(p, &t, name.index, &a->displacement);
     return parse_displacement(p, &a->displacement) && ptx_expect(p, ']');
 }
 
