@@ -32,6 +32,8 @@ static const char source[] =
     "template <typename T, int N> __global__ void add(T *out)\n"
     "{ out[threadIdx.x] += scale(N) + offset + ADDED; }\n"
     "}\n"
+    "#define MAKE(T) template __global__ void n::add<T, 1>(T *)\n"
+    "MAKE(float);\n"
     "extern \"C\" __global__ void plain(int *out) { out[threadIdx.x] = (int)threadIdx.x; }\n";
 
 static const char *log_of(nvrtcProgram p)
@@ -110,6 +112,7 @@ static void whole(void)
     CHECK(add && strcmp(add, "_ZN1n3addIiLi5EEEvPT_") == 0);
     char *ptx = ptx_of(p);
     CHECK(!strstr(ptx, "gmux_name"));
+    CHECK(strstr(ptx, ".entry _ZN1n3addIfLi1EEEvPT_("));
     size_t size = 1;
     CHECK(nvrtcGetCUBINSize(p, &size) == NVRTC_SUCCESS && size == 0);
     if (add && offset)

@@ -4,6 +4,8 @@
  *   #define UNROLL #pragma unroll   directives in macros; they need nothing but to be read again
  *   asm("mov.u32 %0, %smid;" : ..   one % before a letter
  *   return gridDim;                 a built-in variable as the value that it is for nvcc
+ *   template __global__ void f<int>();  under a pragma that makes functions the host's and the
+ *                                   device's, which nvcc's does not do to kernels
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -142,6 +144,7 @@ struct respelling {
     char *out;
     size_t size;
     bool changed;
+    bool pragma; /* force_cuda_host_device is in the text */
 };
 
 static void copy_until(struct respelling *r, const char *end)
@@ -204,9 +207,38 @@ static void put(struct respelling *r, const char *text)
     r->size += strlen(text);
 }
 
+/* Where the body of the kernel that is declared at `at` begins, or its declaration ends. */
+static char *find_body(const char *text, char *at)
+{
+    for (int depth = 0; *at && (depth > 0 || !strchr("{;", *at));) {
+        char *behind = skip_literal(text, at);
+        depth += behind != at ? 0 : strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
+        at = behind != at ? behind : at + 1;
+    }
+    return at;
+}
+
+/* Copies a kernel's head, in which force_cuda_host_device does not hold; false: that is not next.
+ */
+static bool copy_kernel(struct respelling *r)
+{
+    static const char global[] = "__attribute__((global))";
+    char *body = NULL;
+    if (r->pragma && strncmp(r->at, global, sizeof(global) - 1) == 0)
+        body = find_body(r->text, r->at);
+    if (!body || !*body)
+        return false;
+    put(r, "_Pragma(\"clang force_cuda_host_device end\") ");
+    copy_until(r, body + 1);
+    put(r, " _Pragma(\"clang force_cuda_host_device begin\")");
+    return r->changed = true;
+}
+
 /* Copies what clang would read otherwise; false: that is not next. */
 static bool copy_changed(struct respelling *r)
 {
+    if (copy_kernel(r))
+        return true;
     char *open = three(r->at, '<'), *close = NULL;
     if (open && (r->at == r->text || (r->at[-1] != '<' && !after_word(r->text, r->at, "operator"))))
         close = find_end(r->text, open);
@@ -239,9 +271,10 @@ bool cc_respell(const char *path)
     size_t size;
     bool again = false;
     r.text = r.at = cc_read(path, &size);
-    r.out = r.text ? malloc(3 * size + 1) : NULL;
+    r.out = r.text ? malloc(5 * size + 1) : NULL;
     if (!r.out)
         cc_fail("%s: cannot be read", path);
+    r.pragma = strstr(r.text, "#pragma clang force_cuda_host_device begin");
     while (*r.at) {
         bool line_begins = r.at == r.text || r.at[-1] == '\n';
         char *behind = skip_literal(r.text, r.at);
