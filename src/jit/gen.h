@@ -25,7 +25,8 @@
  *   barrier               barriers
  *   texture, memory, index, pieces, pattern, runs   loads and stores
  *   cross                 shuffles and votes
- *   whole, rare, lanes    in one piece; lane by lane: loads and stores; atomics, host functions
+ *   elements              what one lane loads and stores
+ *   rare, lanes           lane by lane: loads and stores; atomics, host functions
  *   turn                  the order in which lanes store
  *   wrap                  results that may wrap around
  *   hull, stride          one check for several accesses; elements apart by a constant

@@ -75,6 +75,7 @@ killed() {
 }
 
 @test "the kernel kills the executor for memory: who had nothing in flight goes on" {
+    [ "${GMUX_SANITIZE:-none}" = none ] || skip "a sanitizer takes memory of its own"
     start_daemon_inside
     start_program idle "$misbehave" idle
     program_says idle 41

@@ -22,7 +22,7 @@ teardown() {
 # at_each EVERY PROGRAM: beside it another one works, and after it nothing is left.
 at_each() {
     local i first every=$1 descriptors status=0
-    [ "$GMUX_SANITIZE" = none ] || every=$((every * 5))
+    [ "$GMUX_SANITIZE" = none ] || every=$((every * 3))
     first=$(($(date +%-j) % every))
     descriptors=$(find "/proc/$server/fd" | wc -l)
     for ((i = first; status == 0; i += every)); do
@@ -57,6 +57,7 @@ at_each() {
 }
 
 @test "programs without standard input, output and error, which print all the same" {
+    [ "$GMUX_SANITIZE" = none ] || skip "the sanitizer takes what libc keeps for a closed descriptor for a leak"
     for program in "$vecadd" "$GMUX_BUILD"/tests/api/api-{memory,copy,compile,fork,launch,event,module,hostfunc}; do
         "$program" <&- >&- 2>&-
         CUDA_MPS_PIPE_DIRECTORY=/nonexistent "$program" <&- >&- 2>&-
