@@ -48,6 +48,7 @@ static void remove_alive(struct jit_gen *g, LLVMValueRef lanes)
                    g->alive);
 }
 
+/* Puts the block into its place among those in order of priority. */
 static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *count, uint32_t block)
 {
     uint32_t at = 0;
@@ -55,8 +56,7 @@ static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *cou
         at++;
     if (at < *count && list[at] == block)
         return;
-    for (uint32_t k = *count; k > at; k--)
-        list[k] = list[k - 1];
+    memmove(list + at + 1, list + at, (*count - at) * sizeof(*list));
     list[at] = block;
     ++*count;
 }
@@ -115,13 +115,13 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         LLVMBuildUnreachable(g->b);
         return;
     }
+    memcpy(list, g->a->pool + f->first, f->count * sizeof(*list));
+    count = f->count;
     for (uint32_t k = 0; k < successor_count; k++)
         if (parks(g, successors[k]))
             may_be_none = true;
         else
             add_candidate(g, list, &count, successors[k]);
-    for (uint32_t k = 0; k < f->count; k++)
-        add_candidate(g, list, &count, g->a->pool[f->first + k]);
     for (uint32_t k = 0; k < count; k++) {
         if (!g->entry[list[k]]) {
             jit_unsupported(g, "control flow over a barrier");

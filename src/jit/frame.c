@@ -16,15 +16,6 @@
 
 #define FRAME_ALIGN 256u
 
-static uint32_t live_count(const struct jit_gen *g, uint32_t block)
-{
-    const uint64_t *live = g->a->live_in + (uint64_t)block * g->a->live_words;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < g->a->live_words; k++)
-        n += (uint32_t)__builtin_popcountll(live[k]);
-    return n;
-}
-
 /* For each way from one block to another: the registers and sets of lanes that live there. */
 uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *region)
 {
@@ -34,9 +25,9 @@ uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *reg
         const struct ir_block *block = &g->fn->blocks[at];
         const struct ir_list *frontier = &g->a->blocks[at].frontier;
         for (uint32_t s = 0; s < block->succ_count; s++)
-            n += live_count(g, g->fn->succ[block->succ_first + s]) + frontier->count;
+            n += g->live_count[g->fn->succ[block->succ_first + s]] + frontier->count;
         for (uint32_t f = 0; f < frontier->count; f++)
-            n += live_count(g, g->a->pool[frontier->first + f]) + frontier->count;
+            n += g->live_count[g->a->pool[frontier->first + f]] + frontier->count;
     }
     return n;
 }
@@ -70,8 +61,11 @@ void jit_find_locals(struct jit_gen *g)
     uint32_t words = g->a->live_words;
     memset(g->crosses, 0, words * sizeof(*g->crosses));
     for (uint32_t b = 0; b < g->a->block_count; b++)
-        for (uint32_t k = 0; k < words; k++)
-            g->crosses[k] |= g->a->live_in[(size_t)b * words + k];
+        for (uint32_t k = 0; k < words; k++) {
+            uint64_t live = g->a->live_in[(size_t)b * words + k];
+            g->crosses[k] |= live;
+            g->live_count[b] += (uint32_t)__builtin_popcountll(live);
+        }
 }
 
 /* No block begins with the register live. */

@@ -432,6 +432,7 @@ int jit_generate(struct jit_gen *g)
         memory &= g->warps[c].regs != NULL;
     }
     g->other = array((size_t)g->fn->instr_count * JIT_COPIES_MAX, sizeof(*g->other));
+    g->live_count = array(g->fn->block_count, sizeof(*g->live_count));
     g->crosses = array(g->a->live_words, sizeof(*g->crosses));
     g->named = array(g->a->live_words, sizeof(*g->named));
     g->written = array(g->a->live_words, sizeof(*g->written));
@@ -446,9 +447,9 @@ int jit_generate(struct jit_gen *g)
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
-    if (!memory || !g->crosses || !g->named || !g->written || !g->other || !g->save_offset ||
-        !g->waiting || !g->parking || !g->entry || !g->whole_entry || !g->join || !g->waits ||
-        !g->chain || !g->symbol || !g->regions || !g->full) {
+    if (!memory || !g->live_count || !g->crosses || !g->named || !g->written || !g->other ||
+        !g->save_offset || !g->waiting || !g->parking || !g->entry || !g->whole_entry || !g->join ||
+        !g->waits || !g->chain || !g->symbol || !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -465,6 +466,7 @@ int jit_generate(struct jit_gen *g)
     for (unsigned c = 0; c < JIT_COPIES_MAX; c++)
         free(g->warps[c].regs);
     free(g->other);
+    free(g->live_count);
     free(g->crosses);
     free(g->named);
     free(g->written);

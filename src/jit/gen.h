@@ -113,8 +113,7 @@ struct jit_gen {
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets
                            `frame_over` */
     bool frame_over;
-    bool failed; /* something is unsupported: `reason` says what; code made from here on is never
-                    used */
+    bool failed; /* `reason` says what is unsupported; code made from here on is never used */
     char reason[SOFT_JOB_REASON_MAX];
 
     LLVMContextRef context;
@@ -125,6 +124,7 @@ struct jit_gen {
     LLVMValueRef unlikely, invariant; /* metadata: branch weights, invariant load */
     unsigned prof_kind, invariant_kind;
 
+    uint32_t *live_count; /* by block: how many registers it begins with */
     /* per register of the entry */
     uint64_t *crosses;         /* a bit: some block begins with the register live */
     uint64_t *named, *written; /* bits: some instruction of the current region names the register,
@@ -291,7 +291,7 @@ uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *reg
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
 /* It has so many blocks where lanes wait that LLVM takes too long to find their phis. */
 bool jit_promotes_long(const struct jit_gen *g);
-/* Finds out which registers live in one block only (g->crosses). */
+/* Finds out which registers live in one block only (g->crosses), and counts those of each block. */
 void jit_find_locals(struct jit_gen *g);
 /* Before a function's first slot is made, and after the last one. */
 void jit_begin_frame(struct jit_gen *g);

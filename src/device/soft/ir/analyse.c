@@ -85,6 +85,7 @@ int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_o
     an.a->fn = fn;
     int rc = analyse(&an);
     free(an.frontier);
+    free(an.news);
     free(an.pinned);
     free(an.warp_branch);
     free(an.parks);

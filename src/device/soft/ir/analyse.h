@@ -39,6 +39,8 @@ struct ir_analyser {
     /* frontier.c */
     uint32_t order_words;
     uint64_t *frontier; /* row per priority */
+    uint8_t
+        *news; /* by priority: the row or the branch has changed, and not all has followed yet */
     uint64_t *pinned; /* by block: registers live in somewhere in its frontier (live_words words) */
     uint64_t *parks;  /* row: where lanes may be parked */
     bool *warp_branch; /* by block: only some warps of the thread block run it */

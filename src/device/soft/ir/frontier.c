@@ -13,6 +13,11 @@
  */
 #include "device/soft/ir/analyse.h"
 
+/* What has to be computed again where a row has changed. */
+#define NEWS_FOR_FLOW 1u
+#define NEWS_FOR_PINS 2u
+#define NEWS_FOR_ALL  3u
+
 static uint64_t *row(const struct ir_analyser *an, uint32_t block)
 {
     return an->frontier + (size_t)an->a->blocks[block].priority * an->order_words;
@@ -92,6 +97,7 @@ static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t 
         changed |= (bits & ~to[w]) != 0;
         to[w] |= bits;
     }
+    an->news[next_priority] |= changed ? NEWS_FOR_ALL : 0;
     return changed;
 }
 
@@ -104,6 +110,7 @@ static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
             uint32_t n = w * 64 + (uint32_t)__builtin_ctzll(bits);
             uint64_t *own = an->frontier + (size_t)n * an->order_words + w, bit = bits & -bits;
             changed |= !(*own & bit);
+            an->news[n] |= *own & bit ? 0 : NEWS_FOR_ALL;
             *own |= bit;
         }
     }
@@ -164,6 +171,9 @@ static int flow(struct ir_analyser *an, uint64_t *candidates)
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t n = 0; n < an->a->order_count; n++) {
+            if (!(an->news[n] & NEWS_FOR_FLOW))
+                continue;
+            an->news[n] &= (uint8_t)~NEWS_FOR_FLOW;
             changed |= flow_block(an, an->a->order[n], candidates);
             if (!ir_spend(an, an->order_words))
                 return -E2BIG;
@@ -172,25 +182,29 @@ static int flow(struct ir_analyser *an, uint64_t *candidates)
     return 0;
 }
 
-/* Collects registers that lanes waiting in the frontier of a block still need. True: there are more
- * than before. */
-static bool pin(struct ir_analyser *an, uint32_t block)
+/* Collects registers that lanes waiting in the frontier of a block still need. */
+static void pin(struct ir_analyser *an, uint32_t block)
 {
     struct ir_analysis *a = an->a;
     uint64_t *pinned = an->pinned + (size_t)block * a->live_words;
     const uint64_t *here = row(an, block);
-    bool changed = false;
     for (uint32_t w = 0; w < an->order_words; w++)
         for (uint64_t bits = here[w]; bits; bits &= bits - 1) {
             uint32_t other = a->order[w * 64 + (uint32_t)__builtin_ctzll(bits)];
             const uint64_t *live = a->live_in + (size_t)other * a->live_words;
-            for (uint32_t k = 0; k < a->live_words; k++) {
-                changed |= (live[k] & ~pinned[k]) != 0;
+            for (uint32_t k = 0; k < a->live_words; k++)
                 pinned[k] |= live[k];
-            }
             ir_spend(an, a->live_words);
         }
-    return changed;
+}
+
+static void pin_all(struct ir_analyser *an)
+{
+    for (uint32_t n = 0; n < an->a->order_count; n++) {
+        if (an->news[n] & NEWS_FOR_PINS)
+            pin(an, an->a->order[n]);
+        an->news[n] &= (uint8_t)~NEWS_FOR_PINS;
+    }
 }
 
 /* --- divergence ------------------------------------------------------------------------------- */
@@ -209,6 +223,7 @@ static bool find_divergence(struct ir_analyser *an)
             varies |= shape == IR_VARYING || shape == IR_AFFINE;
         }
         info->divergent = varies;
+        an->news[n] |= varies ? NEWS_FOR_FLOW : 0;
         changed |= varies;
     }
     return changed;
@@ -293,8 +308,8 @@ static int iterate(struct ir_analyser *an, uint64_t *candidates, bool *known, ui
         bool changed = find_divergence(an);
         if (changed) {
             rc = flow(an, candidates);
-            for (uint32_t n = 0; n < an->a->order_count && rc == 0; n++)
-                pin(an, an->a->order[n]);
+            if (rc == 0)
+                pin_all(an);
         }
         changed |= find_warp_branches(an, known, stack);
         if (rc < 0)
@@ -352,6 +367,7 @@ int ir_find_frontiers(struct ir_analyser *an)
     uint32_t blocks = an->fn->block_count;
     an->order_words = (a->order_count + 63) / 64;
     an->frontier = calloc((size_t)a->order_count * an->order_words + 1, sizeof(uint64_t));
+    an->news = malloc(a->order_count + 1u);
     an->pinned = calloc((size_t)blocks * a->live_words + 1, sizeof(uint64_t));
     an->warp_branch = calloc(blocks, sizeof(bool));
     an->parks = calloc(an->order_words + 1u, sizeof(uint64_t));
@@ -359,8 +375,9 @@ int ir_find_frontiers(struct ir_analyser *an)
     uint32_t *stack = malloc((size_t)blocks * sizeof(*stack));
     uint64_t *candidates = calloc(an->order_words + 1u, sizeof(uint64_t));
     int rc = -ENOMEM;
-    if (an->frontier && an->pinned && an->warp_branch && an->parks && known && stack &&
+    if (an->frontier && an->news && an->pinned && an->warp_branch && an->parks && known && stack &&
         candidates) {
+        memset(an->news, NEWS_FOR_ALL, a->order_count);
         find_returns(an);
         find_early_exits(an);
         find_parking(an);
