@@ -21,22 +21,6 @@ static const struct ir_block_info *info(const struct jit_gen *g, uint32_t block)
     return &g->a->blocks[block];
 }
 
-static bool parks(const struct jit_gen *g, uint32_t block)
-{
-    return ir_parks(g->a, g->at_block, block);
-}
-
-static void add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
-{
-    if (!parks(g, block)) {
-        LLVMValueRef both = LLVMBuildOr(g->b, jit_load_waiting(g, block), lanes, "");
-        jit_store_waiting(g, block, both);
-        return;
-    }
-    LLVMValueRef set = jit_parked(g, block), old = LLVMBuildLoad2(g->b, g->i32, set, "");
-    LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), set);
-}
-
 static LLVMValueRef load_alive(struct jit_gen *g)
 {
     return LLVMBuildLoad2(g->b, g->i32, g->alive, "");
@@ -115,13 +99,16 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         LLVMBuildUnreachable(g->b);
         return;
     }
-    memcpy(list, g->a->pool + f->first, f->count * sizeof(*list));
-    count = f->count;
+    if (!g->whole) {
+        memcpy(list, g->a->pool + f->first, f->count * sizeof(*list));
+        count = f->count;
+    }
     for (uint32_t k = 0; k < successor_count; k++)
-        if (parks(g, successors[k]))
+        if (ir_parks(g->a, g->at_block, successors[k]))
             may_be_none = true;
         else
             add_candidate(g, list, &count, successors[k]);
+    jit_say_empty(g, list, count);
     for (uint32_t k = 0; k < count; k++) {
         if (!g->entry[list[k]]) {
             jit_unsupported(g, "control flow over a barrier");
@@ -159,11 +146,11 @@ static void go_to(struct jit_gen *g, uint32_t to)
         LLVMBuildBr(g->b, g->whole_entry[to]);
         return;
     }
-    if (!g->masked && !jit_has_mask(g, to) && !parks(g, to)) {
+    if (!g->masked && !jit_has_mask(g, to) && !ir_parks(g->a, g->at_block, to)) {
         LLVMBuildBr(g->b, g->entry[to]);
         return;
     }
-    add_waiting(g, to, g->mask);
+    jit_add_waiting(g, to, g->mask, true);
     dispatch(g, &to, 1, false);
 }
 
@@ -192,12 +179,12 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
         LLVMBuildCondBr(g->b, jit_is_full(g, rest), g->whole_entry[to], some);
         jit_position(g, some);
     }
-    if (!g->masked && !jit_has_mask(g, to) && !parks(g, to)) {
+    if (!g->masked && !jit_has_mask(g, to) && !ir_parks(g->a, g->at_block, to)) {
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to],
                         g->done);
         return;
     }
-    add_waiting(g, to, rest);
+    jit_add_waiting(g, to, rest, true);
     dispatch(g, &to, 1, true);
 }
 
@@ -277,8 +264,8 @@ static void emit_branch(struct jit_gen *g, uint32_t target, uint32_t next)
         return;
     }
     uint32_t both[] = { target, next };
-    add_waiting(g, target, taken);
-    add_waiting(g, next, other);
+    jit_add_waiting(g, target, taken, true);
+    jit_add_waiting(g, next, other, true);
     dispatch(g, both, 2, false);
 }
 
@@ -296,6 +283,13 @@ static void emit_return(struct jit_gen *g, uint32_t next)
     }
 }
 
+static bool is_among(const uint32_t *list, uint32_t count, uint32_t block)
+{
+    while (count > 0 && list[count - 1] != block)
+        count--;
+    return count > 0;
+}
+
 /* brx.idx on which lanes disagree. An index outside of the list is undefined in PTX and takes the
  * last target here, as in the interpreter. */
 static void emit_divergent_switch(struct jit_gen *g, const uint32_t *succ, uint32_t count)
@@ -308,7 +302,7 @@ static void emit_divergent_switch(struct jit_gen *g, const uint32_t *succ, uint3
             here = LLVMBuildAnd(g->b, left, jit_bits(g, same), "");
             left = LLVMBuildAnd(g->b, left, LLVMBuildNot(g->b, here, ""), "");
         }
-        add_waiting(g, succ[k], here);
+        jit_add_waiting(g, succ[k], here, !is_among(succ, k, succ[k]));
     }
     dispatch(g, succ, count, false);
 }

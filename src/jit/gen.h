@@ -101,8 +101,7 @@ struct jit_gen {
     uint32_t ntid[3]; /* block size the code is for; 0: any */
     uint32_t threads; /* how many threads of such a block run (ir_threads()); 0: not known */
     bool full_warps;  /* all lanes of each warp have a thread */
-    unsigned lanes;   /* how many lanes the code gives a warp: 32, or 16 or 8 if no instruction can
-                         tell: width.c */
+    unsigned lanes; /* of a warp of the code: 32, or 16 or 8 if no instruction can tell: width.c */
     struct jit_row {
         uint32_t blocks; /* how many blocks one call runs side by side at most; 0: one */
         unsigned lines; /* how many lines of threads a block has, in which blocks take turns; 1: one
@@ -110,8 +109,7 @@ struct jit_gen {
     } row;              /* row.c */
     bool large;         /* LLVM keeps no registers over blocks: frame.c */
     bool flushes; /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
-    uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets
-                           `frame_over` */
+    uint32_t frame_max; /* bytes of stack for a function; a larger frame sets `frame_over` */
     bool frame_over;
     bool failed; /* `reason` says what is unsupported; code made from here on is never used */
     char reason[SOFT_JOB_REASON_MAX];
@@ -127,8 +125,7 @@ struct jit_gen {
     uint32_t *live_count; /* by block: how many registers it begins with */
     /* per register of the entry */
     uint64_t *crosses;         /* a bit: some block begins with the register live */
-    uint64_t *named, *written; /* bits: some instruction of the current region names the register,
-                                  or writes it */
+    uint64_t *named, *written; /* bits: the current region names the register, or writes it */
     uint32_t *save_offset;     /* in the warp's save area, IR_NONE: never live over a barrier */
     uint32_t save_bytes;
     LLVMValueRef *regions; /* functions, by region */
@@ -259,8 +256,8 @@ LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here);
 /* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
-/* Where to note lanes that go from the current block to `block` and are parked there. */
-LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block);
+/* Lanes of the current block go to that one. `first`: the branch has sent none there yet. */
+void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first);
 /* Emits the beginning of a warp's turn, which is entered at `begin`, and its end, at g->done. */
 void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 
@@ -304,8 +301,7 @@ LLVMValueRef jit_lanes_slot(struct jit_gen *g);
 LLVMValueRef jit_place(struct jit_gen *g, uint32_t size);
 
 /* --- wait.c ----------------------------------------------------------------------------------- */
-/* True for blocks that take their lanes from their waiting set. Other blocks run with all living
- * lanes. */
+/* The block takes its lanes from its waiting set; others run with all that live. */
 static inline bool jit_has_mask(const struct jit_gen *g, uint32_t block)
 {
     return g->a->blocks[block].frontier.count != 0;
@@ -316,6 +312,8 @@ void jit_choose_chains(struct jit_gen *g);
 void jit_begin_waiting(struct jit_gen *g, uint32_t block);
 LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block);
 void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes);
+/* The candidates, one of which runs next, find no lanes where none can wait. */
+void jit_say_empty(struct jit_gen *g, const uint32_t *candidates, uint32_t count);
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 void jit_emit_barrier(struct jit_gen *g);

@@ -18,10 +18,38 @@ uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at)
     return at;
 }
 
-LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block)
+/* Where to note lanes that go from the current block to `block` and are parked there. */
+static LLVMValueRef parked(struct jit_gen *g, uint32_t block)
 {
     const struct jit_parking *p = &g->parking[block];
     return g->a->blocks[g->at_block].barrier ? p->at_barrier : p->lanes;
+}
+
+/* Lanes may wait at the block while the current one runs. */
+static bool may_wait(const struct jit_gen *g, uint32_t block)
+{
+    const struct ir_list *f = &g->a->blocks[g->at_block].frontier;
+    uint32_t low = 0, high = g->whole ? 0 : f->count, priority = g->a->blocks[block].priority;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (g->a->blocks[g->a->pool[f->first + middle]].priority < priority)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return g->a->parking || (!g->whole && low < f->count && g->a->pool[f->first + low] == block);
+}
+
+void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first)
+{
+    if (!ir_parks(g->a, g->at_block, block)) {
+        if (!first || may_wait(g, block))
+            lanes = LLVMBuildOr(g->b, jit_load_waiting(g, block), lanes, "");
+        jit_store_waiting(g, block, lanes);
+        return;
+    }
+    LLVMValueRef set = parked(g, block), old = LLVMBuildLoad2(g->b, g->i32, set, "");
+    LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), set);
 }
 
 static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)

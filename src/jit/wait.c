@@ -12,6 +12,7 @@
  */
 #include "jit/gen.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Operands of a region's phis, from which on it has chains. */
@@ -60,4 +61,23 @@ LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block)
 void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
 {
     LLVMSetVolatile(LLVMBuildStore(g->b, lanes, g->waiting[block]), is_volatile(g, block));
+}
+
+/* Says where no lanes wait, of the places at which the candidates will look: else LLVM would follow
+ * these sets back through all blocks to where they were left empty. */
+void jit_say_empty(struct jit_gen *g, const uint32_t *list, uint32_t count)
+{
+    bool *known = g->chains || g->a->parking ? NULL : calloc(g->fn->block_count, sizeof(*known));
+    for (uint32_t k = 0; k < count && known; k++)
+        known[list[k]] = true;
+    for (uint32_t k = 0; k < count && known; k++) {
+        const struct ir_list *f = &g->a->blocks[list[k]].frontier;
+        for (uint32_t n = 0; n < f->count; n++) {
+            uint32_t at = g->a->pool[f->first + n];
+            if (!known[at] && g->waiting[at])
+                jit_store_waiting(g, at, LLVMConstNull(g->i32));
+            known[at] = true;
+        }
+    }
+    free(known);
 }
