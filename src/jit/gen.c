@@ -247,7 +247,7 @@ static void reset_function_state(struct jit_gen *g)
     memset(g->join, 0, g->fn->block_count * sizeof(*g->join));
     memset(g->symbol, 0, g->m->symbol_count * sizeof(*g->symbol));
     memset(g->cached, 0, sizeof(g->cached));
-    g->matrices = g->operands = g->samples = g->places = NULL;
+    g->matrices = g->operands = g->samples = g->places = g->faulted = NULL;
 }
 
 /* Sets up one of the function's warps. The arguments describe the first of them. */

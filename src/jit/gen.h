@@ -172,6 +172,7 @@ struct jit_gen {
     LLVMBasicBlockRef *chain; /* by block, where there are chains: runs it if lanes wait there, or
                                  goes on with the next; NULL: there never are any */
     LLVMBasicBlockRef done;   /* returns JIT_DONE */
+    LLVMValueRef faulted;     /* phi: what the function returns of a fault; NULL: none yet */
     LLVMValueRef cached[16];  /* prelude values by enum jit_cached */
     LLVMValueRef *symbol;     /* prelude: address of placed symbol, by symbol */
 

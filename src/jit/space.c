@@ -31,8 +31,20 @@ void jit_emit_fault(struct jit_gen *g, LLVMValueRef address, LLVMValueRef lanes,
 {
     LLVMValueRef args[] = { g->block, g->w->first, address, lanes, jit_c64(g, size - 1) };
     bool vec = jit_is_vec(address);
-    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
-                                      vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
+    LLVMValueRef r = LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
+                                    vec ? g->fault_vector : g->fault_scalar, args, 5, "");
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
+    /* One return for all of them: where LLVM inlines the function, each of its variables ends at
+     * each return. */
+    LLVMBasicBlockRef leave =
+        g->faulted ? LLVMGetInstructionParent(g->faulted) : jit_new_block(g, "faulted");
+    LLVMBuildBr(g->b, leave);
+    if (!g->faulted) {
+        jit_position(g, leave);
+        g->faulted = LLVMBuildPhi(g->b, g->i32, "");
+        LLVMBuildRet(g->b, g->faulted);
+    }
+    LLVMAddIncoming(g->faulted, &r, &from, 1);
 }
 
 static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address,
