@@ -208,28 +208,59 @@ static int compile_entry(struct ir_module *m, uint32_t fn, const struct soft_job
     }
 }
 
-int jit_compile(const char *text, size_t size, const char *entry,
-                const struct soft_job_options *options, const char *dump,
-                LLVMMemoryBufferRef *object, struct jit_times *times, char *why, size_t why_size)
+int jit_parse(const char *text, size_t size, struct ir_module **out, struct jit_times *times,
+              char *why, size_t why_size)
 {
-    struct ir_module *m;
     struct ptx_error error;
     uint64_t begin = gm_now_ns();
-
     memset(times, 0, sizeof(*times));
-    int r = ptx_parse(text, size, &m, &error);
+    int r = ptx_parse(text, size, out, &error);
     times->parse = gm_now_ns() - begin;
-    if (r < 0) {
+    if (r < 0)
         snprintf(why, why_size, "%u:%u: %s", error.line, error.column, error.text);
-        return r;
-    }
+    return r;
+}
+
+static void *copy_of(const void *from, size_t count, size_t size)
+{
+    void *p = calloc(count + 1, size);
+    if (p && count)
+        memcpy(p, from, count * size);
+    return p;
+}
+
+/* Gives the function copies of what is changed while it is compiled. */
+static bool begin_changes(struct ir_fn *fn)
+{
+    fn->instrs = copy_of(fn->instrs, fn->instr_count, sizeof(*fn->instrs));
+    fn->blocks = copy_of(fn->blocks, fn->block_count, sizeof(*fn->blocks));
+    fn->succ = copy_of(fn->succ, fn->succ_count, sizeof(*fn->succ));
+    return fn->instrs && fn->blocks && fn->succ;
+}
+
+static void undo_changes(struct ir_fn *fn, const struct ir_fn *before)
+{
+    free(fn->instrs);
+    free(fn->blocks);
+    free(fn->succ);
+    *fn = *before;
+}
+
+int jit_compile(struct ir_module *m, const char *entry, const struct soft_job_options *options,
+                const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
+                size_t why_size)
+{
     uint32_t fn = ir_module_find_fn(m, entry);
     if (fn == IR_NONE || !m->fns[fn].is_entry) {
         snprintf(why, why_size, "no entry of that name");
-        r = -ENOENT;
-    } else {
-        r = compile_entry(m, fn, options, dump, object, times, why, why_size);
+        return -ENOENT;
     }
-    ir_module_destroy(m);
+    const struct ir_fn before = m->fns[fn];
+    int r = -ENOMEM;
+    if (begin_changes(&m->fns[fn]))
+        r = compile_entry(m, fn, options, dump, object, times, why, why_size);
+    else
+        snprintf(why, why_size, "%s", strerror(ENOMEM));
+    undo_changes(&m->fns[fn], &before);
     return r;
 }

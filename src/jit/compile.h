@@ -1,5 +1,5 @@
 /*
- * One compile: PTX text in, object out.
+ * From PTX text to objects.
  */
 #ifndef GMUX_JIT_COMPILE_H
 #define GMUX_JIT_COMPILE_H
@@ -8,15 +8,21 @@
 
 #include "device/soft/loader/job.h"
 
+struct ir_module;
+
 /* Where the time went, in nanoseconds. */
 struct jit_times {
     uint64_t parse, analyse, emit, optimise, compile;
 };
 
-/* 0 with *object the caller's (LLVMDisposeMemoryBuffer); -ENOTSUP: correct, but not possible here;
- * other -errno. `why` gets a one-line reason. `dump` (may be NULL): file for the LLVM module before
- * optimisation. */
-GM_MUST_CHECK int jit_compile(const char *text, size_t size, const char *entry,
+/* The text's module, the caller's. It can be compiled from as often as there are entries, with
+ * every block size. 0, or -errno and a one-line reason. */
+GM_MUST_CHECK int jit_parse(const char *text, size_t size, struct ir_module **out,
+                            struct jit_times *times, char *why, size_t why_size);
+/* Leaves the module as it was. 0 with *object the caller's (LLVMDisposeMemoryBuffer); -ENOTSUP:
+ * correct, but not possible here; other -errno. `why` gets a one-line reason. `dump` (may be NULL):
+ * file for the LLVM module before optimisation. */
+GM_MUST_CHECK int jit_compile(struct ir_module *m, const char *entry,
                               const struct soft_job_options *options, const char *dump,
                               LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
                               size_t why_size);

@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "device/soft/ir/ir.h"
 #include "jit/compile.h"
 #include "jit/sandbox.h"
 #include "jit/target.h"
@@ -84,6 +85,35 @@ static int send_answer(const struct soft_job_answer *answer, int fd)
     return n < 0 ? -errno : 0;
 }
 
+/* The text that came last, and its module. All kernels of a program often have one text, which may
+ * take longer to parse than each of them to compile. */
+static struct {
+    char *text;
+    size_t size;
+    struct ir_module *m; /* NULL: there is none */
+} last;
+
+static int parse_text(int fd, size_t size, char *why, size_t why_size)
+{
+    struct jit_times times;
+    char *text = tp_memfd_map(fd, size, false);
+    if (!text) {
+        snprintf(why, why_size, "%s", strerror(errno));
+        return -ENOMEM;
+    }
+    if (last.m && last.size == size && memcmp(last.text, text, size) == 0) {
+        munmap(text, size);
+        return 0;
+    }
+    if (last.text)
+        munmap(last.text, last.size);
+    ir_module_destroy(last.m);
+    last.text = text;
+    last.size = size;
+    last.m = NULL;
+    return jit_parse(text, size, &last.m, &times, why, why_size);
+}
+
 /* Compiles what the request asks for; the descriptor of the object in *out. */
 static int run_job(const struct soft_job_request *request, int fd, struct soft_job_answer *answer,
                    int *out)
@@ -96,14 +126,10 @@ static int run_job(const struct soft_job_request *request, int fd, struct soft_j
         snprintf(answer->reason, sizeof(answer->reason), "no proper text");
         return -EBADMSG;
     }
-    char *text = tp_memfd_map(fd, size, false);
-    if (!text) {
-        snprintf(answer->reason, sizeof(answer->reason), "%s", strerror(errno));
-        return -ENOMEM;
-    }
-    int r = jit_compile(text, size, request->entry, &request->options, NULL, &object, &times,
+    int r = parse_text(fd, size, answer->reason, sizeof(answer->reason));
+    if (r == 0)
+        r = jit_compile(last.m, request->entry, &request->options, NULL, &object, &times,
                         answer->reason, sizeof(answer->reason));
-    munmap(text, size);
     if (r < 0)
         return r;
     answer->object_size = LLVMGetBufferSize(object);
@@ -202,7 +228,11 @@ static int compile_file(const struct arguments *a, const char *path, const char 
     GM_AUTO_FREE char *text = read_file(path, &size);
     if (!text)
         return 1;
-    int r = jit_compile(text, size, entry, &a->options, a->dump, &object, &t, why, sizeof(why));
+    struct ir_module *m = NULL;
+    int r = jit_parse(text, size, &m, &t, why, sizeof(why));
+    if (r == 0)
+        r = jit_compile(m, entry, &a->options, a->dump, &object, &t, why, sizeof(why));
+    ir_module_destroy(m);
     if (a->times)
         printf("parse %.2f ms, analyse %.2f ms, emit %.2f ms, optimise %.2f ms, generate code %.2f "
                "ms\n",

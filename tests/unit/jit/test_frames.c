@@ -267,3 +267,45 @@ Test(frames, what_is_behind_the_stack_is_not_reached)
     munmap(memory, BEHIND + GUARD + STACK);
     code->destroy(code);
 }
+
+static void write_two(unsigned one, unsigned other)
+{
+    text[0] = 0;
+    add(".version 7.0\n.target sm_75\n.address_size 64\n");
+    for (unsigned k = 0; k < 2; k++)
+        add(".visible .entry %s(.param .u64 at)\n{\n.reg .u64 %%q;\nld.param.u64 %%q, [at];\n"
+            "st.global.u64 [%%q], %u;\nret;\n}\n",
+            k ? "other" : "one", k ? other : one);
+}
+
+static uint64_t value_of(const char *entry, uint32_t threads)
+{
+    const struct soft_job job = { .text = text,
+                                  .text_size = strlen(text),
+                                  .entry = entry,
+                                  .options = { .ntid = { threads, 1, 1 } } };
+    const uint32_t grid[3] = { 1, 1, 1 }, block[3] = { threads, 1, 1 };
+    bool unsupported;
+    char why[512] = "";
+    uint64_t *at = launch_alloc(&l, 4096);
+    struct soft_code *code = soft_compiler_compile(compiler, &job, &unsupported, why, 512);
+    cr_assert_not_null(code, "%s: %s", entry, why);
+    l.params_size = 0;
+    LAUNCH_PARAM(&l, void *, at);
+    cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_DONE);
+    code->destroy(code);
+    return *at;
+}
+
+/* The process keeps what it has read of a text for the text's other kernels, and for no other text,
+ * even if that is as long. */
+Test(frames, kernels_are_of_their_text)
+{
+    write_two(3, 4);
+    cr_assert_eq(value_of("one", 32), 3);
+    cr_assert_eq(value_of("other", 32), 4);
+    cr_assert_eq(value_of("one", 64), 3);
+    write_two(5, 6);
+    cr_assert_eq(value_of("other", 32), 6);
+    cr_assert_eq(value_of("one", 64), 5);
+}
