@@ -206,6 +206,22 @@ static LLVMValueRef local_pointer(struct jit_gen *g, LLVMValueRef offset)
     return jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), at);
 }
 
+/* Each lane's own copy of what lies at an offset that all share. Which is checked when the kernel
+ * is compiled, if it is known then. */
+static LLVMValueRef local_place(struct jit_gen *g, LLVMValueRef active, unsigned size)
+{
+    LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
+    LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, jit_address(g, false)), g->i64, "");
+    uint64_t at = LLVMIsConstant(low) ? LLVMConstIntGetZExtValue(low) : UINT64_MAX;
+    if (at % size != 0 || at > g->fn->local_bytes || size > g->fn->local_bytes - at)
+        fault_unless(g, outside_limit(g, low, stride, size),
+                     LLVMBuildOr(g->b, low, jit_c64(g, SOFT_LOCAL_BASE), ""), active, size);
+    LLVMValueRef first = LLVMBuildZExt(g->b, g->w->first, g->i64, "");
+    first = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, first, stride, ""), low, "");
+    LLVMValueRef lanes = LLVMBuildMul(g->b, jit_ramp(g, g->i64, 1), jit_splat(g, stride), "");
+    return jit_byte_pointer(g, jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), first), lanes);
+}
+
 static bool writes(const struct ir_instr *i)
 {
     return (ir_ops[i->op].properties & IR_P_STORE) != 0;
@@ -265,6 +281,8 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
             check_lanes(g, misaligned(g, address, size), active, address, size);
         return jit_shared_pointer(g, jit_low32(g, address), size);
     case IR_SPACE_LOCAL:
+        if (g->a->instrs[g->at_instr].address == IR_UNIFORM)
+            return local_place(g, active, size);
         low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
         check_lanes(g, outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size), active,
                     LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_LOCAL_BASE), ""), size);

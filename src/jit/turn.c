@@ -14,6 +14,8 @@ static bool lanes_lie_apart(const struct jit_gen *g, unsigned size)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     int64_t stride = GM_MAX(info->address_stride, -info->address_stride);
+    if (g->fn->instrs[g->at_instr].space == IR_SPACE_LOCAL)
+        return true;
     return info->address == IR_AFFINE && stride >= (int64_t)size &&
            (!info->address_may_wrap || stride < STRIDE_SURE);
 }
