@@ -6,9 +6,9 @@
  * that may run before it. Large kernels with many branches would have millions of such operands:
  * LLVM takes minutes and gigabytes for them, and spills most of the values in the end. And for each
  * set of lanes that waits at a block LLVM goes through all blocks behind it, to find where there
- * are phis: with thousands of blocks that takes as long. Such kernels keep what lives from one
- * block to another in memory, in one piece of the stack that LLVM does not take apart, and are
- * compiled with little optimisation.
+ * are phis, and so it does for each register: with thousands of either that takes as long. Such
+ * kernels keep what lives from one block to another in memory, in one piece of the stack that LLVM
+ * does not take apart, and are compiled with little optimisation.
  */
 #include "jit/gen.h"
 
@@ -40,8 +40,9 @@ bool jit_is_large(const struct jit_gen *g, uint64_t operands)
     return n > operands;
 }
 
-/* Promotions of a set of lanes times blocks, beyond which LLVM takes some 15 s for them. */
-#define PROMOTIONS_MAX 6000000u
+/* Variables times the places through which LLVM follows each of them, beyond which it takes
+ * seconds. */
+#define PROMOTIONS_MAX 2000000u
 
 bool jit_promotes_long(const struct jit_gen *g)
 {
@@ -53,6 +54,11 @@ bool jit_promotes_long(const struct jit_gen *g)
             waits += g->a->blocks[g->a->pool[blocks->first + k]].masked;
         n += waits * blocks->count;
     }
+    /* Registers live over blocks, of which accesses make several: as many as instructions. */
+    uint64_t registers = 0;
+    for (uint32_t k = 0; k < g->a->live_words; k++)
+        registers += (uint64_t)__builtin_popcountll(g->crosses[k]);
+    n += registers * (g->fn->instr_count / g->a->region_count);
     return n > PROMOTIONS_MAX;
 }
 

@@ -287,7 +287,7 @@ void jit_forget(struct jit_gen *g, const struct ir_block *block);
 uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *region);
 /* The kernel has more of them than can be left to LLVM. */
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
-/* It has so many blocks where lanes wait that LLVM takes too long to find their phis. */
+/* It has so many variables and blocks that LLVM takes too long to find the phis. */
 bool jit_promotes_long(const struct jit_gen *g);
 /* Finds out which registers live in one block only (g->crosses), and counts those of each block. */
 void jit_find_locals(struct jit_gen *g);
