@@ -48,7 +48,9 @@ static void go_back(struct maker *m, unsigned label, unsigned counter)
 /* A loop whose trip count is the same for all, or depends on the lane; perhaps with a break. */
 static void loop_statement(struct maker *m)
 {
-    unsigned label = m->labels++, counter = m->loop_regs++, around = m->open;
+    unsigned label = m->labels++, counter = m->loop_regs++;
+    /* At the end of a loop around this one, that loop's label stands where this one's is to be. */
+    unsigned around = m->open, covered = m->opened[around];
     bool together = m->together, uniform = pick(m, 3) == 0;
     if (uniform)
         fprintf(m->out, "\tmov.u32 %%n%u, %u;\n", counter, 1 + pick(m, 5));
@@ -72,6 +74,7 @@ static void loop_statement(struct maker *m)
     }
     go_back(m, label, counter);
     m->open = around;
+    m->opened[around] = covered;
     m->loops--;
     m->together = together;
 }
