@@ -2,7 +2,8 @@
 """Sums up test runs in a last line "N passed, N failed, N skipped":  count-tests.py WHAT=STATUS...
 
 WHAT is Meson's JUnit report and STATUS what meson ended with: tests that speak TAP or JUnit count one by one. Any other
-WHAT is a step, which counts as one test. Fails if anything failed, if Meson did, or if nothing ran.
+WHAT is a step, which counts as one test. Before that comes a line for each that failed, with its name, since of a long
+run often only the last lines are kept. Fails if anything failed, if Meson did, or if nothing ran.
 """
 
 import sys
@@ -10,16 +11,19 @@ import xml.etree.ElementTree as xml
 
 
 def outcomes(report, status):
-    """One word for each test of a report."""
+    """A pair for each test of a report: how it ended, and its name."""
     found = []
     try:
-        for case in xml.parse(report).iter("testcase"):
-            tags = {child.tag for child in case}
-            found.append("failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed")
+        for suite in xml.parse(report).iter("testsuite"):
+            for case in suite.iter("testcase"):
+                tags = {child.tag for child in case}
+                word = "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
+                found.append((word, f"{report}: {suite.get('name')}: {case.get('name')}"))
     except (OSError, xml.ParseError) as e:
         print(f"no test report: {e}", file=sys.stderr)
-    if status != 0 and "failed" not in found or "passed" not in found:
-        found.append("failed")  # a test that died without saying anything, or there was none
+    words = [word for word, _ in found]
+    if status != 0 and "failed" not in words or "passed" not in words:
+        found.append(("failed", f"{report}: a test died without saying anything, or there was none"))
     return found
 
 
@@ -30,9 +34,13 @@ def main(arguments):
         if what.endswith(".xml"):
             found += outcomes(what, int(status))
         else:
-            found.append("failed" if int(status) else "passed")
-    print(", ".join(f"{found.count(word)} {word}" for word in ("passed", "failed", "skipped")))
-    return 1 if "failed" in found or "passed" not in found else 0
+            found.append(("failed" if int(status) else "passed", f"step {what}"))
+    for word, name in found:
+        if word == "failed":
+            print(f"failed: {name}")
+    words = [word for word, _ in found]
+    print(", ".join(f"{words.count(word)} {word}" for word in ("passed", "failed", "skipped")))
+    return 1 if "failed" in words or "passed" not in words else 0
 
 
 if __name__ == "__main__":
