@@ -10,7 +10,7 @@
 
 struct ir_module;
 
-/* Where the time went, in nanoseconds. */
+/* Where the time went, in nanoseconds; all 0 before a parse. */
 struct jit_times {
     uint64_t parse, analyse, emit, optimise, compile;
 };

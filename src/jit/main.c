@@ -93,9 +93,8 @@ static struct {
     struct ir_module *m; /* NULL: there is none */
 } last;
 
-static int parse_text(int fd, size_t size, char *why, size_t why_size)
+static int parse_text(int fd, size_t size, struct jit_times *times, char *why, size_t why_size)
 {
-    struct jit_times times;
     char *text = tp_memfd_map(fd, size, false);
     if (!text) {
         snprintf(why, why_size, "%s", strerror(errno));
@@ -111,7 +110,7 @@ static int parse_text(int fd, size_t size, char *why, size_t why_size)
     last.text = text;
     last.size = size;
     last.m = NULL;
-    return jit_parse(text, size, &last.m, &times, why, why_size);
+    return jit_parse(text, size, &last.m, times, why, why_size);
 }
 
 /* Compiles what the request asks for; the descriptor of the object in *out. */
@@ -119,14 +118,14 @@ static int run_job(const struct soft_job_request *request, int fd, struct soft_j
                    int *out)
 {
     LLVMMemoryBufferRef object;
-    struct jit_times times;
+    struct jit_times times = { 0 };
     uint64_t size = request->text_size;
 
     if (fd < 0 || size == 0 || size > SOFT_JOB_TEXT_MAX || tp_memfd_check(fd, size, true) < 0) {
         snprintf(answer->reason, sizeof(answer->reason), "no proper text");
         return -EBADMSG;
     }
-    int r = parse_text(fd, size, answer->reason, sizeof(answer->reason));
+    int r = parse_text(fd, size, &times, answer->reason, sizeof(answer->reason));
     if (r == 0)
         r = jit_compile(last.m, request->entry, &request->options, NULL, &object, &times,
                         answer->reason, sizeof(answer->reason));
@@ -222,7 +221,7 @@ static int compile_file(const struct arguments *a, const char *path, const char 
                         const char *out)
 {
     LLVMMemoryBufferRef object;
-    struct jit_times t;
+    struct jit_times t = { 0 };
     char why[SOFT_JOB_REASON_MAX] = "";
     size_t size;
     GM_AUTO_FREE char *text = read_file(path, &size);

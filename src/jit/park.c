@@ -29,7 +29,9 @@ static LLVMValueRef parked(struct jit_gen *g, uint32_t block)
 static bool may_wait(const struct jit_gen *g, uint32_t block)
 {
     const struct ir_list *f = &g->a->blocks[g->at_block].frontier;
-    uint32_t low = 0, high = g->whole ? 0 : f->count, priority = g->a->blocks[block].priority;
+    uint32_t low = 0, high = f->count, priority = g->a->blocks[block].priority;
+    if (g->a->parking || g->whole)
+        return g->a->parking;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (g->a->blocks[g->a->pool[f->first + middle]].priority < priority)
@@ -37,7 +39,7 @@ static bool may_wait(const struct jit_gen *g, uint32_t block)
         else
             high = middle;
     }
-    return g->a->parking || (!g->whole && low < f->count && g->a->pool[f->first + low] == block);
+    return low < f->count && g->a->pool[f->first + low] == block;
 }
 
 void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first)
