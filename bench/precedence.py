@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Simulates programs whose kernels share one context of a GPU: bench/precedence.py [--credit MS] [--slice MS] [--seconds S]
+"""Programs whose kernels share a GPU, simulated or run: bench/precedence.py [--credit MS] [--slice MS] [--seconds S] [--gpu BUILD]
 
-For the choice of the two bounds of src/device/cuda/precedence.h, and to see what a rule would do before it is built. The model:
+With --gpu the mixes run on the GPU of this machine: time-sliced, under NVIDIA's MPS, and under gmux.
+
+The simulation is for the choice of the two bounds of src/device/cuda/precedence.h, and to see what a rule would do before it is
+built. The model:
 blocks of kernels start in the order in which the kernels became ready, those with precedence first; a kernel's blocks start when
 the blocks of all kernels before it have started and there are threads free; kernels of a program run one after the other. What a
 client has had is counted as the watch does it, at each completion and each millisecond.
@@ -12,6 +15,13 @@ kernels in the time after the first second and their times, from one completion 
 import argparse
 import heapq
 import itertools
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+from sharing import Failed, Program as Process, ways  # noqa: E402
 
 THREADS = 132 * 2048  # that the GPU has room for
 TICK = 1e-3
@@ -131,18 +141,71 @@ def shown(p):
     return f"{p.name} {len(t)}" + (f", p50 {1e3 * t[len(t) // 2]:.1f}, p99 {1e3 * t[len(t) * 99 // 100]:.1f} ms" if t else "")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--credit", type=float, default=50, help="CUDA_CREDIT_NS, in ms")
-    parser.add_argument("--slice", type=float, default=12.5, help="CUDA_SLICE_NS, in ms")
-    parser.add_argument("--seconds", type=float, default=4)
-    args = parser.parse_args()
+def print_simulated(args):
     for name, mix in MIXES.items():
         for rule, margin in (("without", None), ("with", args.slice / 1e3)):
             gpu = Gpu([Program(*p) for p in mix], args.credit / 1e3, margin)
             gpu.run(args.seconds)
-            long = [p for p in gpu.programs if p.name == "A"]
-            print(f"{name}, {rule}: A {sum(len(p.times) for p in long)}; one of them", "; ".join(map(shown, [long[0], *(p for p in gpu.programs if p.name != "A")])))
+            waits = []
+            for p in gpu.programs:
+                t = sorted(p.times)
+                waits.append((p.name, len(t), *((1e3 * t[len(t) // 2], 1e3 * t[len(t) * 99 // 100]) if t else (0, 0))))
+            print_mix(f"{name}, {rule}", waits)
+
+
+def print_mix(name, waits):
+    """`waits`: of each program its name, how many, their median and 99th percentile in ms."""
+    long = [w for w in waits if w[0] == "A"]
+    print(f"{name}: A {sum(w[1] for w in long)}; one of them",
+          "; ".join(f"{w[0]} {w[1]}, p50 {w[2]:.1f}, p99 {w[3]:.1f} ms" for w in [long[0], *(w for w in waits if w[0] != "A")]), flush=True)
+
+
+def run_mix(way, spin, mix, seconds):
+    processes = []
+    try:
+        for _, blocks, threads, block_s, in_flight in mix:
+            how = {1: [], 2: ["-queued"]}.get(in_flight, [f"-batch={-in_flight}"])
+            processes.append(Process([spin, f"-us={round(1e6 * block_s)}", f"-blocks={blocks}", f"-threads={threads}",
+                                      f"-ms={round(1e3 * seconds)}", *how], way.env(EX_GATE="1")))
+        if not all(p.wait_ready(time.monotonic() + 30) for p in processes):
+            raise Failed("a program did not start")
+        for p in processes:
+            p.go()
+        ended = [p.finish(time.monotonic() + seconds + 20).words("waits") for p in processes]
+        return [(program[0], int(w[1]), float(w[2]), float(w[3])) for program, w in zip(mix, ended)]
+    finally:
+        for p in processes:
+            p.kill()
+
+
+def print_measured(args):
+    with tempfile.TemporaryDirectory(prefix="gmux-mixes.") as where:
+        spin = str(pathlib.Path(args.gpu).resolve() / "bench/spin")
+        found, missing = ways(args.gpu, args.device)
+        print(*(f"# {line}" for line in missing), sep="\n")
+        try:
+            for way in found.values():
+                way.start(where)
+            for name, mix in MIXES.items():
+                for way in found.values():
+                    try:
+                        print_mix(f"{name}, {'time-sliced' if way.name == 'native' else way.name}", run_mix(way, spin, mix, args.seconds))
+                    except Failed as e:
+                        print(f"{name}, {way.name}: {e}", flush=True)
+        finally:
+            for way in found.values():
+                way.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--credit", type=float, default=50, help="CUDA_CREDIT_NS, in ms")
+    parser.add_argument("--slice", type=float, default=12.5, help="CUDA_SLICE_NS, in ms")
+    parser.add_argument("--seconds", type=float, default=3.5)
+    parser.add_argument("--gpu", metavar="BUILD", help="a build directory")
+    parser.add_argument("--device", default="cuda", help="soft tries the script out")
+    args = parser.parse_args()
+    (print_measured if args.gpu else print_simulated)(args)
 
 
 if __name__ == "__main__":
