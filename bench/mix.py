@@ -84,22 +84,22 @@ def main():
         print(f"# {line}")
     done = []
     with tempfile.TemporaryDirectory(prefix="gmux-mix.") as where:
-        for name in args.ways.split(","):
+        for turn, name in enumerate(args.ways.split(",")):
             if name not in found:
                 continue
             way = found[name]
-            way.start(where)
+            way.start(f"{where}/{turn}")
             begun = time.monotonic()
             try:
                 results = run_all(way, programs, args.jobs, args.limit, **({"GMUX_LOG": "info"} if args.logs else {}))
             finally:
                 wall = time.monotonic() - begun
                 for log, text in way.logs().items() if args.logs else ():
-                    (args.logs / f"{name}-{log}").write_text(text)
+                    (args.logs / f"{turn}-{name}-{log}").write_text(text)
                 way.stop()
             done.append({"name": name, "results": results})
             if args.logs:
-                write_outputs(args.logs / f"{name}-outputs", programs, results)
+                write_outputs(args.logs / f"{turn}-{name}-outputs", programs, results)
             print(f"{name}: sum {sum(r.seconds for r in results):.1f} s, all after {wall:.1f} s, {sum(bool(r.status) for r in results)} of {len(results)} failed",
                   flush=True)
     names = [pathlib.Path(p[0]).name for p in programs]
