@@ -21,6 +21,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
  * time. Safe points for calls that nobody waits for take at most one NOBODYS_PART-th of it, but the
  * pause between two of them is at most PAUSE_MAX_NS. */
 #define NOBODYS_PART 8u
+/* What is in flight may take this part of the time that somebody has waited. */
+#define WAITED_PART  2u
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
 /* Safe points at which clients come back (fallback.h) take at most a sixteenth of the time. */
 #define RETURNS_PART 16u
@@ -28,6 +30,7 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 /* When a safe point may be tried. */
 struct terms {
     uint64_t rest_ns;      /* what is in flight is likely to end within this */
+    uint64_t begun;        /* somebody has waited since then; 0: nobody waits */
     uint64_t pause;        /* since the last one ended, as a multiple of what that one took */
     uint64_t pause_max_ns; /* a pause of this length is always enough */
 };
@@ -98,12 +101,27 @@ static bool are_idle(const struct dev *d, uint32_t gpus)
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-bool cuda_is_quiet(struct dev *d, uint32_t gpus)
+static bool is_shorter(struct dev *d, uint32_t gpus, uint64_t rest_ns)
 {
     pthread_mutex_lock(&d->lock);
-    bool quiet = are_quiet(d, gpus, gm_now_ns(), d->rest_ns);
+    bool shorter = are_quiet(d, gpus, gm_now_ns(), rest_ns);
     pthread_mutex_unlock(&d->lock);
-    return quiet;
+    return shorter;
+}
+
+bool cuda_is_quiet(struct dev *d, uint32_t gpus)
+{
+    return is_shorter(d, gpus, d->rest_ns);
+}
+
+bool cuda_is_long(struct dev *d, uint32_t gpus)
+{
+    return !is_shorter(d, gpus, GM_MAX(d->rest_ns, d->rest_most_ns));
+}
+
+bool cuda_admit_return_is_near(struct dev *d, uint32_t gpus)
+{
+    return is_shorter(d, gpus, d->returns_ns);
 }
 
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
@@ -177,6 +195,14 @@ static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
     return true;
 }
 
+/* How long what is in flight may take now. */
+static uint64_t rest_now(const struct dev *d, const struct terms *t, uint64_t now)
+{
+    const uint64_t waited = t->begun ? now - GM_MIN(t->begun, now) : 0;
+    const uint64_t grown = GM_MIN(waited / WAITED_PART, d->rest_most_ns);
+    return GM_MAX(t->rest_ns, grown);
+}
+
 /* dev->lock held. Nobody else has a safe point there, and what is in flight is likely to end soon.
  */
 static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now,
@@ -189,7 +215,8 @@ static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, 
             return false;
         too_soon |= now - p->over < GM_MIN(t->pause * p->took, t->pause_max_ns);
     }
-    return are_quiet(d, gpus, now, t->rest_ns) && !(too_soon && others_are_busy(d, c, gpus));
+    return are_quiet(d, gpus, now, rest_now(d, t, now)) &&
+           !(too_soon && others_are_busy(d, c, gpus));
 }
 
 /* dev->lock held. Closes the contexts, if that is allowed now. *joins: there is a safe point
@@ -265,7 +292,8 @@ static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus, cons
     bool joins, admitted = begin(d, c, gpus, now, t, &joins);
     if (!admitted || joins)
         return admitted;
-    admitted = drain(d, c, gpus, now + GM_MAX(t->rest_ns + t->rest_ns / 3, NAP_NS));
+    const uint64_t rest = rest_now(d, t, now);
+    admitted = drain(d, c, gpus, now + GM_MAX(rest + rest / 3, NAP_NS));
     const uint64_t idle = gm_now_ns();
     cuda_for_each_context (g, d, gpus)
         g->point.idle = admitted ? idle : 0;
@@ -276,14 +304,15 @@ static bool admit(struct dev *d, const struct dev_client *c, uint32_t gpus, cons
     return admitted;
 }
 
-static struct terms usual(const struct dev *d, const struct dev_client *c)
+static struct terms usual(const struct dev *d, const struct dev_client *c, uint64_t begun)
 {
-    return (struct terms) { d->rest_ns, c ? 1 : NOBODYS_PART - 1, PAUSE_MAX_NS };
+    return (struct terms) { d->rest_ns, begun, c ? 1 : NOBODYS_PART - 1,
+                            c ? UINT64_MAX : PAUSE_MAX_NS };
 }
 
 bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
 {
-    const struct terms t = usual(d, c);
+    const struct terms t = usual(d, c, 0);
     if (d->rest_ns == CUDA_NEVER)
         return true;
     pthread_mutex_lock(&d->lock);
@@ -321,15 +350,16 @@ static bool wait_for(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_
     return w.admitted;
 }
 
-bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline)
+bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t begun,
+                     uint64_t deadline)
 {
-    const struct terms t = usual(d, c);
+    const struct terms t = usual(d, c, begun);
     return wait_for(d, c, gpus, deadline, &t);
 }
 
 static struct terms returns(const struct dev *d)
 {
-    return (struct terms) { d->returns_ns, RETURNS_PART - 1, UINT64_MAX };
+    return (struct terms) { d->returns_ns, 0, RETURNS_PART - 1, UINT64_MAX };
 }
 
 bool cuda_admit_return_is_due(struct dev *d, uint32_t gpus, uint64_t deadline)

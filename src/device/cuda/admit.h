@@ -29,8 +29,10 @@
 #include "device/cuda/state.h"
 
 /* A safe point is tried if what is in flight is likely to end within this time (two kernels of 5 ms
- * are waited for). It is given up after a third more. */
-#define CUDA_REST_NS (12 * GM_NS_PER_MS)
+ * are waited for), or within half of the time that somebody has waited for it, but at most
+ * CUDA_REST_MOST_NS. It is given up after a third more. */
+#define CUDA_REST_NS      (12 * GM_NS_PER_MS)
+#define CUDA_REST_MOST_NS (100 * GM_NS_PER_MS)
 /* This bound is for the safe points at which clients come back from the fallback context. */
 #define CUDA_RETURNS_NS (500 * GM_NS_PER_MS)
 /* An operation that has taken this long may be a long one, if its queue has no pace or it has taken
@@ -49,8 +51,11 @@ static inline void cuda_pace_note(struct dev_queue *q, uint64_t now, uint64_t do
 
 /* --- questions; any thread, no lock held. `gpus`: contexts, a CUDA_GPU_BIT for each ----------- */
 
-/* Everything that is in flight in these contexts is likely to end soon. */
+/* Everything that is in flight in these contexts is likely to end within dev->rest_ns. */
 bool cuda_is_quiet(struct dev *d, uint32_t gpus);
+/* Somebody waits for a safe point of these contexts, and no such wait is likely to bring one: what
+ * is in flight takes longer than dev->rest_most_ns. */
+bool cuda_is_long(struct dev *d, uint32_t gpus);
 /* The client is about to be stopped, or all clients are: nobody waits for anything any more. */
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
 
@@ -65,13 +70,16 @@ void cuda_nap(uint64_t ns);
 /* True: the contexts are idle, and stay idle until cuda_admit_end(), which must follow soon. False:
  * there is no safe point now. */
 GM_MUST_CHECK bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus);
-/* Waits for a safe point until `deadline` (gm_now_ns). False: there was none until then, or the
- * client is about to be stopped. */
+/* Waits for a safe point until `deadline` (gm_now_ns). Somebody has waited
+ * since `begun`; 0: nobody waits for the call. False: there was none until then, or the client is
+ * about to be stopped. */
 GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus,
-                                   uint64_t deadline);
+                                   uint64_t begun, uint64_t deadline);
 /* Waits for a safe point at which clients come back from the fallback context. It waits for longer
  * operations (CUDA_RETURNS_NS), so such safe points are rare. Others may join it until it ends. */
 GM_MUST_CHECK bool cuda_admit_return(struct dev *d, uint32_t gpus, uint64_t deadline);
+/* What is in flight is short enough for that. */
+bool cuda_admit_return_is_near(struct dev *d, uint32_t gpus);
 /* Waits until such a safe point may be tried. */
 GM_MUST_CHECK bool cuda_admit_return_is_due(struct dev *d, uint32_t gpus, uint64_t deadline);
 void cuda_admit_end(struct dev *d, uint32_t gpus);

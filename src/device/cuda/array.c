@@ -150,7 +150,7 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
     if (take_bytes(c, c->asked, bytes))
         return true;
     if (!c->arrays.dying || !is_idle(c) ||
-        !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
+        !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), gm_now_ns(), UINT64_MAX))
         return false;
     reap(c); /* joins this safe point */
     cuda_admit_end(c->dev, CUDA_GPU_BIT(c->asked));

@@ -265,6 +265,17 @@ void cuda_fallback_return(struct dev_client *c)
     }
 }
 
+void cuda_fallback_await(struct dev_client *c, uint32_t device)
+{
+    struct cuda_gpu *first = &c->dev->gpus[device];
+    const uint64_t until = gm_now_ns() + c->dev->stays_ns;
+    while (is_away(c, first) && !has_to_stay(c, device) && !cuda_is_leaving(c->dev, c) &&
+           cuda_admit_return_is_near(c->dev, CUDA_GPU_BIT(first)) && gm_now_ns() < until) {
+        cuda_nap(GM_NS_PER_MS);
+        cuda_fallback_return(c);
+    }
+}
+
 /* --- a blocked context ------------------------------------------------------------------------ */
 
 /* The context is blocked, and the GPU's other one is not. */
@@ -291,7 +302,8 @@ CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
     const uint32_t multiprocessors = c->multiprocessors[g->index];
     struct cuda_gpu *fallback = NULL;
     if (cuda_place_is_part(g, multiprocessors)) {
-        if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), cuda_patience(c, gm_now_ns())))
+        const uint64_t now = gm_now_ns();
+        if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), now, cuda_patience(c, now)))
             cuda_admit_end(d, CUDA_GPU_BIT(g)); /* it is about to be taken again */
         else if (!cuda_is_leaving(d, c))
             fallback = cuda_fallback_open(g);

@@ -58,6 +58,11 @@ void cuda_fallback_flee(struct dev_client *c);
 /* While clients are called back to a primary context: waits until what this one has in the fallback
  * context is done, and takes it there, if it can go. */
 void cuda_fallback_return(struct dev_client *c);
+/* The client asks for something that it cannot have made again (above). If it is in the fallback
+ * context, it waits until it can go back, but not for longer than dev->stays_ns, and not where the
+ * primary context has an operation of more than CUDA_RETURNS_NS. Else it would stay there, and
+ * everybody else would have half of the GPU. */
+void cuda_fallback_await(struct dev_client *c, uint32_t device);
 /* The client waits in vain for a safe point of the context that it is in: takes it to the GPU's
  * other one, if it can go. */
 void cuda_fallback_move(struct dev_client *c, struct cuda_gpu *from);

@@ -52,14 +52,14 @@ CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct c
  * first thing of a library, waits for a safe point, for which the client may go to the other
  * context. NULL: the client is about to be stopped. */
 static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device,
-                                   const struct cuda_library *l, bool *waits)
+                                   const struct cuda_library *l, enum cuda_move move, bool *waits)
 {
     struct cuda_gpu *g = cuda_home(c, device);
     pthread_mutex_lock(&g->dev->libraries.lock);
     *waits =
         !(l->gpus & CUDA_GPU_BIT(g)); /* the driver loads further kernels of it without waiting */
     pthread_mutex_unlock(&g->dev->libraries.lock);
-    if (*waits && !(g = cuda_settle(c, g, true)))
+    if (*waits && !(g = cuda_settle(c, g, move)))
         return NULL;
     cuda_enter(g);
     return g;
@@ -72,7 +72,7 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     bool waits;
     if (find_loaded(l, cuda_home(c, device), k, out))
         return CUDA_SUCCESS;
-    struct cuda_gpu *g = begin_load(c, device, l, &waits);
+    struct cuda_gpu *g = begin_load(c, device, l, CUDA_MOVES, &waits);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     if (!find_loaded(l, g, k, out)) {
@@ -124,7 +124,7 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
     CUresult r = cuda_library_function(c, device, l, k, out);
     if (r != CUDA_SUCCESS || cuda_local_has(c, cuda_home(c, device), l, *out))
         return r;
-    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, device), true);
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, device), CUDA_MOVES);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     cuda_settled(c, g);
@@ -139,7 +139,7 @@ CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cud
 {
     CUfunction none;
     bool waits;
-    struct cuda_gpu *g = begin_load(c, device, l, &waits);
+    struct cuda_gpu *g = begin_load(c, device, l, CUDA_MOVES_LATE, &waits);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     CUresult r =

@@ -178,7 +178,7 @@ static bool unpin_some(struct dev_client *c)
 static void finish(struct dev_client *c)
 {
     for (bool over = false; !over;) {
-        const bool waited = cuda_admit_wait(c->dev, NULL, UINT32_MAX, UINT64_MAX);
+        const bool waited = cuda_admit_wait(c->dev, NULL, UINT32_MAX, 0, UINT64_MAX);
         over = unpin_some(c);
         if (waited)
             cuda_admit_end(c->dev, UINT32_MAX);

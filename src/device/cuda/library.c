@@ -46,7 +46,7 @@ static void *unload(void *arg)
         gm_list_remove(&l->link);
         pthread_mutex_unlock(&d->libraries.lock); /* launches need it */
         const uint32_t gpus = l->gpus;
-        bool admitted = cuda_admit_wait(d, NULL, gpus, gm_now_ns() + UNLOAD_NS);
+        bool admitted = cuda_admit_wait(d, NULL, gpus, 0, gm_now_ns() + UNLOAD_NS);
         if (admitted) {
             library_destroy(d, l);
             cuda_admit_end(d, gpus);
@@ -119,7 +119,7 @@ static bool unload_alike(struct dev *d, struct dev_client *c, struct gm_list *al
 {
     struct cuda_library *first = gm_list_entry(all->next, struct cuda_library, link);
     const uint32_t gpus = first->gpus;
-    if (!cuda_admit_wait(d, c, gpus, gm_now_ns() + UNLOAD_NS)) {
+    if (!cuda_admit_wait(d, c, gpus, 0, gm_now_ns() + UNLOAD_NS)) {
         gm_list_remove(&first->link);
         gm_list_append(all, &first->link);
         return false;

@@ -42,7 +42,7 @@ static CUresult raise_limit(struct dev_client *c, CUlimit limit, uint64_t value)
     CUresult r = stack ? CUDA_SUCCESS : c->dev->api.cuCtxGetLimit(&now, limit);
     if (r != CUDA_SUCCESS || value <= now)
         return r;
-    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), true);
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), CUDA_MOVES);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     r = stack ? cuda_stack_raise(g, value)

@@ -204,7 +204,7 @@ void cuda_device_unmap(struct dev_client *c)
 static bool wait_to_unpin(struct dev_client *c)
 {
     const uint64_t slice = 10 * GM_NS_PER_MS;
-    while (!cuda_admit_wait(c->dev, NULL, UINT32_MAX, gm_now_ns() + slice))
+    while (!cuda_admit_wait(c->dev, NULL, UINT32_MAX, 0, gm_now_ns() + slice))
         if (cuda_is_leaving(c->dev, c))
             return false;
     return true;

@@ -197,7 +197,7 @@ struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole
     struct dev_client *c = q->client;
     if (GM_UNLIKELY(q->part_of != whole->number || q->part_wanted != q->wanted)) {
         const bool made = is_made(c, whole, q->wanted),
-                   may = made || cuda_settle(c, whole->gpu, false);
+                   may = made || cuda_settle(c, whole->gpu, CUDA_STAYS);
         cuda_enter(q->gpu);
         pthread_mutex_lock(&c->places_lock);
         cuda_part_forget(q);
@@ -224,7 +224,7 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     if (args->fatal || !whole)
         return GM_CUDA_INVALID_VALUE;
     const bool made = is_made(c, whole, how.of);
-    if (!made && !cuda_settle(c, whole->gpu, false))
+    if (!made && !cuda_settle(c, whole->gpu, CUDA_STAYS))
         return (int)CUDA_ERROR_NOT_READY;
     cuda_enter(c->asked);
     pthread_mutex_lock(&c->places_lock);

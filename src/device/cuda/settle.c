@@ -28,21 +28,22 @@ enum verdict {
 
 /* What a client does that wants a context idle. It has waited since `begun`; first it waits once
  * more, until `until`. */
-static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_move, uint64_t begun,
-                           uint64_t until)
+static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, enum cuda_move move,
+                           uint64_t begun, uint64_t until)
 {
     struct dev *d = c->dev;
     const uint32_t gpus = CUDA_GPU_BIT(g);
-    if ((cuda_own_wait(c, gpus, until) || !may_move) && cuda_admit_wait(d, c, gpus, until))
+    if ((cuda_own_wait(c, gpus, until) || move == CUDA_STAYS) &&
+        cuda_admit_wait(d, c, gpus, begun, until))
         return GO;
     if (cuda_is_leaving(d, c))
         return LEAVE;
-    const bool stands = !cuda_is_quiet(d, gpus) || gm_now_ns() - begun > d->held_ns;
-    return may_move && stands && cuda_is_quiet(d, CUDA_GPU_BIT(cuda_other_context(g))) ? MOVE
-                                                                                       : WAIT;
+    const bool late = gm_now_ns() - begun > d->stays_ns;
+    const bool moves = late ? move != CUDA_STAYS : move == CUDA_MOVES && cuda_is_long(d, gpus);
+    return moves && cuda_is_quiet(d, CUDA_GPU_BIT(cuda_other_context(g))) ? MOVE : WAIT;
 }
 
-struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
+struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, enum cuda_move move)
 {
     const struct dev *d = c->dev;
     const uint64_t begun = gm_now_ns();
@@ -50,7 +51,7 @@ struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_
     enum verdict v;
     cuda_hooks.client_waits(c);
     cuda_hands_away(c);
-    while ((v = decide(c, g, may_move, begun, until)) == MOVE || v == WAIT) {
+    while ((v = decide(c, g, move, begun, until)) == MOVE || v == WAIT) {
         if (v == MOVE) {
             cuda_hooks.client_held_up(c, g);
             g = cuda_home(c, g->index);
@@ -76,8 +77,9 @@ struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
 {
     struct dev *d = c->dev;
     struct cuda_gpu *g = cuda_home(c, device);
-    uint64_t until = cuda_patience(c, gm_now_ns());
-    while (!cuda_admit_wait(d, c, CUDA_GPU_BIT(g), until)) {
+    const uint64_t begun = gm_now_ns();
+    uint64_t until = cuda_patience(c, begun);
+    while (!cuda_admit_wait(d, c, CUDA_GPU_BIT(g), begun, until)) {
         if (cuda_is_leaving(d, c))
             return NULL;
         until = gm_now_ns() + d->held_ns / RETRY_PART;

@@ -34,8 +34,10 @@ void cuda_dev_init(struct dev *d, const struct dev_events *events)
         pthread_cond_init(conditions[i], NULL);
     d->events = *events;
     d->rest_ns = CUDA_REST_NS;
+    d->rest_most_ns = CUDA_REST_MOST_NS;
     d->unknown_ns = CUDA_UNKNOWN_NS;
     d->held_ns = CUDA_HELD_NS;
+    d->stays_ns = CUDA_STAYS_NS;
     d->blocked_ns = CUDA_BLOCKED_NS;
     d->away_ns = CUDA_AWAY_NS;
     d->returns_ns = CUDA_RETURNS_NS;

@@ -150,11 +150,11 @@ struct dev {
     _Atomic uint32_t orders;   /* orders under way that make a client or load a module */
     pthread_mutex_t open_lock; /* while a GPU is being opened */
     /* Bounds, constant; CUDA_REST_NS and so on say what they mean. */
-    uint64_t rest_ns, unknown_ns, returns_ns; /* admit.h */
-    uint64_t held_ns;                         /* settle.h */
-    uint64_t away_ns, blocked_ns;             /* fallback.h */
-    uint64_t ahead_ns;                        /* lookahead.h */
-    uint64_t credit_ns, slice_ns;             /* precedence.h */
+    uint64_t rest_ns, rest_most_ns, unknown_ns, returns_ns; /* admit.h */
+    uint64_t held_ns, stays_ns;                             /* settle.h */
+    uint64_t away_ns, blocked_ns;                           /* fallback.h */
+    uint64_t ahead_ns;                                      /* lookahead.h */
+    uint64_t credit_ns, slice_ns;                           /* precedence.h */
 };
 
 /* For each context `g` whose bit is in `of`, open or not: a primary context that is not open has no

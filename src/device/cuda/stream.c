@@ -18,7 +18,7 @@ CUresult cuda_stream_make(struct dev_client *c, struct cuda_gpu *g, struct cuda_
     CUresult r = cuda_capacity_stream(c, g, p, priority, false, out);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
-    if (!cuda_settle(c, g, false))
+    if (!cuda_settle(c, g, CUDA_STAYS))
         return r;
     r = cuda_capacity_stream(c, g, p, priority, true, out);
     cuda_settled(c, g);
@@ -72,7 +72,7 @@ static void create_stream(struct dev_queue *q)
     CUstream s;
     CUresult r = make_stream(q, p, false, &s);
     if (r == CUDA_ERROR_NOT_READY) {
-        struct cuda_gpu *g = cuda_settle(c, cuda_home(c, q->gpu->index), true);
+        struct cuda_gpu *g = cuda_settle(c, cuda_home(c, q->gpu->index), CUDA_MOVES);
         if (!g)
             return;
         p = cuda_place_now(q); /* the client may have gone elsewhere */

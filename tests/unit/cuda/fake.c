@@ -834,8 +834,8 @@ struct dev *fake_devices(uint32_t count)
                        .count = count };
     cuda_dev_init(&d, &(struct dev_events) { .client_fault = fault, .client_gone = is_gone });
     d.rest_ns = d.ahead_ns = CUDA_NEVER; /* until a test says otherwise */
-    d.unknown_ns = d.held_ns = d.away_ns = 0;
-    d.returns_ns = 0;
+    d.unknown_ns = d.held_ns = d.stays_ns = d.away_ns = 0;
+    d.returns_ns = d.rest_most_ns = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_gpu *g = &d.gpus[i];
         *g = (struct cuda_gpu) {

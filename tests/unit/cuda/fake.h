@@ -173,6 +173,8 @@ uint32_t fake_local(struct dev *d);
  * `held`. */
 void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held);
 #define FAKE_NEVER ((uint64_t)INT64_MAX)
+/* It may take so long where somebody has waited for twice as long. */
+void fake_patience_grows(struct dev *d, uint64_t rest);
 /* What is in flight may take so long for clients to come back. */
 void fake_patience_to_return(struct dev *d, uint64_t rest);
 /* A context in which nothing ends for so long is blocked. */
@@ -204,6 +206,8 @@ bool fake_is_closed(struct dev *d, uint32_t contexts);
  * fake_admit_end(). */
 bool fake_admit_try(struct dev *d, struct dev_client *c, uint32_t contexts);
 bool fake_admit_wait(struct dev *d, struct dev_client *c, uint32_t contexts, uint64_t deadline);
+/* The caller has waited since `begun`. */
+bool fake_admit_since(struct dev *d, uint64_t begun, uint64_t deadline);
 void fake_admit_end(struct dev *d, uint32_t contexts);
 /* The client waits for one of its context, and does not go elsewhere, until the first of its calls
  * would have been made. False: it is about to be stopped, or everybody is. */

@@ -371,7 +371,14 @@ void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held
     pthread_mutex_lock(&d->lock); /* the watch reads it */
     d->rest_ns = rest;
     d->unknown_ns = unknown;
-    d->held_ns = held;
+    d->held_ns = d->stays_ns = held;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void fake_patience_grows(struct dev *d, uint64_t rest)
+{
+    pthread_mutex_lock(&d->lock);
+    d->rest_most_ns = rest;
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -432,7 +439,12 @@ bool fake_admit_try(struct dev *d, struct dev_client *c, uint32_t contexts)
 
 bool fake_admit_wait(struct dev *d, struct dev_client *c, uint32_t contexts, uint64_t deadline)
 {
-    return cuda_admit_wait(d, c, contexts, deadline);
+    return cuda_admit_wait(d, c, contexts, 0, deadline);
+}
+
+bool fake_admit_since(struct dev *d, uint64_t begun, uint64_t deadline)
+{
+    return cuda_admit_wait(d, NULL, FAKE_FIRST, begun, deadline);
 }
 
 void fake_admit_end(struct dev *d, uint32_t contexts)

@@ -495,3 +495,30 @@ Test(admit, what_a_client_leaves_behind_is_waited_for, .init = begin, .fini = en
         sched_yield();
     fake_hold(fake_stream(runs_on), false);
 }
+
+static void *waits_since(void *begun)
+{
+    const bool is = fake_admit_since(d, *(const uint64_t *)begun, gm_now_ns() + 10 * GM_NS_PER_S);
+    atomic_store(&over, is);
+    if (is)
+        fake_admit_end(d, FAKE_FIRST);
+    return NULL;
+}
+
+/* What is in flight may take half of the time that somebody has waited. */
+Test(admit, who_has_waited_long_waits_for_longer_ones, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    const uint64_t now = gm_now_ns();
+    uint64_t begun = now - GM_MIN(now - 1, 20 * GM_NS_PER_S);
+    fake_patience_grows(d, 10 * GM_NS_PER_S);
+    cr_assert_not(fake_admit_since(d, 0, gm_now_ns() + GM_NS_PER_MS));
+    cr_assert_not(fake_is_closed(d, FAKE_FIRST));
+    cr_assert_eq(pthread_create(&thread, NULL, waits_since, &begun), 0);
+    while (!fake_is_closed(d, FAKE_FIRST))
+        sched_yield();
+    cr_assert_not(atomic_load(&over));
+    fake_hold(fake_stream(runs_on), false);
+    pthread_join(thread, NULL);
+    cr_assert(atomic_load(&over));
+}

@@ -198,6 +198,50 @@ Test(fallback, not_with_arrays, .init = begin, .fini = end)
     stays();
 }
 
+static void *make_array_there(void *arg)
+{
+    make_array();
+    atomic_store(&over, true);
+    return NULL;
+}
+
+/* An array could not come along: the client waits until it is called back. */
+Test(fallback, before_it_makes_an_array_it_comes_back, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    launch_unknown(own);
+    wait_until_over(two, own);
+    fake_patience(d, 0, 0, 10 * GM_NS_PER_S);
+    fake_patience_to_return(d, FAKE_NEVER);
+    cr_assert_eq(pthread_create(&thread, NULL, make_array_there, NULL), 0);
+    looks(20);
+    cr_assert_not(atomic_load(&over));
+    fake_hold(fake_stream(runs_on), false);
+    pthread_join(thread, NULL);
+    cr_assert_not(fake_is_away(two));
+}
+
+Test(fallback, it_waits_for_that_so_long_and_no_longer, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    wait_until_over(two, own);
+    fake_patience(d, 0, 0, 20 * GM_NS_PER_MS);
+    fake_patience_to_return(d, 2 * GM_NS_PER_S); /* the safe point is given up after a third more */
+    const uint64_t before = gm_now_ns();
+    make_array();
+    cr_assert_geq(gm_now_ns() - before, 20 * GM_NS_PER_MS);
+    cr_assert(fake_is_away(two));
+}
+
+Test(fallback, nor_beside_what_takes_long, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    wait_until_over(two, own);
+    fake_patience(d, 0, 0, FAKE_NEVER / 2);
+    make_array();
+    cr_assert(fake_is_away(two));
+}
+
 /* The watch may be at its rounds just then: until it has, or the test's time is up. */
 static void come_back(struct dev_client *c)
 {

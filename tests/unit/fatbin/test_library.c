@@ -66,7 +66,7 @@ void cuda_local_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda
 }
 
 /* Nothing runs. */
-struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
+struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, enum cuda_move move)
 {
     return g;
 }
