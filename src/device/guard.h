@@ -30,7 +30,6 @@ struct dev_guard {
      * working for, so that a late signal cannot hit the next one's work. */
     const _Atomic bool *interrupt;
     _Atomic uint32_t held; /* futex: 1 while the call is to stand still */
-    bool still;            /* it does; the thread's own */
     int signal;            /* what ended the call, 0: it returned */
     uint64_t address;
 };
