@@ -21,9 +21,9 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
  * time. Safe points for calls that nobody waits for take at most one NOBODYS_PART-th of it, but the
  * pause between two of them is at most PAUSE_MAX_NS. */
 #define NOBODYS_PART 8u
-/* What is in flight may take this part of the time that somebody has waited. */
-#define WAITED_PART  2u
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
+/* What is in flight may take this part of the time that somebody has waited. */
+#define WAITED_PART 2u
 /* Safe points at which clients come back (fallback.h) take at most a sixteenth of the time. */
 #define RETURNS_PART 16u
 

@@ -53,8 +53,8 @@ static inline void cuda_pace_note(struct dev_queue *q, uint64_t now, uint64_t do
 
 /* Everything that is in flight in these contexts is likely to end within dev->rest_ns. */
 bool cuda_is_quiet(struct dev *d, uint32_t gpus);
-/* Somebody waits for a safe point of these contexts, and no such wait is likely to bring one: what
- * is in flight takes longer than dev->rest_most_ns. */
+/* Something in flight there is likely to take longer than dev->rest_most_ns: programs do not wait
+ * for its end. */
 bool cuda_is_long(struct dev *d, uint32_t gpus);
 /* The client is about to be stopped, or all clients are: nobody waits for anything any more. */
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
@@ -70,9 +70,9 @@ void cuda_nap(uint64_t ns);
 /* True: the contexts are idle, and stay idle until cuda_admit_end(), which must follow soon. False:
  * there is no safe point now. */
 GM_MUST_CHECK bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus);
-/* Waits for a safe point until `deadline` (gm_now_ns). Somebody has waited
- * since `begun`; 0: nobody waits for the call. False: there was none until then, or the client is
- * about to be stopped. */
+/* Waits for a safe point until `deadline`. `begun`: when the wait began (gm_now_ns, both), of which
+ * this may be a part; 0: nobody waits for the call. False: there was none until then, or the client
+ * is about to be stopped. */
 GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus,
                                    uint64_t begun, uint64_t deadline);
 /* Waits for a safe point at which clients come back from the fallback context. It waits for longer
