@@ -1,6 +1,8 @@
 /* Events: recording, asking, waiting, time. */
 #include "tap.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 static void life(void)
@@ -41,6 +43,85 @@ static void pending(void)
     OK(cuEventDestroy(e[0]));
     OK(cuEventDestroy(e[1]));
     OK(cuStreamDestroy(s));
+}
+
+/* More than there are places for times in what client and device share. */
+#define MANY 70000
+
+static void at_once(void)
+{
+    static CUevent e[MANY];
+    int r = CUDA_SUCCESS, wrong = 0;
+    float ms, last = 0;
+    CUstream s;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < MANY; i++)
+        r |= (int)cuEventCreate(&e[i], 0);
+    for (int i = 0; i < MANY; i++)
+        r |= (int)cuEventRecord(e[i], s);
+    IS(r, CUDA_SUCCESS);
+    OK(cuStreamSynchronize(s));
+    for (int i = 0; i < MANY; i++) {
+        r |= (int)cuEventElapsedTime(&ms, e[0], e[i]);
+        wrong += ms < last;
+        last = ms;
+    }
+    IS(r, CUDA_SUCCESS);
+    IS(wrong, 0);
+    OK(cuEventRecord(e[0], s)); /* one that had given its place to another one */
+    OK(cuEventSynchronize(e[0]));
+    OK(cuEventElapsedTime(&ms, e[MANY - 1], e[0]));
+    TRUE(ms >= 0);
+    OK(cuEventElapsedTime(&ms, e[1], e[0]));
+    TRUE(ms >= last);
+    for (int i = 0; i < MANY; i++)
+        r |= (int)cuEventDestroy(e[i]);
+    IS(r, CUDA_SUCCESS);
+    OK(cuStreamDestroy(s));
+}
+
+/* Each of several threads has events in its own stream, and their places change hands. */
+#define THREADS 4
+#define EACH    20000
+
+static void *records(void *context)
+{
+    CUevent *e = calloc(EACH, sizeof(CUevent));
+    long wrong = cuCtxSetCurrent(context);
+    float ms, last = 0;
+    CUstream s;
+    wrong += cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < EACH; i++) {
+        wrong += cuEventCreate(&e[i], 0);
+        wrong += cuEventRecord(e[i], s);
+    }
+    for (int i = 0; i < EACH; i++)
+        wrong += cuEventRecord(e[i], s); /* the second time counts */
+    wrong += cuStreamSynchronize(s);
+    for (int i = 0; i < EACH; i++) {
+        wrong += cuEventElapsedTime(&ms, e[0], e[i]);
+        wrong += ms < last;
+        last = ms;
+    }
+    for (int i = 0; i < EACH; i++)
+        wrong += cuEventDestroy(e[i]);
+    wrong += cuStreamDestroy(s);
+    free(e);
+    return (void *)wrong;
+}
+
+static void by_threads(void)
+{
+    pthread_t threads[THREADS];
+    CUcontext context;
+    void *wrong;
+    OK(cuCtxGetCurrent(&context));
+    for (int i = 0; i < THREADS; i++)
+        EQ(pthread_create(&threads[i], NULL, records, context), 0);
+    for (int i = 0; i < THREADS; i++) {
+        EQ(pthread_join(threads[i], &wrong), 0);
+        TRUE(wrong == NULL);
+    }
 }
 
 static void elapsed(void)
@@ -92,6 +173,7 @@ static void many(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(life), TEST(pending), TEST(elapsed), TEST(many) };
+    static const struct tap_test tests[] = { TEST(life),    TEST(pending),    TEST(elapsed),
+                                             TEST(at_once), TEST(by_threads), TEST(many) };
     return tap_main(tests, COUNT(tests));
 }

@@ -21,7 +21,7 @@
  *   event, signal, hostfunc, memop               what stands between the records of work
  *   call, stream, thread                         questions, handles, what a thread has
  *   queue                                        where records enter the ring
- *   reach, peer, capture, part, current          state
+ *   reach, peer, capture, part, current, event_slot   state
  */
 #ifndef GMUX_CLIENT_STREAM_CONTEXT_H
 #define GMUX_CLIENT_STREAM_CONTEXT_H

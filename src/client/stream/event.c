@@ -2,8 +2,11 @@
  * An event is a record in its stream, and remembers that record's number. An event with timing is a
  * `stamp`, at which the device writes the time to the event's slot; without timing it is a `mark`.
  * At both the device writes the stream's completion at once, whatever comes after it. No record is
- * made if the last one was a stamp or mark already, or if everything is done. A slot is used again
- * only after the last stamp for it has been written, so that no old stamp lands in a new event.
+ * made if the last one was a stamp or mark already, or if everything is done.
+ *
+ * There are fewer slots than a program may have events. So an event gets a slot when it is
+ * recorded, and when no slot is free, events that have happened keep their times themselves and
+ * give theirs back.
  */
 #include "client/stream/event.h"
 
@@ -15,69 +18,110 @@
 #include "client/session/attach.h"
 #include "client/stream/capture.h"
 #include "client/stream/coherence.h"
+#include "client/stream/event_slot.h"
 #include "client/stream/reach.h"
 #include "client/stream/signal.h"
-
-#define NO_SLOT UINT32_MAX
 
 struct rt_event {
     struct rt_object object;
     struct rt_context *context;
     unsigned flags;
-    uint32_t slot;           /* NO_SLOT: no timing */
     struct rt_signal signal; /* for an event that other processes use */
     /* point_lock */
     bool recorded;
     uint32_t number;
     uint64_t seq;
+    uint32_t slot; /* of an event with timing; RT_NO_SLOT: `time_ns` has its time, if it has any */
+    unsigned stamping; /* stamps for the slot that are being put: it stays */
+    uint64_t time_ns;
     /* Protected by the graph lock; also read without it. */
     _Atomic(struct rt_event_capture *) capture;
-};
-
-/* A slot that no event has. Its last stamp may not have been written yet. */
-struct free_slot {
-    uint32_t slot;
-    uint32_t number;
-    uint64_t seq;
 };
 
 static struct rt_table events = RT_TABLE(RT_KIND_EVENT, struct rt_event);
 /* No other lock is taken inside this one, which is also taken inside the ring lock. */
 static pthread_mutex_t point_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct free_slot *slots_free; /* protected by slot_lock; has room for all slots */
-static size_t slots_free_count;      /* slot_lock */
-static uint32_t slots_used;          /* slot_lock */
+struct point {
+    bool recorded;
+    uint32_t number;
+    uint64_t seq;
+};
 
-static int slot_take(uint32_t *out)
+/* What became of a search for slots that are not needed. */
+struct found {
+    bool any;          /* some are free now */
+    struct point busy; /* else: an event that has a slot and has not happened yet, if `recorded` */
+};
+
+static bool has_time(const struct rt_event *e)
 {
-    struct rt_session *s = rt_session;
-    int r = CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&slot_lock);
-    for (size_t i = slots_free_count; i-- > 0 && r != CUDA_SUCCESS;) {
-        if (slots_free[i].seq && !rt_queue_done(s, slots_free[i].number, slots_free[i].seq))
-            continue;
-        *out = slots_free[i].slot;
-        slots_free[i] = slots_free[--slots_free_count];
-        r = CUDA_SUCCESS;
-    }
-    if (r != CUDA_SUCCESS && slots_used < s->shared.events_count) {
-        *out = slots_used++;
-        r = CUDA_SUCCESS;
-    }
-    pthread_mutex_unlock(&slot_lock);
-    return r;
+    return !(e->flags & CU_EVENT_DISABLE_TIMING);
 }
 
-static void slot_give(uint32_t slot, uint32_t number, uint64_t seq)
+static void keep_time(struct rt_object *o, void *arg)
 {
-    pthread_mutex_lock(&slot_lock);
-    if (!slots_free)
-        slots_free = calloc(rt_session->shared.events_count, sizeof(*slots_free));
-    if (slots_free) /* without memory the slot is lost, which is better than a wrong time */
-        slots_free[slots_free_count++] = (struct free_slot) { slot, number, seq };
-    pthread_mutex_unlock(&slot_lock);
+    struct rt_event *e = (struct rt_event *)(void *)o;
+    struct found *found = arg;
+    uint32_t slot = RT_NO_SLOT;
+    pthread_mutex_lock(&point_lock);
+    if (has_time(e) && e->slot != RT_NO_SLOT && !e->stamping) {
+        if (!e->recorded || rt_queue_done(rt_session, e->number, e->seq)) {
+            slot = e->slot;
+            e->time_ns = rt_event_slot_time(slot);
+            e->slot = RT_NO_SLOT;
+        } else if (!found->busy.recorded) {
+            found->busy = (struct point) { true, e->number, e->seq };
+        }
+    }
+    pthread_mutex_unlock(&point_lock);
+    if (slot == RT_NO_SLOT)
+        return;
+    rt_event_slot_give(slot, 0, 0);
+    found->any = true;
+}
+
+static struct found find_slots(void)
+{
+    struct found found = { 0 };
+    rt_table_each(&events, keep_time, &found);
+    return found;
+}
+
+/* Waits until there is a slot. CUresult. */
+static int wait_for_slot(void)
+{
+    struct found found = find_slots();
+    if (found.any)
+        return CUDA_SUCCESS;
+    return found.busy.recorded
+               ? rt_session_wait(rt_session, found.busy.number, found.busy.seq, NULL)
+               : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A stamp for the event is about to be put: the slot for it, which stays until `stamping` is
+ * counted down. -EAGAIN: there is none. */
+static int stamp_begin(struct rt_event *e, uint32_t *slot)
+{
+    uint32_t more = RT_NO_SLOT;
+    pthread_mutex_lock(&point_lock);
+    bool has = e->slot != RT_NO_SLOT;
+    e->stamping++;
+    pthread_mutex_unlock(&point_lock);
+    if (!has && (more = rt_event_slot_take()) == RT_NO_SLOT && find_slots().any)
+        more = rt_event_slot_take();
+    pthread_mutex_lock(&point_lock);
+    if (e->slot == RT_NO_SLOT) {
+        e->slot = more;
+        more = RT_NO_SLOT;
+    }
+    *slot = e->slot;
+    has = e->slot != RT_NO_SLOT;
+    e->stamping -= !has;
+    pthread_mutex_unlock(&point_lock);
+    if (more != RT_NO_SLOT) /* another thread has been quicker */
+        rt_event_slot_give(more, 0, 0);
+    return has ? CUDA_SUCCESS : -EAGAIN;
 }
 
 /* Makes the event forget its capture: it was recorded elsewhere, or ends. */
@@ -155,8 +199,12 @@ int rt_event_capture_used(CUevent event)
 static void event_destroy(struct rt_event *e)
 {
     forget_capture(e);
-    if (e->slot != NO_SLOT)
-        slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
+    pthread_mutex_lock(&point_lock);
+    const uint32_t slot = e->slot;
+    e->slot = RT_NO_SLOT;
+    pthread_mutex_unlock(&point_lock);
+    if (slot != RT_NO_SLOT)
+        rt_event_slot_give(slot, e->number, e->recorded ? e->seq : 0);
     if (e->signal.page) {
         if (e->recorded &&
             !rt_signal_is_own(&e->signal)) { /* the device may still store into the page */
@@ -179,12 +227,6 @@ void rt_event_destroy_all(struct rt_context *c)
 {
     rt_table_each(&events, end_event, c);
 }
-
-struct point {
-    bool recorded;
-    uint32_t number;
-    uint64_t seq;
-};
 
 static struct point event_point(struct rt_event *e)
 {
@@ -264,8 +306,7 @@ CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
     e->context = rt_context_owner(c);
     e->flags = Flags;
-    e->slot = NO_SLOT;
-    r = Flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : slot_take(&e->slot);
+    e->slot = RT_NO_SLOT;
     if (Flags & CU_EVENT_INTERPROCESS)
         r = rt_signal_create(&e->signal);
     if (r) {
@@ -293,20 +334,24 @@ CUresult rt_cuEventDestroy(CUevent hEvent)
     return rt_cuEventDestroy_v2(hEvent);
 }
 
-/* Called between rt_queue_begin() and rt_queue_end(). Returns -EAGAIN if rt_signal_record()
- * does. */
+/* Called between rt_queue_begin() and rt_queue_end(). CUresult, or -EAGAIN: wait_for_room(). */
 static int put(struct rt_event *e, struct rt_stream *st)
 {
     uint64_t seq = 0;
     int r = CUDA_SUCCESS;
+    bool stamps = false;
     uint32_t number = st->number;
     struct rt_queue *queue = &rt_session->queues[number % TP_STREAMS];
     if (number >= TP_STREAMS) {
         r = CUDA_ERROR_INVALID_HANDLE;
     } else if (e->signal.page) {
         r = rt_signal_record(&e->signal, st, &seq);
-    } else if (e->slot != NO_SLOT) {
-        struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
+    } else if (has_time(e)) {
+        struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP };
+        r = stamp_begin(e, &stamp.event);
+        if (r)
+            return r;
+        stamps = true;
         r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
         queue->point = seq;
     } else {
@@ -317,13 +362,14 @@ static int put(struct rt_event *e, struct rt_stream *st)
             queue->point = seq;
         }
     }
+    pthread_mutex_lock(&point_lock);
+    e->stamping -= stamps;
     if (r == CUDA_SUCCESS) {
-        pthread_mutex_lock(&point_lock);
         e->recorded = true;
         e->number = number;
         e->seq = seq;
-        pthread_mutex_unlock(&point_lock);
     }
+    pthread_mutex_unlock(&point_lock);
     return r;
 }
 
@@ -333,7 +379,13 @@ int rt_event_put(CUevent handle, struct rt_stream *st)
     if (!e || e->signal.page)
         return CUDA_ERROR_INVALID_HANDLE;
     free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
-    return put(e, st);
+    int r = put(e, st);
+    return r == -EAGAIN ? CUDA_ERROR_OUT_OF_MEMORY : r;
+}
+
+static int wait_for_room(struct rt_event *e)
+{
+    return e->signal.page ? rt_signal_wait_for_room(&e->signal) : wait_for_slot();
 }
 
 static int record(struct rt_event *e, struct rt_stream *st)
@@ -348,7 +400,7 @@ static int record(struct rt_event *e, struct rt_stream *st)
         rt_queue_end();
         if (GM_LIKELY(r != -EAGAIN))
             return r;
-        r = rt_signal_wait_for_room(&e->signal);
+        r = wait_for_room(e);
         if (r)
             return r;
     }
@@ -423,7 +475,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
 static int event_time(CUevent handle, uint64_t *ns)
 {
     struct rt_event *e = rt_object_find(&events, handle);
-    if (!e || e->slot == NO_SLOT)
+    if (!e || !has_time(e))
         return CUDA_ERROR_INVALID_HANDLE;
     if (rt_event_captured(handle))
         return CUDA_ERROR_CAPTURED_EVENT;
@@ -432,7 +484,9 @@ static int event_time(CUevent handle, uint64_t *ns)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!rt_queue_done(rt_session, p.number, p.seq))
         return CUDA_ERROR_NOT_READY;
-    *ns = atomic_load_explicit(&rt_session->shared.events[e->slot].time_ns, memory_order_acquire);
+    pthread_mutex_lock(&point_lock);
+    *ns = e->slot != RT_NO_SLOT ? rt_event_slot_time(e->slot) : e->time_ns;
+    pthread_mutex_unlock(&point_lock);
     return CUDA_SUCCESS;
 }
 
@@ -495,7 +549,7 @@ CUresult rt_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
         return CUDA_ERROR_OUT_OF_MEMORY;
     e->context = rt_context_owner(c);
     e->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    e->slot = NO_SLOT;
+    e->slot = RT_NO_SLOT;
     r = rt_signal_open(&h, &e->signal);
     if (r) {
         rt_object_release(&events, &e->object);
