@@ -113,8 +113,7 @@ static bool copy(struct ptx_expand *x)
         copy_all(x, to, to_at, from, space, from_at, bytes);
         return ptx_parse_source(x->p, IR_B64, 0, &valid);
     }
-    if (!ptx_parse_source(x->p, is_pred ? IR_PRED : IR_U32, is_pred ? PTX_O_NOT : 0, &valid) ||
-        !skip_policy(x, policy))
+    if (!ptx_parse_source(x->p, is_pred ? IR_PRED : IR_U32, 0, &valid) || !skip_policy(x, policy))
         return false;
     if (is_pred)
         valid = ptx_x_op3(x, IR_OP_SELP, IR_B32, ptx_x_imm(0), ptx_x_imm(bytes), valid);

@@ -38,6 +38,16 @@ static bool carry_register(struct ptx_parser *p, const struct ptx_token *at, uin
     return true;
 }
 
+/* "mov.pred p, !q" becomes "not.pred p, q", and the other way around: what follows values through
+ * copies need not know of copies that invert. */
+static void take_inversion(struct ir_instr *i)
+{
+    if (i->src[0].negated) {
+        i->op = i->op == IR_OP_MOV ? IR_OP_NOT : IR_OP_MOV;
+        i->src[0].negated = 0;
+    }
+}
+
 static bool form_plain(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
 {
     const struct ir_op_info *info = &ir_ops[i->op];
@@ -58,6 +68,8 @@ static bool form_plain(struct ptx_parser *p, struct ir_instr *i, const struct pt
         if (!next_source(p, i, want, 0))
             return false;
     }
+    if (i->op == IR_OP_NOT)
+        take_inversion(i);
     if (info->properties & IR_P_CARRY_IN) {
         uint32_t reg;
         if (!carry_register(p, opcode, &reg))
@@ -207,7 +219,10 @@ static bool form_mov(struct ptx_parser *p, struct ir_instr *i, const struct ptx_
         return false;
     if (is_vector(p))
         return form_mov_vector(p, i, false, opcode);
-    return add_source(p, i, i->type, PTX_O_SYMBOL);
+    if (!add_source(p, i, i->type, PTX_O_SYMBOL))
+        return false;
+    take_inversion(i);
+    return true;
 }
 
 /* Takes a register of 128 bits, or two of 64 in braces. */
@@ -356,7 +371,7 @@ static bool form_lanes(struct ptx_parser *p, struct ir_instr *i)
     case IR_OP_VOTE:
         i->dst_count = 1;
         if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) ||
-            !next_source(p, i, IR_PRED, PTX_O_NOT))
+            !next_source(p, i, IR_PRED, 0))
             return false;
         break;
     case IR_OP_MATCH:
@@ -385,7 +400,7 @@ static bool form_compare(struct ptx_parser *p, struct ir_instr *i)
             return false;
     }
     return next_source(p, i, type, 0) && next_source(p, i, type, 0) &&
-           (i->boolop == IR_BOOL_NONE || next_source(p, i, IR_PRED, PTX_O_NOT));
+           (i->boolop == IR_BOOL_NONE || next_source(p, i, IR_PRED, 0));
 }
 
 /* d, a, b, ...: sources of the instruction's type, except for the last `n`, which have type
@@ -419,7 +434,7 @@ static bool form_lop3(struct ptx_parser *p, struct ir_instr *i)
         return false;
     if (i->src[3].kind != IR_SRC_IMM || i->src[3].bits > 255)
         return ptx_fail(p, -EINVAL, &at, "the table of 'lop3' is a constant 0 .. 255");
-    return !pair || next_source(p, i, IR_PRED, PTX_O_NOT);
+    return !pair || next_source(p, i, IR_PRED, 0);
 }
 
 static bool form_barrier(struct ptx_parser *p, struct ir_instr *i)
@@ -449,7 +464,7 @@ static bool form_barrier(struct ptx_parser *p, struct ir_instr *i)
                     name.kind == PTX_NAME_REG && p->raw->regs[name.index].type == IR_PRED);
     if (!is_pred && (!add_source(p, i, IR_U32, 0) || !ptx_expect(p, ',')))
         return false;
-    return add_source(p, i, IR_PRED, PTX_O_NOT);
+    return add_source(p, i, IR_PRED, 0);
 }
 
 static bool form_branch(struct ptx_parser *p, struct ir_instr *i)

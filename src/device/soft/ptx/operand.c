@@ -295,13 +295,13 @@ static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t,
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out)
 {
     *out = (struct ir_src) { 0 };
-    bool negated = (flags & PTX_O_NOT) && ptx_accept(p, '!');
+    bool negated = type == IR_PRED && ptx_accept(p, '!');
     struct ptx_token t = p->token;
     struct ptx_name name;
     if (t.kind != PTX_IDENT) {
-        if (negated)
-            return ptx_fail(p, -EINVAL, &t, "register expected");
-        return parse_constant(p, type, out);
+        bool read = parse_constant(p, type, out);
+        out->bits ^= negated;
+        return read;
     }
     ptx_advance(p);
     if (!ptx_lookup(p, &t, &name)) {
@@ -309,7 +309,9 @@ bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, s
             *out = (struct ir_src) { .kind = IR_SRC_IMM, .bits = 32 };
             return true;
         }
-        return parse_sreg(p, &t, type, flags & PTX_O_SYMBOL, out);
+        bool read = parse_sreg(p, &t, type, flags & PTX_O_SYMBOL, out);
+        out->bits ^= negated;
+        return read;
     }
     if (!ptx_take_element(p, &t, &name))
         return false;

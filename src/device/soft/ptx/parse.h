@@ -322,8 +322,7 @@ bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct p
 enum {
     PTX_O_WIDER = 1, /* the register may be wider than the type */
     PTX_O_SYMBOL =
-        2,         /* an address of a variable is welcome, and a special register stays one (mov) */
-    PTX_O_NOT = 4, /* !%p is allowed */
+        2, /* an address of a variable is welcome, and a special register stays one (mov) */
 };
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
 /* Checks that register `reg`, written at `t`, has the type. */
