@@ -82,51 +82,58 @@ static uint64_t narrow(uint64_t bits)
     return result;
 }
 
+/* Whether the next token but for a sign is a floating-point number. */
+static bool real_follows(const struct ptx_parser *p, bool *minus)
+{
+    struct ptx_lexer ahead = p->lexer;
+    struct ptx_token t = p->token;
+    *minus = ptx_token_is(&t, '-');
+    if (*minus)
+        ptx_lexer_next(&ahead, &t);
+    return t.kind == PTX_F32 || t.kind == PTX_F64;
+}
+
 static bool parse_constant(struct ptx_parser *p, enum ir_type type, struct ir_src *out)
 {
-    bool minus = false, invert = false;
-    if (ptx_token_is(&p->token, '-')) {
-        minus = true;
+    bool minus, real = real_follows(p, &minus);
+    if (real && minus)
         ptx_advance(p);
-    } else if (ptx_token_is(&p->token, '~')) {
-        invert = true;
-        ptx_advance(p);
-    }
     const struct ptx_token t = p->token;
     uint64_t bits = t.value;
     uint8_t size = ir_types[type].size;
     char class = ir_types[type].class;
-    if (t.kind == PTX_INT && (class != 'F' || size == 2)) {
-        bits = minus ? 0 - bits : invert ? ~bits : bits;
+    if (!real) {
+        if (!ptx_parse_integer(p, &bits))
+            return false;
+        if (class == 'F' && size != 2)
+            return ptx_fail(p, -EINVAL, &t, "constant does not suit type .%s", ir_types[type].text);
         bits = class == 'P' ? bits != 0 : extend(type, bits);
-    } else if (t.kind == PTX_F32 && size == 4 && (class == 'F' || class == 'B') && !invert) {
+    } else if (t.kind == PTX_F32 && size == 4 && (class == 'F' || class == 'B')) {
         bits ^= minus ? 0x80000000u : 0;
-    } else if (t.kind == PTX_F64 && size == 8 && (class == 'F' || class == 'B') && !invert) {
+    } else if (t.kind == PTX_F64 && size == 8 && (class == 'F' || class == 'B')) {
         bits ^= minus ? 1ull << 63 : 0;
-    } else if (t.kind == PTX_F64 && type == IR_F32 && !invert) {
+    } else if (t.kind == PTX_F64 && type == IR_F32) {
         bits = narrow(bits) ^ (minus ? 0x80000000u : 0);
-    } else if (t.kind == PTX_INT || t.kind == PTX_F32 || t.kind == PTX_F64) {
-        return ptx_fail(p, -EINVAL, &t, "constant does not suit type .%s", ir_types[type].text);
     } else {
-        return ptx_fail(p, -EINVAL, &t, "operand expected");
+        return ptx_fail(p, -EINVAL, &t, "constant does not suit type .%s", ir_types[type].text);
     }
-    ptx_advance(p);
+    if (real)
+        ptx_advance(p);
     *out = (struct ir_src) { .kind = IR_SRC_IMM, .bits = bits };
     return !p->why.error;
 }
 
-/* "+ 16", "+ -16" or "- 16" behind a variable or base register. */
+/* "+ 16", "+ -16", "+ 4 * 3" or "- 16" behind a variable or base register. */
 static bool parse_displacement(struct ptx_parser *p, int64_t *out)
 {
     *out = 0;
     bool minus;
     while ((minus = ptx_token_is(&p->token, '-')) || ptx_token_is(&p->token, '+')) {
         ptx_advance(p);
-        if (ptx_accept(p, '-'))
-            minus = !minus;
         struct ptx_token t = p->token;
         uint64_t value;
-        if (!ptx_expect_uint(p, INT64_MAX, &value, "offset"))
+        if (!(minus ? ptx_expect_uint(p, INT64_MAX, &value, "offset")
+                    : ptx_parse_integer(p, &value)))
             return false;
         int64_t step = minus ? -(int64_t)value : (int64_t)value;
         if (__builtin_add_overflow(*out, step, out) || *out > INT32_MAX || *out < INT32_MIN)
@@ -298,17 +305,13 @@ bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, s
     bool negated = type == IR_PRED && ptx_accept(p, '!');
     struct ptx_token t = p->token;
     struct ptx_name name;
-    if (t.kind != PTX_IDENT) {
+    if (t.kind != PTX_IDENT || (ptx_text_is(&t, "WARP_SZ") && type != IR_PRED)) {
         bool read = parse_constant(p, type, out);
         out->bits ^= negated;
         return read;
     }
     ptx_advance(p);
     if (!ptx_lookup(p, &t, &name)) {
-        if (ptx_text_is(&t, "WARP_SZ") && ir_types[type].class != 'F' && type != IR_PRED) {
-            *out = (struct ir_src) { .kind = IR_SRC_IMM, .bits = 32 };
-            return true;
-        }
         bool read = parse_sreg(p, &t, type, flags & PTX_O_SYMBOL, out);
         out->bits ^= negated;
         return read;

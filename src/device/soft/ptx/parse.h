@@ -171,6 +171,10 @@ bool ptx_intern(struct ptx_parser *p, const struct ptx_token *name, uint32_t len
 struct ptx_mark ptx_here(const struct ptx_parser *p);
 void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 
+/* constant.c */
+/* An integer, or a constant expression of integers: its 64 bits. */
+bool ptx_parse_integer(struct ptx_parser *p, uint64_t *out);
+
 /* names.c */
 bool ptx_names_init(struct ptx_names *n);
 void ptx_names_finish(struct ptx_names *n);
