@@ -290,12 +290,15 @@ static bool init_value(struct ptx_parser *p, struct ptx_init *in)
 {
     if (p->token.kind == PTX_IDENT)
         return init_address(p, in, 0);
-    bool minus = ptx_accept(p, '-');
+    bool minus, real = ptx_real_follows(p, &minus);
+    if (real && minus)
+        ptx_advance(p);
     struct ptx_token t = p->token;
     enum ir_type type = in->v->type;
     uint64_t bits = t.value;
-    if (t.kind == PTX_INT && !ir_type_is_float(type)) {
-        bits = minus ? 0 - bits : bits;
+    if (!real && !ir_type_is_float(type)) {
+        if (!ptx_parse_integer(p, &bits))
+            return false;
     } else if (t.kind == PTX_F32 && (type == IR_F32 || type == IR_B32)) {
         bits ^= minus ? 0x80000000u : 0;
     } else if (t.kind == PTX_F64 && (type == IR_F64 || type == IR_B64)) {
@@ -309,7 +312,8 @@ static bool init_value(struct ptx_parser *p, struct ptx_init *in)
     } else {
         return ptx_fail(p, -EINVAL, &t, "constant does not suit type .%s", ir_types[type].text);
     }
-    ptx_advance(p);
+    if (real)
+        ptx_advance(p);
     return ptx_accept(p, '(') ? init_byte_of_address(p, in, &t) : init_bits(p, in, bits);
 }
 

@@ -82,20 +82,9 @@ static uint64_t narrow(uint64_t bits)
     return result;
 }
 
-/* Whether the next token but for a sign is a floating-point number. */
-static bool real_follows(const struct ptx_parser *p, bool *minus)
-{
-    struct ptx_lexer ahead = p->lexer;
-    struct ptx_token t = p->token;
-    *minus = ptx_token_is(&t, '-');
-    if (*minus)
-        ptx_lexer_next(&ahead, &t);
-    return t.kind == PTX_F32 || t.kind == PTX_F64;
-}
-
 static bool parse_constant(struct ptx_parser *p, enum ir_type type, struct ir_src *out)
 {
-    bool minus, real = real_follows(p, &minus);
+    bool minus, real = ptx_real_follows(p, &minus);
     if (real && minus)
         ptx_advance(p);
     const struct ptx_token t = p->token;
