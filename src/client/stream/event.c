@@ -65,7 +65,7 @@ static void keep_time(struct rt_object *o, void *arg)
     struct found *found = arg;
     uint32_t slot = RT_NO_SLOT;
     pthread_mutex_lock(&point_lock);
-    if (has_time(e) && e->slot != RT_NO_SLOT && !e->stamping) {
+    if (e->slot != RT_NO_SLOT && !e->stamping) {
         if (!e->recorded || rt_queue_done(rt_session, e->number, e->seq)) {
             slot = e->slot;
             e->time_ns = rt_event_slot_time(slot);
@@ -103,12 +103,14 @@ static int wait_for_slot(void)
  * counted down. -EAGAIN: there is none. */
 static int stamp_begin(struct rt_event *e, uint32_t *slot)
 {
-    uint32_t more = RT_NO_SLOT;
     pthread_mutex_lock(&point_lock);
-    bool has = e->slot != RT_NO_SLOT;
+    *slot = e->slot;
     e->stamping++;
     pthread_mutex_unlock(&point_lock);
-    if (!has && (more = rt_event_slot_take()) == RT_NO_SLOT && find_slots().any)
+    if (GM_LIKELY(*slot != RT_NO_SLOT))
+        return CUDA_SUCCESS;
+    uint32_t more = rt_event_slot_take();
+    if (more == RT_NO_SLOT && find_slots().any)
         more = rt_event_slot_take();
     pthread_mutex_lock(&point_lock);
     if (e->slot == RT_NO_SLOT) {
@@ -116,12 +118,11 @@ static int stamp_begin(struct rt_event *e, uint32_t *slot)
         more = RT_NO_SLOT;
     }
     *slot = e->slot;
-    has = e->slot != RT_NO_SLOT;
-    e->stamping -= !has;
+    e->stamping -= *slot == RT_NO_SLOT;
     pthread_mutex_unlock(&point_lock);
     if (more != RT_NO_SLOT) /* another thread has been quicker */
         rt_event_slot_give(more, 0, 0);
-    return has ? CUDA_SUCCESS : -EAGAIN;
+    return *slot != RT_NO_SLOT ? CUDA_SUCCESS : -EAGAIN;
 }
 
 /* Makes the event forget its capture: it was recorded elsewhere, or ends. */
