@@ -197,12 +197,15 @@ bool ptx_parse_integer(struct ptx_parser *p, uint64_t *out)
     return read;
 }
 
-bool ptx_real_follows(const struct ptx_parser *p, bool *minus)
+bool ptx_accept_real(struct ptx_parser *p, bool *minus)
 {
     struct ptx_lexer ahead = p->lexer;
     struct ptx_token t = p->token;
     *minus = ptx_token_is(&t, '-');
     if (*minus)
         ptx_lexer_next(&ahead, &t);
-    return t.kind == PTX_F32 || t.kind == PTX_F64;
+    bool real = t.kind == PTX_F32 || t.kind == PTX_F64;
+    if (real && *minus)
+        ptx_advance(p);
+    return real;
 }

@@ -290,9 +290,7 @@ static bool init_value(struct ptx_parser *p, struct ptx_init *in)
 {
     if (p->token.kind == PTX_IDENT)
         return init_address(p, in, 0);
-    bool minus, real = ptx_real_follows(p, &minus);
-    if (real && minus)
-        ptx_advance(p);
+    bool minus, real = ptx_accept_real(p, &minus);
     struct ptx_token t = p->token;
     enum ir_type type = in->v->type;
     uint64_t bits = t.value;

@@ -84,9 +84,7 @@ static uint64_t narrow(uint64_t bits)
 
 static bool parse_constant(struct ptx_parser *p, enum ir_type type, struct ir_src *out)
 {
-    bool minus, real = ptx_real_follows(p, &minus);
-    if (real && minus)
-        ptx_advance(p);
+    bool minus, real = ptx_accept_real(p, &minus);
     const struct ptx_token t = p->token;
     uint64_t bits = t.value;
     uint8_t size = ir_types[type].size;

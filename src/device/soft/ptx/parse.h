@@ -174,8 +174,8 @@ void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 /* constant.c */
 /* An integer, or a constant expression of integers: its 64 bits. */
 bool ptx_parse_integer(struct ptx_parser *p, uint64_t *out);
-/* Whether the next token but for a sign, if there is one, is a floating-point number. */
-bool ptx_real_follows(const struct ptx_parser *p, bool *minus);
+/* Whether a floating-point number is next; consumes the sign in front of it, if there is one. */
+bool ptx_accept_real(struct ptx_parser *p, bool *minus);
 
 /* names.c */
 bool ptx_names_init(struct ptx_names *n);
