@@ -136,11 +136,6 @@ class Gpu:
         self.at(self.now + TICK, self.tick)
 
 
-def shown(p):
-    t = sorted(p.times)
-    return f"{p.name} {len(t)}" + (f", p50 {1e3 * t[len(t) // 2]:.1f}, p99 {1e3 * t[len(t) * 99 // 100]:.1f} ms" if t else "")
-
-
 def print_simulated(args):
     for name, mix in MIXES.items():
         for rule, margin in (("without", None), ("with", args.slice / 1e3)):
@@ -182,7 +177,8 @@ def print_measured(args):
     with tempfile.TemporaryDirectory(prefix="gmux-mixes.") as where:
         spin = str(pathlib.Path(args.gpu).resolve() / "bench/spin")
         found, missing = ways(args.gpu, args.device)
-        print(*(f"# {line}" for line in missing), sep="\n")
+        for line in missing:
+            print(f"# {line}")
         try:
             for way in found.values():
                 way.start(where)
