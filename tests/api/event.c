@@ -47,6 +47,7 @@ static void pending(void)
 
 /* More than there are places for times in what client and device share. */
 #define MANY 70000
+#define HELD 30000 /* which can wait in a stream */
 
 static void at_once(void)
 {
@@ -72,11 +73,33 @@ static void at_once(void)
     OK(cuEventSynchronize(e[0]));
     OK(cuEventElapsedTime(&ms, e[MANY - 1], e[0]));
     TRUE(ms >= 0);
+    OK(cuEventElapsedTime(&last, e[1], e[MANY - 1]));
     OK(cuEventElapsedTime(&ms, e[1], e[0]));
     TRUE(ms >= last);
     for (int i = 0; i < MANY; i++)
         r |= (int)cuEventDestroy(e[i]);
     IS(r, CUDA_SUCCESS);
+    OK(cuStreamDestroy(s));
+}
+
+/* Events that are destroyed before they have happened keep their places until then. */
+static void destroyed(void)
+{
+    _Atomic int go = tap_genuine(); /* which takes so many records only as they happen */
+    int r = CUDA_SUCCESS;
+    CUstream s;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    for (int i = 0; i < MANY; i++) {
+        CUevent e;
+        if (i == HELD)
+            hold_set(&go, 1);
+        r |= (int)cuEventCreate(&e, 0);
+        r |= (int)cuEventRecord(e, s);
+        r |= (int)cuEventDestroy(e);
+    }
+    IS(r, CUDA_SUCCESS);
+    OK(cuStreamSynchronize(s));
     OK(cuStreamDestroy(s));
 }
 
@@ -173,7 +196,8 @@ static void many(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(life),    TEST(pending),    TEST(elapsed),
-                                             TEST(at_once), TEST(by_threads), TEST(many) };
+    static const struct tap_test tests[] = { TEST(life),    TEST(pending),   TEST(elapsed),
+                                             TEST(at_once), TEST(destroyed), TEST(by_threads),
+                                             TEST(many) };
     return tap_main(tests, COUNT(tests));
 }

@@ -4,9 +4,9 @@
  * At both the device writes the stream's completion at once, whatever comes after it. No record is
  * made if the last one was a stamp or mark already, or if everything is done.
  *
- * There are fewer slots than a program may have events. So an event gets a slot when it is
- * recorded, and when no slot is free, events that have happened keep their times themselves and
- * give theirs back.
+ * There are fewer slots than a program may have events, but more than there can be stamps that have
+ * not been reached. So an event gets a slot when it is recorded, and when no slot is free, the
+ * events that have happened keep their times themselves and give theirs back.
  */
 #include "client/stream/event.h"
 
@@ -31,8 +31,9 @@ struct rt_event {
     bool recorded;
     uint32_t number;
     uint64_t seq;
-    uint32_t slot; /* of an event with timing; RT_NO_SLOT: `time_ns` has its time, if it has any */
-    unsigned stamping; /* stamps for the slot that are being put: it stays */
+    /* RT_NO_SLOT: `time_ns` has the event's time, if it has any. While the event lives this changes
+     * in the ring lock, too. */
+    uint32_t slot;
     uint64_t time_ns;
     /* Protected by the graph lock; also read without it. */
     _Atomic(struct rt_event_capture *) capture;
@@ -48,81 +49,42 @@ struct point {
     uint64_t seq;
 };
 
-/* What became of a search for slots that are not needed. */
-struct found {
-    bool any;          /* some are free now */
-    struct point busy; /* else: an event that has a slot and has not happened yet, if `recorded` */
-};
-
 static bool has_time(const struct rt_event *e)
 {
     return !(e->flags & CU_EVENT_DISABLE_TIMING);
 }
 
+/* An event that has happened keeps its time itself, so that another one can have its slot. */
 static void keep_time(struct rt_object *o, void *arg)
 {
     struct rt_event *e = (struct rt_event *)(void *)o;
-    struct found *found = arg;
     uint32_t slot = RT_NO_SLOT;
+    (void)arg;
     pthread_mutex_lock(&point_lock);
-    if (e->slot != RT_NO_SLOT && !e->stamping) {
-        if (!e->recorded || rt_queue_done(rt_session, e->number, e->seq)) {
-            slot = e->slot;
-            e->time_ns = rt_event_slot_time(slot);
-            e->slot = RT_NO_SLOT;
-        } else if (!found->busy.recorded) {
-            found->busy = (struct point) { true, e->number, e->seq };
-        }
+    if (e->slot != RT_NO_SLOT && rt_queue_done(rt_session, e->number, e->seq)) {
+        slot = e->slot;
+        e->time_ns = rt_event_slot_time(slot);
+        e->slot = RT_NO_SLOT;
     }
     pthread_mutex_unlock(&point_lock);
-    if (slot == RT_NO_SLOT)
-        return;
-    rt_event_slot_give(slot, 0, 0);
-    found->any = true;
+    if (slot != RT_NO_SLOT)
+        rt_event_slot_give(slot, 0, 0);
 }
 
-static struct found find_slots(void)
+/* Makes the event have a slot; called in the ring lock. CUresult. */
+static int slot_ensure(struct rt_event *e)
 {
-    struct found found = { 0 };
-    rt_table_each(&events, keep_time, &found);
-    return found;
-}
-
-/* Waits until there is a slot. CUresult. */
-static int wait_for_slot(void)
-{
-    struct found found = find_slots();
-    if (found.any)
+    if (GM_LIKELY(e->slot != RT_NO_SLOT))
         return CUDA_SUCCESS;
-    return found.busy.recorded
-               ? rt_session_wait(rt_session, found.busy.number, found.busy.seq, NULL)
-               : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-/* A stamp for the event is about to be put: the slot for it, which stays until `stamping` is
- * counted down. -EAGAIN: there is none. */
-static int stamp_begin(struct rt_event *e, uint32_t *slot)
-{
-    pthread_mutex_lock(&point_lock);
-    *slot = e->slot;
-    e->stamping++;
-    pthread_mutex_unlock(&point_lock);
-    if (GM_LIKELY(*slot != RT_NO_SLOT))
-        return CUDA_SUCCESS;
-    uint32_t more = rt_event_slot_take();
-    if (more == RT_NO_SLOT && find_slots().any)
-        more = rt_event_slot_take();
-    pthread_mutex_lock(&point_lock);
-    if (e->slot == RT_NO_SLOT) {
-        e->slot = more;
-        more = RT_NO_SLOT;
+    uint32_t slot = rt_event_slot_take();
+    if (slot == RT_NO_SLOT) {
+        rt_table_each(&events, keep_time, NULL);
+        slot = rt_event_slot_take();
     }
-    *slot = e->slot;
-    e->stamping -= *slot == RT_NO_SLOT;
+    pthread_mutex_lock(&point_lock);
+    e->slot = slot;
     pthread_mutex_unlock(&point_lock);
-    if (more != RT_NO_SLOT) /* another thread has been quicker */
-        rt_event_slot_give(more, 0, 0);
-    return *slot != RT_NO_SLOT ? CUDA_SUCCESS : -EAGAIN;
+    return slot != RT_NO_SLOT ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Makes the event forget its capture: it was recorded elsewhere, or ends. */
@@ -335,12 +297,12 @@ CUresult rt_cuEventDestroy(CUevent hEvent)
     return rt_cuEventDestroy_v2(hEvent);
 }
 
-/* Called between rt_queue_begin() and rt_queue_end(). CUresult, or -EAGAIN: wait_for_room(). */
+/* Called between rt_queue_begin() and rt_queue_end(). CUresult, or -EAGAIN: an event that other
+ * processes use has no room yet. */
 static int put(struct rt_event *e, struct rt_stream *st)
 {
     uint64_t seq = 0;
     int r = CUDA_SUCCESS;
-    bool stamps = false;
     uint32_t number = st->number;
     struct rt_queue *queue = &rt_session->queues[number % TP_STREAMS];
     if (number >= TP_STREAMS) {
@@ -348,11 +310,10 @@ static int put(struct rt_event *e, struct rt_stream *st)
     } else if (e->signal.page) {
         r = rt_signal_record(&e->signal, st, &seq);
     } else if (has_time(e)) {
-        struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP };
-        r = stamp_begin(e, &stamp.event);
+        r = slot_ensure(e);
         if (r)
             return r;
-        stamps = true;
+        struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
         r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
         queue->point = seq;
     } else {
@@ -363,15 +324,14 @@ static int put(struct rt_event *e, struct rt_stream *st)
             queue->point = seq;
         }
     }
+    if (r)
+        return r;
     pthread_mutex_lock(&point_lock);
-    e->stamping -= stamps;
-    if (r == CUDA_SUCCESS) {
-        e->recorded = true;
-        e->number = number;
-        e->seq = seq;
-    }
+    e->recorded = true;
+    e->number = number;
+    e->seq = seq;
     pthread_mutex_unlock(&point_lock);
-    return r;
+    return CUDA_SUCCESS;
 }
 
 int rt_event_put(CUevent handle, struct rt_stream *st)
@@ -380,13 +340,7 @@ int rt_event_put(CUevent handle, struct rt_stream *st)
     if (!e || e->signal.page)
         return CUDA_ERROR_INVALID_HANDLE;
     free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
-    int r = put(e, st);
-    return r == -EAGAIN ? CUDA_ERROR_OUT_OF_MEMORY : r;
-}
-
-static int wait_for_room(struct rt_event *e)
-{
-    return e->signal.page ? rt_signal_wait_for_room(&e->signal) : wait_for_slot();
+    return put(e, st);
 }
 
 static int record(struct rt_event *e, struct rt_stream *st)
@@ -401,7 +355,7 @@ static int record(struct rt_event *e, struct rt_stream *st)
         rt_queue_end();
         if (GM_LIKELY(r != -EAGAIN))
             return r;
-        r = wait_for_room(e);
+        r = rt_signal_wait_for_room(&e->signal);
         if (r)
             return r;
     }

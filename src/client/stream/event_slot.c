@@ -17,22 +17,44 @@ struct free_slot {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct free_slot *slots; /* protected by the lock; has room for all slots */
-static size_t count;            /* lock */
-static uint32_t used;           /* lock */
+/* Protected by the lock: a ring with room for all slots; the oldest is at `first`. */
+static struct free_slot *slots;
+static size_t first, count;
+static uint32_t used; /* lock */
+
+/* So many free slots are looked at before one is used for the first time. */
+#define LOOKS 4u
+
+/* A stamp that has not been reached is in the ring or in what the executor has read of it. */
+_Static_assert(TP_EVENTS >= TP_RING_BYTES / sizeof(struct wire_rec_stamp), "slots");
+
+static struct free_slot pop(void)
+{
+    const struct free_slot oldest = slots[first];
+    first = (first + 1) % rt_session->shared.events_count;
+    count--;
+    return oldest;
+}
+
+static void push(struct free_slot newest)
+{
+    slots[(first + count++) % rt_session->shared.events_count] = newest;
+}
 
 uint32_t rt_event_slot_take(void)
 {
     struct rt_session *s = rt_session;
     uint32_t taken = RT_NO_SLOT;
     pthread_mutex_lock(&lock);
-    for (size_t i = count; i-- > 0 && taken == RT_NO_SLOT;) {
-        if (slots[i].seq && !rt_queue_done(s, slots[i].number, slots[i].seq))
-            continue;
-        taken = slots[i].slot;
-        slots[i] = slots[--count];
+    const bool more = used < s->shared.events_count;
+    for (size_t looks = more ? GM_MIN(count, LOOKS) : count; looks-- && taken == RT_NO_SLOT;) {
+        const struct free_slot oldest = pop();
+        if (oldest.seq && !rt_queue_done(s, oldest.number, oldest.seq))
+            push(oldest);
+        else
+            taken = oldest.slot;
     }
-    if (taken == RT_NO_SLOT && used < s->shared.events_count)
+    if (taken == RT_NO_SLOT && more)
         taken = used++;
     pthread_mutex_unlock(&lock);
     return taken;
@@ -44,7 +66,7 @@ void rt_event_slot_give(uint32_t slot, uint32_t number, uint64_t seq)
     if (!slots)
         slots = calloc(rt_session->shared.events_count, sizeof(*slots));
     if (slots) /* without memory the slot is lost, which is better than a wrong time */
-        slots[count++] = (struct free_slot) { slot, number, seq };
+        push((struct free_slot) { slot, number, seq });
     pthread_mutex_unlock(&lock);
 }
 
