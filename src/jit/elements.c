@@ -8,10 +8,15 @@
 
 #include "device/soft/ir/lanes.h"
 
+bool jit_is_ordered(const struct jit_gen *g)
+{
+    return g->i->order != IR_ORDER_WEAK && g->i->space != IR_SPACE_SHARED &&
+           g->i->space != IR_SPACE_LOCAL;
+}
+
 static bool is_whole(const struct jit_gen *g, const struct jit_access *x)
 {
-    return x->count > 1 && x->size <= IR_WHOLE_BYTES && g->i->order != IR_ORDER_WEAK &&
-           g->i->space != IR_SPACE_LOCAL;
+    return x->count > 1 && x->size <= IR_WHOLE_BYTES && jit_is_ordered(g);
 }
 
 /* Gives a load or store of one element, or of 8 bytes at most, the order that the instruction has:
@@ -19,9 +24,9 @@ static bool is_whole(const struct jit_gen *g, const struct jit_access *x)
 static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
 {
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
-    switch (g->i->order) {
-    case IR_ORDER_WEAK:
+    if (!jit_is_ordered(g))
         return;
+    switch (g->i->order) {
     case IR_ORDER_ACQUIRE:
     case IR_ORDER_RELEASE:
     case IR_ORDER_ACQ_REL:

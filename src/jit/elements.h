@@ -6,6 +6,9 @@
 
 #include "jit/gen.h"
 
+/* Whether other processors can see in which order the instruction accesses memory. One thread alone
+ * runs a block and its warps: of shared and local memory the order of its program is enough. */
+bool jit_is_ordered(const struct jit_gen *g);
 /* Loads the elements from `p` on into `values`, which has room for IR_MAX_SRC, in the order that
  * the instruction asks for. */
 void jit_load_elements(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,

@@ -395,7 +395,7 @@ static void emit_forms(struct jit_gen *g, struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
-    if (g->i->order != IR_ORDER_WEAK)
+    if (jit_is_ordered(g))
         emit_single_form(g, x);
     else if (affine && g->checks_all && g->i->space != IR_SPACE_SHARED)
         emit_rare_form(g, x); /* one form is enough */

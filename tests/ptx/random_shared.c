@@ -96,7 +96,8 @@ static void access(struct maker *m, const struct exchange *e, bool store, int di
     if (branch)
         fprintf(m->out, "\t@!%%q bra L%u_far;\n", label);
     address(m, e, pick(m, 7), distance, operand, sizeof(operand));
-    fprintf(m->out, "\t%s%s.shared%s.%s ", guarded && !branch ? "@%q " : "", store ? "st" : "ld",
+    fprintf(m->out, "\t%s%s%s.shared%s.%s ", guarded && !branch ? "@%q " : "", store ? "st" : "ld",
+            pick(m, 3) ? "" : ".volatile",
             e->vector == 4   ? ".v4"
             : e->vector == 2 ? ".v2"
                              : "",
