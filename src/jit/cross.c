@@ -256,32 +256,10 @@ static struct across match(struct jit_gen *g, LLVMValueRef m)
 
 static struct across redux(struct jit_gen *g, LLVMValueRef m)
 {
-    static const struct {
-        uint8_t mode;
-        const char *sign, *plain;
-        uint32_t sign_neutral, neutral;
-    } table[] = {
-        { IR_ATOM_ADD, "add", "add", 0, 0 },
-        { IR_ATOM_MIN, "smin", "umin", INT32_MAX, UINT32_MAX },
-        { IR_ATOM_MAX, "smax", "umax", (uint32_t)INT32_MIN, 0 },
-        { IR_ATOM_AND, "and", "and", UINT32_MAX, UINT32_MAX },
-        { IR_ATOM_OR, "or", "or", 0, 0 },
-        { IR_ATOM_XOR, "xor", "xor", 0, 0 },
-    };
-    bool sign = g->i->type == IR_S32;
     LLVMValueRef v = jit_src(g, &g->i->src[0], IR_U32, true);
-    for (size_t k = 0; k < GM_ARRAY_LEN(table); k++) {
-        if (table[k].mode != g->i->mode)
-            continue;
-        char name[48] = "llvm.vector.reduce.";
-        const char *suffix = sign ? table[k].sign : table[k].plain;
-        size_t at = sizeof("llvm.vector.reduce.") - 1;
-        while ((name[at++] = *suffix++))
-            ;
-        LLVMValueRef rest = jit_const(g, v, sign ? table[k].sign_neutral : table[k].neutral);
-        return (struct across) { jit_call1(g, name, jit_select(g, jit_lanes(g, m), v, rest)),
-                                 NULL };
-    }
+    LLVMValueRef r = jit_reduce(g, v, m, g->i->mode, g->i->type == IR_S32);
+    if (r)
+        return (struct across) { r, NULL };
     jit_unsupported(g, "this form of redux");
     return (struct across) { v, NULL };
 }

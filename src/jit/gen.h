@@ -26,7 +26,8 @@
  *   texture, memory, index, pieces, pattern, runs   loads and stores
  *   cross                 shuffles and votes
  *   elements              what one lane loads and stores
- *   rare, lanes           lane by lane: loads and stores; atomics, host functions
+ *   atomic                atomic operations
+ *   rare, lanes           lane by lane: loads and stores; host functions
  *   turn                  the order in which lanes store
  *   wrap                  results that may wrap around
  *   hull, stride          one check for several accesses; elements apart by a constant
@@ -247,6 +248,10 @@ LLVMValueRef jit_is_full(struct jit_gen *g,
 LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits); /* i32 to a bit for each lane */
 /* Lanes that run the current instruction: block mask and guard. */
 LLVMValueRef jit_active(struct jit_gen *g);
+/* What the active lanes' integers come to by an operation IR_ATOM_*; signed or not matters to MIN
+ * and MAX. NULL: an operation for which the order of the lanes matters. */
+LLVMValueRef jit_reduce(struct jit_gen *g, LLVMValueRef v, LLVMValueRef active, unsigned mode,
+                        bool sign);
 
 /* --- instructions ----------------------------------------------------------------------------- */
 void jit_emit_load(struct jit_gen *g);

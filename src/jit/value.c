@@ -363,3 +363,30 @@ LLVMValueRef jit_active(struct jit_gen *g)
         return LLVMBuildAnd(g->b, g->mask, jit_bits(g, g->guard), "");
     return LLVMBuildSelect(g->b, g->guard, g->mask, LLVMConstInt(g->i32, 0, 0), "");
 }
+
+LLVMValueRef jit_reduce(struct jit_gen *g, LLVMValueRef v, LLVMValueRef active, unsigned mode,
+                        bool sign)
+{
+    const unsigned bits = LLVMGetIntTypeWidth(LLVMGetElementType(LLVMTypeOf(v)));
+    const uint64_t ones = UINT64_MAX >> (64 - bits), most = ones >> 1;
+    const struct {
+        unsigned mode;
+        const char *plain, *sign;
+        uint64_t neutral, sign_neutral;
+    } table[] = {
+        { IR_ATOM_ADD, "llvm.vector.reduce.add", "llvm.vector.reduce.add", 0, 0 },
+        { IR_ATOM_MIN, "llvm.vector.reduce.umin", "llvm.vector.reduce.smin", ones, most },
+        { IR_ATOM_MAX, "llvm.vector.reduce.umax", "llvm.vector.reduce.smax", 0, most + 1 },
+        { IR_ATOM_AND, "llvm.vector.reduce.and", "llvm.vector.reduce.and", ones, ones },
+        { IR_ATOM_OR, "llvm.vector.reduce.or", "llvm.vector.reduce.or", 0, 0 },
+        { IR_ATOM_XOR, "llvm.vector.reduce.xor", "llvm.vector.reduce.xor", 0, 0 },
+    };
+    for (size_t k = 0; k < GM_ARRAY_LEN(table); k++) {
+        if (table[k].mode != mode)
+            continue;
+        LLVMValueRef rest = jit_const(g, v, sign ? table[k].sign_neutral : table[k].neutral);
+        return jit_call1(g, sign ? table[k].sign : table[k].plain,
+                         jit_select(g, jit_lanes(g, active), v, rest));
+    }
+    return NULL;
+}

@@ -431,7 +431,8 @@ Test(ir_analysis, lanes_and_memory)
                             "vote.sync.ballot.b32 %r3, %p1, -1; activemask.b32 %r4;\n"
                             "shfl.sync.idx.b32 %r5, %r1, 0, 31, -1; shfl.sync.idx.b32 %r6, %r0, 0, "
                             "31, -1; @%p1 mov.b32 %r7, 1;\n"
-                            "ld.u32 %r1, [%rd0]; bar.red.popc.u32 %r4, 0, %p1;",
+                            "ld.u32 %r1, [%rd0]; bar.red.popc.u32 %r4, 0, %p1; "
+                            "st.global.u32 [0], %r2;",
                             &rows);
     cr_expect(shape(&s, "%r0") == IR_UNIFORM && reg(&s, "%r0")->block_uniform);
     cr_expect(shape(&s, "%r1") == IR_VARYING && shape(&s, "%r2") == IR_VARYING);

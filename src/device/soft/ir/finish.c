@@ -148,20 +148,26 @@ static bool resolve_symbols(struct ir_finisher *f)
 
 /* --- registers -------------------------------------------------------------------------------- */
 
-static void each_reg(struct ir_instr *i, void (*visit)(uint32_t *map, uint32_t *reg), uint32_t *map)
+static void each_read(struct ir_instr *i, void (*visit)(uint32_t *map, uint32_t *reg),
+                      uint32_t *map)
 {
     if (i->guard != IR_NONE)
         visit(map, &i->guard);
-    if (i->dst_pred != IR_NONE)
-        visit(map, &i->dst_pred);
     if (i->address.base != IR_NONE)
         visit(map, &i->address.base);
-    for (unsigned d = 0; d < i->dst_count; d++)
-        if (i->dst[d] != IR_NONE)
-            visit(map, &i->dst[d]);
     for (unsigned k = 0; k < i->src_count; k++)
         if (i->src[k].kind == IR_SRC_REG)
             visit(map, &i->src[k].index);
+}
+
+static void each_reg(struct ir_instr *i, void (*visit)(uint32_t *map, uint32_t *reg), uint32_t *map)
+{
+    each_read(i, visit, map);
+    if (i->dst_pred != IR_NONE)
+        visit(map, &i->dst_pred);
+    for (unsigned d = 0; d < i->dst_count; d++)
+        if (i->dst[d] != IR_NONE)
+            visit(map, &i->dst[d]);
 }
 
 static void mark(uint32_t *map, uint32_t *reg)
@@ -172,6 +178,25 @@ static void mark(uint32_t *map, uint32_t *reg)
 static void rename_reg(uint32_t *map, uint32_t *reg)
 {
     *reg = map[*reg];
+}
+
+/* An atomic operation whose result nobody reads has none: lanes at one place need not take turns
+ * then. */
+static bool drop_results(struct ir_finisher *f)
+{
+    struct ir_raw_fn *raw = f->raw;
+    uint32_t *read = calloc((size_t)raw->reg_count + 1, sizeof(*read));
+    if (!read)
+        return no_memory(f);
+    for (uint32_t n = 0; n < raw->instr_count; n++)
+        each_read(&raw->instrs[n], mark, read);
+    for (uint32_t n = 0; n < raw->instr_count; n++) {
+        struct ir_instr *i = &raw->instrs[n];
+        if (i->op == IR_OP_ATOM && i->dst_count == 1 && !read[i->dst[0]])
+            i->dst_count = 0;
+    }
+    free(read);
+    return true;
 }
 
 static bool drop_registers(struct ir_finisher *f)
@@ -416,7 +441,7 @@ bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struc
         raw->instrs[0].src[0].bits = local;
         f.fn->uses_stack = true;
     }
-    if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_registers(&f))
+    if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_results(&f) || !drop_registers(&f))
         return false;
     if (!ir_separate_hazards(raw))
         return no_memory(&f);
