@@ -121,30 +121,17 @@ static LLVMValueRef int_rounded(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef t
                    2, chunk, v, more, 1);
 }
 
-/* Through f32 or directly; bf16 is the upper half of an f32, rounded by hand. */
 static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
 {
-    if (to == IR_F16) {
-        if (!g->target->half) {
-            jit_leave(g);
-            return v;
-        }
-        LLVMValueRef h = is_nearest(g->i) ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), "")
-                                          : half_rounded(g, v);
-        h = jit_as_int(g, h);
-        return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff),
-                          h);
-    }
-    if (!is_nearest(g->i))
+    const bool brain = to == IR_BF16;
+    if (brain ? !is_nearest(g->i) : !g->target->half) {
         jit_leave(g);
-    LLVMValueRef bits = jit_as_int(g, v);
-    LLVMValueRef high = LLVMBuildLShr(g->b, bits, jit_const(g, bits, 16), "");
-    LLVMValueRef odd = LLVMBuildAnd(g->b, high, jit_const(g, bits, 1), "");
-    LLVMValueRef up = LLVMBuildAdd(g->b, odd, jit_const(g, bits, 0x7fff), "");
-    LLVMValueRef r =
-        LLVMBuildLShr(g->b, LLVMBuildAdd(g->b, bits, up, ""), jit_const(g, bits, 16), "");
-    r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, r, 0x7fff), r);
-    return jit_resize(g, r, g->i16, false);
+        return v;
+    }
+    if (is_nearest(g->i))
+        return jit_narrow_half(g, v, brain);
+    LLVMValueRef h = jit_as_int(g, half_rounded(g, v));
+    return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff), h);
 }
 
 /* The source as f32 or f64. */
@@ -152,17 +139,10 @@ static LLVMValueRef real_source(struct jit_gen *g, unsigned k, bool vec)
 {
     enum ir_type from = (enum ir_type)g->i->type2;
     LLVMValueRef v;
-    if (from == IR_F16) {
-        v = jit_src(g, &g->i->src[k], IR_B16, vec);
-        if (!g->target->half)
+    if (from == IR_F16 || from == IR_BF16) {
+        if (from == IR_F16 && !g->target->half)
             jit_leave(g);
-        return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, jit_like(v, g->f16), ""),
-                              jit_like(v, g->f32), "");
-    }
-    if (from == IR_BF16) {
-        v = jit_resize(g, jit_src(g, &g->i->src[k], IR_B16, vec), g->i32, false);
-        v = LLVMBuildShl(g->b, v, jit_const(g, v, 16), "");
-        return LLVMBuildBitCast(g->b, v, jit_like(v, g->f32), "");
+        return jit_widen_half(g, jit_src(g, &g->i->src[k], IR_B16, vec), from == IR_BF16);
     }
     v = jit_src(g, &g->i->src[k], from, vec);
     bool flush = from == IR_F32 && (g->i->flags & IR_F_FTZ) && g->i->type != IR_F16;

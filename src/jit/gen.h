@@ -34,7 +34,7 @@
  *   agree                 branches on which lanes agree
  *   wait                  sets of lanes that wait, and their chains
  *   known                 what is known about registers within a block
- *   convert, real, approx, fma, bits, integer, called   arithmetic
+ *   convert, real, half, approx, fma, bits, integer, called   arithmetic
  *   subnormal             subnormal numbers
  *   space                 addresses
  *   value                 registers, operands, masks
@@ -281,6 +281,16 @@ LLVMValueRef jit_ex2(struct jit_gen *g, LLVMValueRef x);
 LLVMValueRef jit_lg2(struct jit_gen *g, LLVMValueRef x);
 LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine);
 LLVMValueRef jit_tanh(struct jit_gen *g, LLVMValueRef x);
+
+/* --- half.c: 16-bit floating-point numbers, as integers; `brain`: bf16 ------------------------ */
+/* Arithmetic on them and on pairs. */
+void jit_emit_half(struct jit_gen *g, bool vec);
+/* To f32. Of f16 only where jit_target.half is true, as jit_narrow_half(). */
+LLVMValueRef jit_widen_half(struct jit_gen *g, LLVMValueRef v, bool brain);
+/* From f32, to the nearest; what is no number becomes the one NaN that the hardware gives. */
+LLVMValueRef jit_narrow_half(struct jit_gen *g, LLVMValueRef v, bool brain);
+/* With subnormal numbers replaced by zeroes of the same sign. */
+LLVMValueRef jit_flush_half(struct jit_gen *g, LLVMValueRef v, bool brain);
 
 /* --- subnormal.c ------------------------------------------------------------------------------ */
 /* Whether the kernel may run with a processor that flushes subnormal numbers. */

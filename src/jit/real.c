@@ -302,21 +302,28 @@ static LLVMValueRef set_value(struct jit_gen *g, enum ir_type t, LLVMValueRef li
     return LLVMConstAllOnes(type);
 }
 
+/* A number of 16 bits comes as f32. */
+static LLVMValueRef compared(struct jit_gen *g, unsigned k, enum ir_type t, bool vec)
+{
+    const bool half = t == IR_F16 || t == IR_BF16, flush = (g->i->flags & IR_F_FTZ) != 0;
+    LLVMValueRef v = jit_src(g, &g->i->src[k], half ? IR_B16 : t, vec);
+    if (half)
+        return jit_widen_half(g, flush ? jit_flush_half(g, v, t == IR_BF16) : v, t == IR_BF16);
+    return flush && t == IR_F32 && !g->flushes ? jit_flush(g, v) : v;
+}
+
 void jit_emit_compare(struct jit_gen *g)
 {
     const struct ir_instr *i = g->i;
     enum ir_type t = (enum ir_type)(i->op == IR_OP_SET ? i->type2 : i->type);
-    bool vec = jit_wants_vec(g), real = is_real(t);
-    if ((ir_types[t].class == 'F' && !real) ||
+    const bool vec = jit_wants_vec(g), real = ir_types[t].class == 'F',
+               half = t == IR_F16 || t == IR_BF16;
+    if ((real && !is_real(t) && !(half && g->target->half)) ||
         (i->op == IR_OP_SET && ir_types[i->type].class == 'F' && !is_real(i->type))) {
         jit_leave(g);
         return;
     }
-    LLVMValueRef a = jit_src(g, &i->src[0], t, vec), b = jit_src(g, &i->src[1], t, vec), r;
-    if (real && t == IR_F32 && (i->flags & IR_F_FTZ) && !g->flushes) {
-        a = jit_flush(g, a);
-        b = jit_flush(g, b);
-    }
+    LLVMValueRef a = compared(g, 0, t, vec), b = compared(g, 1, t, vec), r;
     if (real)
         r = LLVMBuildFCmp(g->b, real_predicate(i->cmp), a, b, "");
     else
@@ -416,7 +423,7 @@ bool jit_emit_real(struct jit_gen *g)
         g->i->op == IR_OP_UNPACK)
         return false;
     if (!is_real(t)) {
-        jit_leave(g);
+        jit_emit_half(g, vec);
         return true;
     }
     if (t == IR_F64 &&
