@@ -61,12 +61,6 @@ LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x)
     return jit_select(g, small, LLVMBuildFMul(g->b, y, jit_real(g, x, 0x1p12), ""), y);
 }
 
-static LLVMValueRef to_int(struct jit_gen *g, LLVMValueRef x)
-{
-    LLVMTypeRef types[] = { jit_like(x, g->i32), LLVMTypeOf(x) };
-    return jit_intrinsic(g, "llvm.fptosi.sat", types, 2, &x, 1);
-}
-
 /* 2^k of integers k = -126 .. 127. */
 static LLVMValueRef power_of_two(struct jit_gen *g, LLVMValueRef k)
 {
@@ -87,7 +81,8 @@ LLVMValueRef jit_ex2(struct jit_gen *g, LLVMValueRef x)
     x = jit_select(g, less(g, high, x), high, x);
     LLVMValueRef n = jit_call1(g, "llvm.roundeven", x);
     LLVMValueRef r = polynomial(g, LLVMBuildFSub(g->b, x, n, ""), c, GM_ARRAY_LEN(c));
-    LLVMValueRef k = to_int(g, n), half = LLVMBuildAShr(g->b, k, jit_const(g, k, 1), "");
+    LLVMValueRef k = jit_to_int(g, n, g->i32, true),
+                 half = LLVMBuildAShr(g->b, k, jit_const(g, k, 1), "");
     r = LLVMBuildFMul(g->b, r, power_of_two(g, half), "");
     return LLVMBuildFMul(g->b, r, power_of_two(g, LLVMBuildSub(g->b, k, half, "")), "");
 }
@@ -141,8 +136,7 @@ LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine)
     LLVMValueRef r = LLVMBuildFSub(g->b, part, quarter, "");
     r = LLVMBuildFPTrunc(
         g->b, LLVMBuildFMul(g->b, r, jit_real(g, wide, 1.57079632679489655800), ""), t, "");
-    LLVMTypeRef types[] = { jit_like(x, g->i32), t64 };
-    LLVMValueRef q = jit_intrinsic(g, "llvm.fptosi.sat", types, 2, &quarter, 1);
+    LLVMValueRef q = jit_to_int(g, quarter, g->i32, true);
     if (cosine)
         q = LLVMBuildAdd(g->b, q, jit_const(g, q, 1), "");
     LLVMValueRef r2 = LLVMBuildFMul(g->b, r, r, "");

@@ -295,6 +295,33 @@ LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVM
     return jit_intrinsic(g, name, &t, 1, args, 3);
 }
 
+/* Of vectors LLVM 19 makes fptosi.sat and fptoui.sat lane by lane. */
+LLVMValueRef jit_to_int(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef t, bool sign)
+{
+    const unsigned bits = LLVMGetIntTypeWidth(t), digits = element_of(v) == g->f32 ? 24 : 53;
+    LLVMTypeRef to = jit_like(v, t), types[] = { to, LLVMTypeOf(v) };
+    if (!jit_is_vec(v))
+        return jit_intrinsic(g, sign ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
+    const unsigned top = sign ? bits - 1 : bits; /* what fits is below 2^top */
+    const double end = top < 63 ? (double)(UINT64_C(1) << top) : top == 63 ? 0x1p63 : 0x1p64;
+    LLVMValueRef zero = jit_real(g, v, 0), low = sign ? jit_real(g, v, -end) : zero, beyond = NULL;
+    v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealORD, v, v, ""), v, zero);
+    v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOLT, v, low, ""), low, v);
+    if (top <= digits) { /* the largest integer is a number of the type */
+        LLVMValueRef high = jit_real(g, v, end - 1);
+        v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOGT, v, high, ""), high, v);
+    } else {
+        beyond = LLVMBuildFCmp(g->b, LLVMRealOGE, v, jit_real(g, v, end), "");
+        v = jit_select(g, beyond, zero, v);
+    }
+    LLVMTypeRef wide = jit_like(v, bits < 32 ? g->i32 : t);
+    LLVMValueRef r =
+        sign || bits < 32 ? LLVMBuildFPToSI(g->b, v, wide, "") : LLVMBuildFPToUI(g->b, v, wide, "");
+    r = jit_resize(g, r, t, sign);
+    const uint64_t most = UINT64_MAX >> (64 - top);
+    return beyond ? jit_select(g, beyond, jit_const(g, r, most), r) : r;
+}
+
 LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes,
                          unsigned count)
 {

@@ -66,9 +66,7 @@ static LLVMValueRef real_to_int(struct jit_gen *g, LLVMValueRef v)
 {
     enum ir_type to = (enum ir_type)g->i->type;
     v = jit_call1(g, integral_intrinsic(g->i->round), v);
-    LLVMTypeRef types[] = { jit_like(v, jit_type(g, to)), LLVMTypeOf(v) };
-    LLVMValueRef r = jit_intrinsic(g, ir_type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
-                                   types, 2, &v, 1);
+    LLVMValueRef r = jit_to_int(g, v, jit_type(g, to), ir_type_is_signed(to));
     if (ir_types[to].size == 8 || g->i->type2 == IR_F64)
         r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""),
                        jit_const(g, r, UINT64_C(1) << (8 * ir_types[to].size - 1)), r);

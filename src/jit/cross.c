@@ -244,7 +244,10 @@ static struct across match(struct jit_gen *g, LLVMValueRef m)
     LLVMValueRef same = equal(g, v, jit_splat(g, jit_pick(g, v, l.lane)));
     LLVMValueRef bits = LLVMBuildAnd(g->b, jit_bits(g, same), m, "");
     LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
-    LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, bits, l.lane, ""), result);
+    LLVMBuildStore(g->b, jit_select(g, jit_lanes(g, bits), bits, all), result);
+    /* One round for each value: the other lanes that have it are done. */
+    LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, l.left, "");
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, LLVMBuildNot(g->b, bits, ""), ""), l.left);
     jit_lanes_end(g, &l);
     all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     if (g->i->mode != IR_VOTE_ALL)

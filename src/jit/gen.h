@@ -190,6 +190,9 @@ LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value);
 /* Changes size (zero- or sign-extending), and between integer and floating point by bits. */
 LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign);
 LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v);
+/* f32 or f64 to integers of the type `t`: what follows the point is cut off, what is too large for
+ * the type becomes its largest or smallest integer, NaN becomes 0. */
+LLVMValueRef jit_to_int(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef t, bool sign);
 LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v);
 LLVMValueRef jit_immediate(struct jit_gen *g, uint64_t bits, enum ir_type type);
 LLVMValueRef jit_all_lanes(const struct jit_gen *g); /* i32: a bit for each lane of a warp */

@@ -29,7 +29,7 @@ static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef
     return jit_intrinsic(g, name, types, 2, args, 4);
 }
 
-/* Lane by lane. What is volatile, relaxed and so on the compiler then neither merges nor moves. */
+/* Lane by lane, in the order that the instruction asks for. */
 static void emit_single_form(struct jit_gen *g, struct jit_access *x)
 {
     struct jit_lane_loop l;
@@ -391,13 +391,13 @@ static void emit_pattern_form(struct jit_gen *g, struct jit_access *x)
         LLVMBuildStore(g->b, jit_load_pattern(g, x->element, x->size, x->active), x->value[0]);
 }
 
-static void emit_forms(struct jit_gen *g, struct jit_access *x)
+/* What is not ordered, or relaxed: of a vector a processor accesses each aligned element in one
+ * piece. */
+static void emit_weak_forms(struct jit_gen *g, struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
-    if (jit_is_ordered(g))
-        emit_single_form(g, x);
-    else if (affine && g->checks_all && g->i->space != IR_SPACE_SHARED)
+    if (affine && g->checks_all && g->i->space != IR_SPACE_SHARED)
         emit_rare_form(g, x); /* one form is enough */
     else if (affine && g->i->space == IR_SPACE_SHARED)
         emit_shared_form(g, x);
@@ -412,6 +412,21 @@ static void emit_forms(struct jit_gen *g, struct jit_access *x)
         emit_strided_form(g, x);
     else
         emit_vector_form(g, x);
+}
+
+static void emit_forms(struct jit_gen *g, struct jit_access *x)
+{
+    const bool ordered = jit_is_ordered(g);
+    const bool relaxed = g->i->order == IR_ORDER_RELAXED || g->i->order == IR_ORDER_VOLATILE;
+    if (ordered && (!relaxed || x->count > 1)) {
+        emit_single_form(g, x);
+        return;
+    }
+    if (ordered) /* the compiler neither merges nor moves what is between the two */
+        LLVMBuildFence(g->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
+    emit_weak_forms(g, x);
+    if (ordered)
+        LLVMBuildFence(g->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 }
 
 static struct jit_access begin_access(struct jit_gen *g, bool store)
