@@ -295,7 +295,7 @@ LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVM
     return jit_intrinsic(g, name, &t, 1, args, 3);
 }
 
-/* Of vectors LLVM 19 makes fptosi.sat and fptoui.sat lane by lane. */
+/* LLVM 19 makes fptosi.sat and fptoui.sat of vectors lane by lane. */
 LLVMValueRef jit_to_int(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef t, bool sign)
 {
     const unsigned bits = LLVMGetIntTypeWidth(t), digits = element_of(v) == g->f32 ? 24 : 53;

@@ -23,7 +23,7 @@
  *   flow                  blocks of the kernel, branches; which file emits an instruction
  *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
  *   barrier               barriers
- *   texture, memory, index, pieces, pattern, runs   loads and stores
+ *   texture, memory, local, index, pieces, pattern, runs   loads and stores
  *   cross                 shuffles and votes
  *   elements              what one lane loads and stores
  *   atomic                atomic operations
@@ -337,6 +337,10 @@ struct jit_access {
 };
 void jit_access_by_lane(struct jit_gen *g, struct jit_access *x);
 
+/* --- local.c ---------------------------------------------------------------------------------- */
+/* Accesses elements of 4 or 8 bytes of local memory, at an address that all lanes share. */
+void jit_access_local(struct jit_gen *g, struct jit_access *x);
+
 /* --- index.c ---------------------------------------------------------------------------------- */
 /* Makes a load from an array at an index. False: it is none. */
 bool jit_load_indexed(struct jit_gen *g, struct jit_access *x);
@@ -352,6 +356,9 @@ void jit_access_strided(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
 /* --- pieces.c --------------------------------------------------------------------------------- */
 /* Stores what the active lanes have, from `p` on side by side, with AVX2. */
 void jit_store_pieces(struct jit_gen *g, struct jit_access *x, LLVMValueRef p);
+/* Accesses consecutive elements of all lanes, from `p` on: element k of lane i is number
+ * i * count + k. */
+void jit_access_contiguous(struct jit_gen *g, struct jit_access *x, LLVMValueRef p);
 
 /* --- again.c ---------------------------------------------------------------------------------- */
 /* The register is computed again in each region that needs it. */
@@ -434,6 +441,10 @@ LLVMValueRef jit_address(struct jit_gen *g, bool vec);
 /* The current instruction's place in shared memory: i32, a vector unless all lanes share it;
  * checked and masked. */
 LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size);
+/* Lane 0's own copy of what lies at an address of local memory that all share; those of the others
+ * follow, SOFT_LOCAL_PIECE bytes apart. It is checked when the kernel is compiled, if it is known
+ * then. */
+LLVMValueRef jit_local_row(struct jit_gen *g, LLVMValueRef active, unsigned size);
 /* Whether lanes that do not run access what one that does accesses. Leaving them out costs a branch
  * for each lane where a processor has no sets of lanes. */
 bool jit_has_followers(const struct jit_gen *g);

@@ -140,46 +140,6 @@ static void emit_rare_form(struct jit_gen *g, struct jit_access *x)
         emit_vector_form(g, x);
 }
 
-/* Element k of lane i is number i * count + k of memory. */
-static void emit_contiguous_form(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
-{
-    LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * x->count);
-    int order[JIT_LANES_MAX * IR_MAX_DST];
-    if (x->store) {
-        /* Interleave: first all pairs (0, 1) and (2, 3) side by side, then by position. */
-        LLVMValueRef v = x->value[0];
-        for (unsigned k = 1; k < x->count; k *= 2) {
-            LLVMValueRef other = k == 1 ? x->value[1] : NULL;
-            if (k == 1) {
-                for (unsigned n = 0; n < 2 * g->lanes; n++)
-                    order[n] = n;
-                v = jit_shuffle(g, v, other, order, 2 * g->lanes);
-            } else {
-                other = jit_shuffle(g, x->value[2], x->value[3], order, 2 * g->lanes);
-                for (unsigned n = 0; n < 4 * g->lanes; n++)
-                    order[n] = n;
-                v = jit_shuffle(g, v, other, order, 4 * g->lanes);
-            }
-        }
-        if (x->count > 1) {
-            for (unsigned n = 0; n < g->lanes * x->count; n++)
-                order[n] = (int)(n % x->count * g->lanes + n / x->count);
-            v = jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes * x->count);
-        }
-        LLVMSetAlignment(LLVMBuildStore(g->b, v, p), x->esize);
-        return;
-    }
-    LLVMValueRef v = LLVMBuildLoad2(g->b, wide, p, "");
-    LLVMSetAlignment(v, x->esize);
-    for (unsigned k = 0; k < x->count; k++) {
-        for (unsigned n = 0; n < g->lanes; n++)
-            order[n] = (int)(n * x->count + k);
-        LLVMBuildStore(g->b,
-                       x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes),
-                       x->value[k]);
-    }
-}
-
 /* i1: the lanes' accesses that start at `address` are all in place, so that the vector form may be
  * used. */
 static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct jit_access *x,
@@ -196,7 +156,7 @@ static void emit_store_form(struct jit_gen *g, struct jit_access *x, LLVMValueRe
                       join = jit_new_block(g, "");
     LLVMBuildCondBr(g->b, jit_is_full(g, x->active), all, part);
     jit_position(g, all);
-    emit_contiguous_form(g, x, p);
+    jit_access_contiguous(g, x, p);
     LLVMBuildBr(g->b, join);
     jit_position(g, part);
     some(g, x, p);
@@ -233,7 +193,7 @@ static void emit_affine_form(struct jit_gen *g, struct jit_access *x)
     LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
     jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
     if (full)
-        emit_contiguous_form(g, x, jit_placed_pointer(g, address));
+        jit_access_contiguous(g, x, jit_placed_pointer(g, address));
     else
         emit_placed_form(g, x, jit_placed_pointer(g, address));
     LLVMBuildBr(g->b, join);
@@ -283,7 +243,7 @@ static void emit_shared_form(struct jit_gen *g, struct jit_access *x)
         }
     }
     if (!x->store)
-        emit_contiguous_form(g, x, p);
+        jit_access_contiguous(g, x, p);
     else if (x->count == 1 && g->target->avx512)
         emit_masked_form(g, x, p);
     else
@@ -397,7 +357,9 @@ static void emit_weak_forms(struct jit_gen *g, struct jit_access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
-    if (affine && g->checks_all && g->i->space != IR_SPACE_SHARED)
+    if (g->i->space == IR_SPACE_LOCAL && info->address == IR_UNIFORM && x->esize >= 4)
+        jit_access_local(g, x);
+    else if (affine && g->checks_all && g->i->space != IR_SPACE_SHARED)
         emit_rare_form(g, x); /* one form is enough */
     else if (affine && g->i->space == IR_SPACE_SHARED)
         emit_shared_form(g, x);

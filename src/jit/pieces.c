@@ -1,5 +1,5 @@
 /*
- * Stores of elements side by side, of some lanes. AVX2's masked store takes many times as long as a
+ * Elements side by side: of all lanes, or stores of some. AVX2's masked store takes many times as long as a
  * plain one, and a vector of 32 lanes is four registers. At the edge of a matrix one of these is
  * stored in part and the others as a whole, or not at all.
  */
@@ -47,5 +47,44 @@ void jit_store_pieces(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
         store_some(g, x, v, at, from, n);
         LLVMBuildBr(g->b, next);
         jit_position(g, next);
+    }
+}
+
+void jit_access_contiguous(struct jit_gen *g, struct jit_access *x, LLVMValueRef p)
+{
+    LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * x->count);
+    int order[JIT_LANES_MAX * IR_MAX_DST];
+    if (x->store) {
+        /* Interleave: first all pairs (0, 1) and (2, 3) side by side, then by position. */
+        LLVMValueRef v = x->value[0];
+        for (unsigned k = 1; k < x->count; k *= 2) {
+            LLVMValueRef other = k == 1 ? x->value[1] : NULL;
+            if (k == 1) {
+                for (unsigned n = 0; n < 2 * g->lanes; n++)
+                    order[n] = n;
+                v = jit_shuffle(g, v, other, order, 2 * g->lanes);
+            } else {
+                other = jit_shuffle(g, x->value[2], x->value[3], order, 2 * g->lanes);
+                for (unsigned n = 0; n < 4 * g->lanes; n++)
+                    order[n] = n;
+                v = jit_shuffle(g, v, other, order, 4 * g->lanes);
+            }
+        }
+        if (x->count > 1) {
+            for (unsigned n = 0; n < g->lanes * x->count; n++)
+                order[n] = (int)(n % x->count * g->lanes + n / x->count);
+            v = jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes * x->count);
+        }
+        LLVMSetAlignment(LLVMBuildStore(g->b, v, p), x->esize);
+        return;
+    }
+    LLVMValueRef v = LLVMBuildLoad2(g->b, wide, p, "");
+    LLVMSetAlignment(v, x->esize);
+    for (unsigned k = 0; k < x->count; k++) {
+        for (unsigned n = 0; n < g->lanes; n++)
+            order[n] = (int)(n * x->count + k);
+        LLVMBuildStore(g->b,
+                       x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes),
+                       x->value[k]);
     }
 }

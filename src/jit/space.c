@@ -195,20 +195,34 @@ static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMVa
     return size > 1 ? LLVMBuildOr(g->b, bad, misaligned(g, offset, size), "") : bad;
 }
 
+/* Where the pieces of the lanes' threads begin: soft_local_place() of lane 0. */
+static LLVMValueRef local_base(struct jit_gen *g)
+{
+    LLVMValueRef first = LLVMBuildZExt(g->b, g->w->first, g->i64, "");
+    LLVMValueRef lane = LLVMBuildAnd(g->b, first, jit_c64(g, 31), "");
+    LLVMValueRef warp = LLVMBuildSub(g->b, first, lane, "");
+    LLVMValueRef at = LLVMBuildMul(g->b, warp, jit_cached(g, JIT_LOCAL_STRIDE), "");
+    lane = LLVMBuildMul(g->b, lane, jit_c64(g, SOFT_LOCAL_PIECE), "");
+    return jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), LLVMBuildAdd(g->b, at, lane, ""));
+}
+
+/* How far from there a byte of a thread's local memory lies (i64, scalar or vector). */
+static LLVMValueRef local_offset(struct jit_gen *g, LLVMValueRef low)
+{
+    LLVMValueRef in = LLVMBuildAnd(g->b, low, jit_const(g, low, SOFT_LOCAL_PIECE - 1), "");
+    LLVMValueRef piece = LLVMBuildSub(g->b, low, in, "");
+    return LLVMBuildAdd(g->b, LLVMBuildMul(g->b, piece, jit_const(g, low, 32), ""), in, "");
+}
+
 /* Local memory of each lane's thread at `offset` (<32 x i64>). */
 static LLVMValueRef local_pointer(struct jit_gen *g, LLVMValueRef offset)
 {
-    LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
-    LLVMValueRef thread = LLVMBuildZExt(g->b, g->w->first, g->i64, "");
-    thread = LLVMBuildAdd(g->b, jit_splat(g, thread), jit_ramp(g, g->i64, 1), "");
-    LLVMValueRef at =
-        LLVMBuildAdd(g->b, LLVMBuildMul(g->b, thread, jit_splat(g, stride), ""), offset, "");
-    return jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), at);
+    LLVMValueRef lanes = jit_ramp(g, g->i64, SOFT_LOCAL_PIECE);
+    return jit_byte_pointer(g, local_base(g),
+                            LLVMBuildAdd(g->b, local_offset(g, offset), lanes, ""));
 }
 
-/* Each lane's own copy of what lies at an offset that all share. Which is checked when the kernel
- * is compiled, if it is known then. */
-static LLVMValueRef local_place(struct jit_gen *g, LLVMValueRef active, unsigned size)
+LLVMValueRef jit_local_row(struct jit_gen *g, LLVMValueRef active, unsigned size)
 {
     LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
     LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, jit_address(g, false)), g->i64, "");
@@ -216,10 +230,7 @@ static LLVMValueRef local_place(struct jit_gen *g, LLVMValueRef active, unsigned
     if (at % size != 0 || at > g->fn->local_bytes || size > g->fn->local_bytes - at)
         fault_unless(g, outside_limit(g, low, stride, size),
                      LLVMBuildOr(g->b, low, jit_c64(g, SOFT_LOCAL_BASE), ""), active, size);
-    LLVMValueRef first = LLVMBuildZExt(g->b, g->w->first, g->i64, "");
-    first = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, first, stride, ""), low, "");
-    LLVMValueRef lanes = LLVMBuildMul(g->b, jit_ramp(g, g->i64, 1), jit_splat(g, stride), "");
-    return jit_byte_pointer(g, jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), first), lanes);
+    return jit_byte_pointer(g, local_base(g), local_offset(g, low));
 }
 
 static bool writes(const struct ir_instr *i)
@@ -282,7 +293,8 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
         return jit_shared_pointer(g, jit_low32(g, address), size);
     case IR_SPACE_LOCAL:
         if (g->a->instrs[g->at_instr].address == IR_UNIFORM)
-            return local_place(g, active, size);
+            return jit_byte_pointer(g, jit_local_row(g, active, size),
+                                    jit_ramp(g, g->i64, SOFT_LOCAL_PIECE));
         low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
         check_lanes(g, outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size), active,
                     LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_LOCAL_BASE), ""), size);

@@ -33,7 +33,7 @@ struct soft_check_block;
 /* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
  * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
  * change needs a new SOFT_ABI_VERSION. */
-#define SOFT_ABI_VERSION 4
+#define SOFT_ABI_VERSION 5
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
@@ -47,9 +47,9 @@ struct soft_block {
     const uint8_t *params; /* packed parameters */
     uint8_t *shared;      /* the block's shared memory, between guard zone and reserve (spaces.h) */
     uint64_t shared_mask; /* soft_shared_reserve() - 1: shared addresses are masked with it */
-    uint8_t *local;       /* local memory of the block: local_stride bytes per thread */
-    uint64_t local_stride;
-    uint8_t *save; /* registers across barriers: save_stride bytes per warp */
+    uint8_t *local;       /* local memory of the block: soft_local_place() */
+    uint64_t local_stride; /* bytes of each thread, a multiple of SOFT_LOCAL_PIECE */
+    uint8_t *save;         /* registers across barriers: save_stride bytes per warp */
     uint64_t save_stride;
     uint64_t window_base; /* global accesses must satisfy (address - window_base) <= window_mask */
     uint64_t window_mask; /* window size - 1 */

@@ -42,7 +42,7 @@ static const uint8_t *reach_at(struct reach *r, uint64_t generic, uint32_t size)
             return b->shared + at;
     } else if (soft_address_is_local(generic)) {
         if (size <= b->local_stride && low <= b->local_stride - size)
-            return b->local + r->thread * b->local_stride + low;
+            return b->local + soft_local_place(b->local_stride, r->thread, low);
     } else if (generic - b->window_base <= b->window_mask - (size - 1)) {
         return (const uint8_t *)(uintptr_t)generic;
     }

@@ -113,12 +113,14 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l,
     const struct dev_client *c = k->module->client;
     uint64_t shared = soft_shared_reserve(l->shared_bytes);
     uint64_t local_stride =
-        (GM_MAX(k->local_bytes, code->local_bytes) + l->stack_bytes + 15ull) & ~15ull;
+        (GM_MAX(k->local_bytes, code->local_bytes) + l->stack_bytes + SOFT_LOCAL_PIECE - 1) &
+        ~(uint64_t)(SOFT_LOCAL_PIECE - 1);
     uint64_t save_stride =
         ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
     uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
-    /* Warps work on whole vectors, so lanes that do not exist need room as well. */
-    uint64_t local = local_stride * warps * SOFT_WARP;
+    /* Warps work on whole vectors, so lanes that do not exist need room as well; and compiled code
+     * loads whole pieces, of which the element that it wants is not the first. */
+    uint64_t local = local_stride * warps * SOFT_WARP + SOFT_LOCAL_PIECE;
 
     if (!soft_scratch_reserve(w, &w->shared, shared + SOFT_SHARED_GUARD) ||
         !soft_scratch_reserve(w, &w->local, local) ||

@@ -60,7 +60,7 @@ static uint8_t *lane_reach(struct interp_run *r, const struct interp_access *a, 
         return b->shared + (low & b->shared_mask);
     case IR_SPACE_LOCAL:
         if (bytes <= b->local_stride && low <= b->local_stride - bytes)
-            return b->local + (r->first_thread + lane) * b->local_stride + low;
+            return b->local + soft_local_place(b->local_stride, r->first_thread + lane, low);
         interp_fault(r, SOFT_FAULT_ADDRESS, SOFT_LOCAL_BASE + low, lane);
         return NULL;
     case IR_SPACE_PARAM:

@@ -41,6 +41,19 @@
 /* in front of soft_block.shared: 32 lanes at the longest stride accessed as a whole */
 #define SOFT_SHARED_GUARD 1024u
 
+/* Local memory has the pieces of a warp's threads side by side: what all of them access at one
+ * address lies together, and an aligned access of 16 bytes or fewer stays in a piece. */
+#define SOFT_LOCAL_PIECE 16u
+
+/* Where byte `at` of a thread's local memory lies in its block's; `stride`: bytes of each thread, a
+ * multiple of a piece. */
+static inline uint64_t soft_local_place(uint64_t stride, uint32_t thread, uint32_t at)
+{
+    const uint64_t lane = thread % 32, piece = at / SOFT_LOCAL_PIECE;
+    return (thread - lane) * stride + (piece * 32 + lane) * SOFT_LOCAL_PIECE +
+           at % SOFT_LOCAL_PIECE;
+}
+
 /* What lies right behind a block's shared memory: a word for each of its barriers (bar.red), what
  * PTX calls the reserved shared memory. */
 #define SOFT_SHARED_BARRIERS 64u
