@@ -6,6 +6,7 @@
 #include "jit/gen.h"
 
 #include "device/soft/ir/spaces.h"
+#include "jit/target.h"
 
 /* Element `of` a piece that each lane has, from `p` on. */
 static LLVMValueRef load_pieces(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p)
@@ -18,6 +19,14 @@ static LLVMValueRef load_pieces(struct jit_gen *g, const struct jit_access *x, L
     for (unsigned l = 0; l < g->lanes; l++)
         order[l] = (int)(l * n);
     return jit_shuffle(g, all, LLVMGetPoison(wide), order, g->lanes);
+}
+
+/* AVX2's masked store takes longer than all of the lanes' own. */
+static void store_each(struct jit_gen *g, LLVMValueRef p, LLVMValueRef v)
+{
+    for (unsigned l = 0; l < g->lanes; l++)
+        LLVMBuildStore(g->b, jit_pick(g, v, jit_c32(g, l)),
+                       jit_byte_pointer(g, p, jit_c64(g, (uint64_t)l * SOFT_LOCAL_PIECE)));
 }
 
 static void store_pieces(struct jit_gen *g, const struct jit_access *x, LLVMValueRef p,
@@ -49,8 +58,10 @@ void jit_access_local(struct jit_gen *g, struct jit_access *x)
             continue;
         }
         x->value[k] = all ? x->value[k] : jit_select(g, lanes, x->value[k], there);
-        if (!whole)
+        if (!whole && g->target->avx512)
             store_pieces(g, x, p, x->value[k]);
+        else if (!whole)
+            store_each(g, p, x->value[k]);
     }
     if (whole)
         jit_access_contiguous(g, x, row);
