@@ -1,7 +1,7 @@
 /*
- * Elements side by side: of all lanes, or stores of some. AVX2's masked store takes many times as long as a
- * plain one, and a vector of 32 lanes is four registers. At the edge of a matrix one of these is
- * stored in part and the others as a whole, or not at all.
+ * Elements side by side: of all lanes, or stores of some. AVX2's masked store takes many times as
+ * long as a plain one, and a vector of 32 lanes is four registers. At the edge of a matrix one of
+ * these is stored in part and the others as a whole, or not at all.
  */
 #include "jit/gen.h"
 

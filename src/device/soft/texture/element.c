@@ -66,9 +66,18 @@ static float from_srgb(float v)
 
 static uint32_t channel_bits(const uint8_t *p, uint32_t size)
 {
-    uint32_t bits = 0;
-    memcpy(&bits, p, size);
-    return bits;
+    uint32_t word;
+    uint16_t half;
+    switch (size) {
+    case 1:
+        return *p;
+    case 2:
+        memcpy(&half, p, 2);
+        return half;
+    default:
+        memcpy(&word, p, 4);
+        return word;
+    }
 }
 
 static uint32_t channel_whole(uint32_t format, uint32_t bits)
@@ -193,8 +202,7 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
         s->faulty = true;
         return;
     }
-    uint8_t bytes[16];
-    memcpy(bytes, (const void *)(uintptr_t)at, element);
+    const uint8_t *bytes = (const void *)(uintptr_t)at;
     for (unsigned c = 0; c < t->channels; c++) {
         uint32_t bits = channel_bits(bytes + c * size, size);
         if (s->integer) {

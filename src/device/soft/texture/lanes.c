@@ -115,7 +115,7 @@ static void add_level(struct soft_sampler *s, uint32_t number, uint32_t all, con
             continue;
         soft_texture_element(s, &level, p.x.at[k & 1], p.y.at[k >> 1 & 1], p.z.at[k >> 2], p.layer,
                              &one);
-        for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS; c++)
+        for (unsigned c = 0; c < s->t.channels; c++)
             sum[c] += weights[k] * (double)one.f[c];
     }
 }
@@ -155,7 +155,7 @@ static union soft_texel sample(struct soft_sampler *s, const uint32_t in[6])
     uint32_t level = s->t.levels > 1 ? choose_level(s, in[4]) : 0, share = level & 255;
     bool between = (s->flags & DEV_SAMPLER_MIP_LINEAR) && !s->integer && share;
     double sum[SOFT_TEXTURE_CHANNELS] = { 0 };
-    union soft_texel r;
+    union soft_texel r = { .u = { 0 } };
     if (!between && !s->linear)
         return nearest(s, (level + 128) >> 8, in);
     if (between) {
@@ -164,7 +164,7 @@ static union soft_texel sample(struct soft_sampler *s, const uint32_t in[6])
     } else {
         add_level(s, (level + 128) >> 8, 256, in, sum);
     }
-    for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS; c++)
+    for (unsigned c = 0; c < s->t.channels; c++)
         r.f[c] = soft_texture_value(s, c, sum[c] / 256, true);
     return r;
 }
@@ -271,16 +271,17 @@ static enum soft_outcome run(struct soft_block *b, struct soft_sampler *s, uint3
                              uint32_t active, struct soft_texture_lanes *l)
 {
     uint64_t texture = 0, sampler = 0;
-    bool known = false;
+    bool known = false, plain = false;
     for (uint32_t left = active; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         if (!known || l->texture[lane] != texture || l->sampler[lane] != sampler) {
             texture = l->texture[lane];
             sampler = l->sampler[lane];
             known = set_up(s, texture, sampler);
+            plain = known && soft_texture_is_plain(s);
             s->fault = texture;
         }
-        if (!known || !run_lane(s, l, lane)) {
+        if (!known || !(plain ? soft_texture_plain(s, l, lane) : run_lane(s, l, lane))) {
             b->fault_address = s->fault;
             b->fault_thread = first + lane;
             return SOFT_FAULT_ADDRESS;

@@ -43,9 +43,11 @@ static int64_t resolve(uint32_t mode, int64_t i, int64_t n)
 /* v in units of 2^-bits, rounded down. A value far outside is clamped to FAR. */
 static int64_t down(double v, unsigned bits)
 {
-    v = floor(ldexp(v, (int)bits));
-    double limit = ldexp(FAR, (int)bits - 8);
-    return (int64_t)fmin(fmax(v, -limit), limit);
+    const double unit = (double)(UINT64_C(1) << bits), limit = FAR * (unit / 256);
+    v *= unit;
+    v = v < -limit ? -limit : v > limit ? limit : v;
+    const int64_t whole = (int64_t)v;
+    return whole - ((double)whole > v);
 }
 
 /* A normalized coordinate in elements, with 8 bits of fraction if `rounded`, else whole. Hardware

@@ -2,6 +2,7 @@
  * What texture instructions (IR_OP_TEX) compute; interpreter and compiled code both call this.
  *
  *   lanes.c     a warp's lanes, one after the other; which levels are sampled and mixed
+ *   plain.c     the most frequent samples, which need none of what follows
  *   place.c     coordinates to elements and weights: address modes, faces of cubes
  *   element.c   an element's bytes to channels
  *
@@ -84,6 +85,11 @@ void soft_texture_place(const struct soft_sampler *s, const struct soft_level *l
                         const uint32_t in[6], struct soft_place *out);
 /* The face of a cube that a direction hits, and the coordinates there, 0 to 1. */
 unsigned soft_texture_face(const float direction[3], float at[2]);
+
+/* plain.c */
+bool soft_texture_is_plain(const struct soft_sampler *s);
+/* One lane's sample of a texture that is plain. False: its address is outside of the window. */
+bool soft_texture_plain(struct soft_sampler *s, struct soft_texture_lanes *l, unsigned lane);
 
 /* element.c */
 /* Channels that the format does not have are zero. Normalized integers stay whole numbers until
