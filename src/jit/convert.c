@@ -211,7 +211,8 @@ static LLVMValueRef int_to_real(struct jit_gen *g, LLVMValueRef v)
     bool exact = bits <= 16 || (bits <= 32 && to == IR_F64);
     bool sign = ir_type_is_signed(from);
     if (to != IR_F32 && to != IR_F64) {
-        if (bits <= 16) { /* exact as f32 */
+        /* Exact as f32, or beyond f16 as what f32 has of it. */
+        if (bits <= 16 || (to == IR_F16 && is_nearest(g->i))) {
             LLVMTypeRef f32 = jit_like(v, g->f32);
             v = sign ? LLVMBuildSIToFP(g->b, v, f32, "") : LLVMBuildUIToFP(g->b, v, f32, "");
             return real_to_half(g, g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v, to);

@@ -373,6 +373,33 @@ void soft_helper_give_way(struct soft_block *b)
         (void)syscall(SYS_sched_yield); /* sched.h here is exec/sched.h */
 }
 
+unsigned soft_helper_isa(void)
+{
+#if defined(__x86_64__)
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("bmi2");
+    if (v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return 4;
+    if (v3)
+        return 3;
+#endif
+    return 1;
+}
+
+void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
+                     uint32_t (*out)[SOFT_WARP])
+{
+#if defined(__x86_64__)
+    const unsigned isa = soft_helper_isa();
+    if (isa > 1) {
+        (isa == 4 ? soft_helper_mma_v4 : soft_helper_mma_v3)(a, b, in, out);
+        return;
+    }
+#endif
+    soft_helper_mma_base(a, b, in, out);
+}
+
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
 {
     h->vprintf = helper_vprintf;

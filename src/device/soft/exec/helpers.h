@@ -52,8 +52,13 @@ struct soft_helpers {
 #define SOFT_PRINT_FAULT INT32_MIN
 
 void soft_helper_give_way(struct soft_block *b);
-void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
-                     uint32_t (*out)[SOFT_WARP]);
+/* Which of the host code that is built for several sets of instructions this processor can run: 1,
+ * 3 or 4, as x86-64-v3 and -v4 are numbered. */
+unsigned soft_helper_isa(void);
+typedef void soft_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
+                      uint32_t (*out)[SOFT_WARP]);
+/* The first one is for any processor; the others are mma.c for certain ones. */
+soft_mma soft_helper_mma, soft_helper_mma_base, soft_helper_mma_v3, soft_helper_mma_v4;
 uint64_t soft_helper_wall_ns(void);
 
 /* Sets all entries except `print`, which is given, and those of interp_serve(). */

@@ -22,37 +22,50 @@ static double from_bits(uint64_t bits)
 }
 
 /* A number with a sign, `exponent` bits and `fraction` bits, as double. `finite`: the format has no
- * infinities, and only all ones are NaN (e4m3). */
-static double decode(uint32_t bits, unsigned exponent, unsigned fraction, bool finite)
+ * infinities, and only all ones are NaN (e4m3). Without branches, so that loops are vectors. */
+static inline double decode(uint32_t bits, unsigned exponent, unsigned fraction, bool finite)
 {
-    uint32_t top = (1u << exponent) - 1, e = bits >> fraction & top,
-             f = bits & ((1u << fraction) - 1);
-    uint64_t sign = (uint64_t)(bits >> (exponent + fraction) & 1) << 63;
-    int bias = (int)(top >> 1);
-    if (e == top && (!finite || f == (1u << fraction) - 1))
-        return from_bits(sign | 0x7ffull << 52 | (uint64_t)f << (52 - fraction));
-    if (e == 0) {
-        double v = (double)f * from_bits((uint64_t)(1023 + 1 - bias - (int)fraction) << 52);
-        return sign ? -v : v;
-    }
-    return from_bits(sign | (uint64_t)((int)e - bias + 1023) << 52 |
-                     (uint64_t)f << (52 - fraction));
+    const unsigned width = exponent + fraction, bias = (1u << (exponent - 1)) - 1;
+    const uint32_t ones = (1u << width) - 1, infinity = ones >> fraction << fraction,
+                   size = bits & ones;
+    const bool special = finite ? size == ones : size >= infinity;
+    const uint64_t sign = (uint64_t)(bits >> width & 1) << 63,
+                   top = special ? UINT64_C(0x7ff) << 52 : (uint64_t)(1023 - bias) << 52;
+    const double small =
+        (double)(int32_t)size * from_bits((uint64_t)(1023 + 1 - bias - fraction) << 52);
+    uint64_t all;
+    memcpy(&all, &small, sizeof(all));
+    if (size >> fraction)
+        all = special ? (uint64_t)size << (52 - fraction) | top
+                      : ((uint64_t)size << (52 - fraction)) + top;
+    return from_bits(sign | all);
 }
 
-/* Element e of a register. */
-static double real_element(uint8_t kind, uint32_t reg, unsigned e)
+/* Element e of each lane's register. */
+static void real_elements(uint8_t kind, const uint32_t reg[SOFT_WARP], unsigned e,
+                          double out[SOFT_WARP])
 {
     switch (kind) {
     case IR_MMA_F16:
-        return decode(reg >> 16 * e & 0xffff, 5, 10, false);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            out[l] = decode(reg[l] >> 16 * e, 5, 10, false);
+        break;
     case IR_MMA_BF16:
-        return decode(reg >> 16 * e & 0xffff, 8, 7, false);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            out[l] = decode(reg[l] >> 16 * e, 8, 7, false);
+        break;
     case IR_MMA_E4M3:
-        return decode(reg >> 8 * e & 0xff, 4, 3, true);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            out[l] = decode(reg[l] >> 8 * e, 4, 3, true);
+        break;
     case IR_MMA_E5M2:
-        return decode(reg >> 8 * e & 0xff, 5, 2, false);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            out[l] = decode(reg[l] >> 8 * e, 5, 2, false);
+        break;
     default: /* TF32: the low 13 bits are ignored */
-        return decode(reg >> 13, 8, 10, false);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            out[l] = decode(reg[l] >> 13, 8, 10, false);
+        break;
     }
 }
 
@@ -106,22 +119,28 @@ static uint32_t float_bits(double v)
 
 static void multiply_real(uint8_t kind_a, uint8_t kind_b, registers in, uint32_t (*out)[SOFT_WARP])
 {
-    double a[ROWS][DEPTH], b[DEPTH][COLUMNS], c[ROWS][COLUMNS];
+    double a[ROWS][DEPTH], b[DEPTH][COLUMNS], c[ROWS][COLUMNS], read[3][SOFT_WARP];
     unsigned each = elements(kind_a);
-    for (unsigned l = 0; l < SOFT_WARP; l++) {
-        unsigned g = l / 4, t = l % 4;
-        for (unsigned e = 0; e < each; e++) {
-            a[g][each * t + e] = real_element(kind_a, in[0][l], e);
-            a[g + 8][each * t + e] = real_element(kind_a, in[1][l], e);
-            b[each * t + e][g] = real_element(kind_b, in[2][l], e);
+    for (unsigned e = 0; e < each; e++) {
+        for (unsigned k = 0; k < 3; k++)
+            real_elements(k < 2 ? kind_a : kind_b, in[k], e, read[k]);
+        for (unsigned l = 0; l < SOFT_WARP; l++) {
+            a[l / 4][each * (l % 4) + e] = read[0][l];
+            a[l / 4 + 8][each * (l % 4) + e] = read[1][l];
+            b[each * (l % 4) + e][l / 4] = read[2][l];
         }
-        for (unsigned q = 0; q < 4; q++)
-            c[g + 8 * (q / 2)][2 * t + q % 2] = (double)as_float(in[3 + q][l]);
     }
-    for (unsigned r = 0; r < ROWS; r++)
+    for (unsigned l = 0; l < SOFT_WARP; l++)
+        for (unsigned q = 0; q < 4; q++)
+            c[l / 4 + 8 * (q / 2)][2 * (l % 4) + q % 2] = (double)as_float(in[3 + q][l]);
+    for (unsigned r = 0; r < ROWS; r++) {
+        double sum[COLUMNS];
+        memcpy(sum, c[r], sizeof(sum));
         for (unsigned k = 0; k < 4 * each; k++)
             for (unsigned n = 0; n < COLUMNS; n++)
-                c[r][n] += a[r][k] * b[k][n];
+                sum[n] += a[r][k] * b[k][n];
+        memcpy(c[r], sum, sizeof(sum));
+    }
     for (unsigned l = 0; l < SOFT_WARP; l++)
         for (unsigned q = 0; q < 4; q++)
             out[q][l] = float_bits(c[l / 4 + 8 * (q / 2)][2 * (l % 4) + q % 2]);
@@ -162,8 +181,12 @@ static void multiply_bits(uint8_t kind, registers in, uint32_t (*out)[SOFT_WARP]
         }
 }
 
-void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
-                     uint32_t (*out)[SOFT_WARP])
+/* Built once for each set of instructions. */
+#define NAME_(isa) soft_helper_mma_##isa
+#define NAME(isa)  NAME_(isa)
+
+void NAME(SOFT_ISA)(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
+                    uint32_t (*out)[SOFT_WARP])
 {
     if (a == IR_MMA_B1_XOR || a == IR_MMA_B1_AND)
         multiply_bits((uint8_t)a, in, out);

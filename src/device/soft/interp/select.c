@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/soft/exec/helpers.h"
 #include "device/soft/interp/vector.h"
 
 /* Values of VARIANT in handlers.h: a mode, a comparison, or for cvt source type and integral
@@ -140,15 +141,12 @@ const struct interp_vector *interp_vector_pick(bool *scalar_only)
     const char *wish = secure_getenv("GMUX_INTERP_ISA");
     *scalar_only = wish && strcmp(wish, "scalar") == 0;
 #if defined(__x86_64__)
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("bmi2");
-    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    const unsigned isa = soft_helper_isa();
     if (wish && strcmp(wish, "base") == 0)
         return &interp_vector_base;
-    if (v4 && !(wish && strcmp(wish, "v3") == 0))
+    if (isa == 4 && !(wish && strcmp(wish, "v3") == 0))
         return &interp_vector_v4;
-    if (v3)
+    if (isa >= 3)
         return &interp_vector_v3;
 #endif
     return &interp_vector_base;
