@@ -71,7 +71,7 @@ static int generate(struct jit_gen *g, unsigned *lanes, const char *dump, struct
         if (*lanes < g->lanes)
             return 0;
         begin = gm_now_ns();
-        if (jit_target_optimise(g->target, g->module, g->large, why, why_size) < 0)
+        if (jit_target_optimise(g->target, g->module, g->large, g->in_pieces, why, why_size) < 0)
             r = -EINVAL;
         times->optimise += gm_now_ns() - begin;
         if (r == 0)

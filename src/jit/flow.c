@@ -492,6 +492,7 @@ static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_
             jit_position(g, g->other[at]);
             jit_forget(g, block);
         }
+        jit_go_on_in_pieces(g, block->count, at);
         goes_on = emit_nth(g, block, at / copies);
     }
     g->w = &g->warps[0];

@@ -62,6 +62,22 @@ bool jit_promotes_long(const struct jit_gen *g)
     return n > PROMOTIONS_MAX;
 }
 
+/* Blocks of more instructions than LONG are made of pieces: for each variable LLVM goes through
+ * each block from its beginning to the first access, and there are as many variables as
+ * instructions. */
+#define LONG  1024
+#define PIECE 64
+
+void jit_go_on_in_pieces(struct jit_gen *g, uint32_t instrs, uint32_t at)
+{
+    if (instrs <= LONG || at % PIECE != PIECE - 1)
+        return;
+    LLVMBasicBlockRef piece = jit_new_block(g, "");
+    LLVMBuildBr(g->b, piece);
+    jit_position(g, piece);
+    g->in_pieces = true;
+}
+
 void jit_find_locals(struct jit_gen *g)
 {
     uint32_t words = g->a->live_words;

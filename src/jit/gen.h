@@ -129,6 +129,8 @@ uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *reg
 bool jit_is_large(const struct jit_gen *g, uint64_t operands);
 /* It has so many variables and blocks that LLVM takes too long to find the phis. */
 bool jit_promotes_long(const struct jit_gen *g);
+/* Begins a piece of a block of so many instructions, if it is long, at every 64th place. */
+void jit_go_on_in_pieces(struct jit_gen *g, uint32_t instrs, uint32_t at);
 /* Finds out which registers live in one block only (g->crosses), and counts those of each block. */
 void jit_find_locals(struct jit_gen *g);
 /* Before a function's first slot is made, and after the last one. */

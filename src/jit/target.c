@@ -19,6 +19,11 @@
 static const char passes[] =
     "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)";
+/* For kernels with blocks in pieces (frame.c), which are joined as soon as there are no allocas. */
+static const char piece_passes[] =
+    "always-inline,function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "simplifycfg,jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,"
+    "simplifycfg,adce)";
 /* For large kernels, whose registers stay in memory. Not instcombine: for each value it looks at
  * all checks of the window, and whether they dominate it. */
 static const char few_passes[] =
@@ -154,8 +159,8 @@ static bool release_late(LLVMModuleRef m)
     return found;
 }
 
-int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large, char *why,
-                        size_t why_size)
+int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large, bool in_pieces,
+                        char *why, size_t why_size)
 {
     char *text = NULL;
 
@@ -165,7 +170,7 @@ int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large,
         return -1;
     }
     LLVMDisposeMessage(text);
-    LLVMErrorRef error = run_passes(t, m, large ? few_passes : passes);
+    LLVMErrorRef error = run_passes(t, m, large ? few_passes : in_pieces ? piece_passes : passes);
     if (!error && release_late(m))
         error = run_passes(t, m, "always-inline");
     if (error) {

@@ -36,10 +36,10 @@ const struct jit_target *jit_target_get(enum soft_isa isa);
 /* Gives the module its triple and layout; before code is emitted. */
 void jit_target_prepare(const struct jit_target *t, LLVMModuleRef m);
 
-/* Verifies the module and optimises it, if it is large only a little. 0, or -1 with a one-line
- * reason. */
+/* Verifies the module and optimises it, if it is large only a little. `in_pieces`: blocks are to be
+ * joined on the way. 0, or -1 with a one-line reason. */
 GM_MUST_CHECK int jit_target_optimise(const struct jit_target *t, LLVMModuleRef m, bool large,
-                                      char *why, size_t why_size);
+                                      bool in_pieces, char *why, size_t why_size);
 
 /* Compiles it then. 0 with *object the caller's (LLVMDisposeMemoryBuffer), or the same. */
 GM_MUST_CHECK int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, bool large,

@@ -1106,9 +1106,32 @@ def branches():
         FILES["branches_%s_%s_%d" % (cmp, t, stride)] = "\n".join(text)
 
 
+def long_blocks():
+    """A block of more instructions than the compiler keeps in one piece; each writes a register of its own."""
+    count, pick = 1600, 12345
+    steps = []
+    for n in range(2, count):
+        pick = (pick * 1103515245 + 12345) & M32
+        steps.append((n, ("add.u32", "sub.u32", "xor.b32", "mul.lo.u32")[pick >> 16 & 3], n - 1 - (pick >> 18 & 1),
+                      (pick >> 20) % n))
+    code = "\n".join(["{", ".reg .b32 %%v<%d>;" % count, "mov.b32 %v0, %a;", "mov.b32 %v1, %b;"] +
+                     ["%s %%v%d, %%v%d, %%v%d;" % (f, n, x, y) for n, f, x, y in steps] +
+                     ["mov.b32 %%o, %%v%d;" % (count - 1), "mov.b32 %%p, %%v%d;" % (count // 2), "}"])
+    apply = {"add.u32": lambda x, y: x + y, "sub.u32": lambda x, y: x - y, "xor.b32": lambda x, y: x ^ y,
+             "mul.lo.u32": lambda x, y: x * y}
+    values, results = [(k * 0x9E3779B9 & M32, k * k + 1) for k in range(96)], []
+    for a, b in values:
+        v = [a, b]
+        for n, f, x, y in steps:
+            v.append(apply[f](v[x], v[y]) & M32)
+        results.append((v[-1], v[count // 2]))
+    emit("long_block", "%d instructions without a branch" % count, ["u32", "u32"], ["u32", "u32"],
+         code, results, values)
+
+
 def main():
     for group in (integers, bit_operations, floats, approximations, halves, comparisons, conversions, atomics,
-                  narrow_formats, packed, video, half_atomics, branches):
+                  narrow_formats, packed, video, half_atomics, branches, long_blocks):
         group()
     os.makedirs(sys.argv[1], exist_ok=True)
     for old in os.listdir(sys.argv[1]):
