@@ -194,7 +194,8 @@ static void pin(struct ir_analyser *an, uint32_t block)
             const uint64_t *live = a->live_in + (size_t)other * a->live_words;
             for (uint32_t k = 0; k < a->live_words; k++)
                 pinned[k] |= live[k];
-            ir_spend(an, a->live_words);
+            if (!ir_spend(an, a->live_words))
+                return;
         }
 }
 
