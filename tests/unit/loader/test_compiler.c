@@ -43,8 +43,11 @@ Test(compiler, cached_object_needs_no_helper)
     size_t size, key_size;
     make_directory(directory);
     char *object = read_named("LOADER_SAMPLE", &size);
-    void *key = loader_key_create(&nobody, job.uid, job.text, job.text_size, job.entry,
+    struct loader_packer packer;
+    loader_packer_init(&packer);
+    void *key = loader_key_create(&packer, &nobody, job.uid, job.text, job.text_size, job.entry,
                                   &job.options, &key_size);
+    loader_packer_finish(&packer);
     cr_assert_eq(loader_cache_open(&cache, directory, 1 << 20, 0), 0);
     cr_assert_eq(loader_cache_put(cache, key, key_size, object, size), 0);
     loader_cache_close(cache);
@@ -102,4 +105,32 @@ Test(compiler, process_that_was_taken_over)
     soft_compiler_cancel(c, &one); /* it has gone, and another client is where it was */
     expect(c, &one, "job 1");
     soft_compiler_destroy(c);
+}
+
+/* Each kernel of a large module has a key with the module's text, which is packed there. */
+Test(compiler, keys_are_small)
+{
+    enum { SIZE = 1 << 20 };
+    static const char line[] = "    add.s32 %r1, %r2, %r3;\n";
+    struct loader_helper_id nobody = { 0, 0 };
+    struct loader_packer packer;
+    char *text = malloc(SIZE);
+    cr_assert_not_null(text);
+    for (size_t k = 0; k < SIZE; k++)
+        text[k] = line[k % (sizeof(line) - 1)];
+    loader_packer_init(&packer);
+    size_t size[3];
+    char *key[3];
+    for (int k = 0; k < 3; k++) { /* the third text is the first one again */
+        text[SIZE / 2] = k == 1 ? 'x' : 'y';
+        key[k] = loader_key_create(&packer, &nobody, 0, text, SIZE, "k", &job.options, &size[k]);
+        cr_assert_not_null(key[k]);
+        cr_assert_lt(size[k], SIZE / 10);
+    }
+    cr_assert(size[0] != size[1] || memcmp(key[0], key[1], size[0]) != 0);
+    cr_assert(size[0] == size[2] && memcmp(key[0], key[2], size[0]) == 0);
+    for (int k = 0; k < 3; k++)
+        free(key[k]);
+    loader_packer_finish(&packer);
+    free(text);
 }

@@ -62,6 +62,7 @@ struct soft_compiler {
     int program_fd;
     struct loader_helper_id helper_id;
     struct loader_cache *cache; /* NULL: none */
+    struct loader_packer packer;
     uint32_t timeout_ms;
     uint32_t idle_ms;
     struct builder builders[2]; /* for quick and for slow jobs */
@@ -111,6 +112,7 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->put_lock, NULL);
+    loader_packer_init(&c->packer);
     loader_queue_init(&c->queue);
     c->timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_MS_DEFAULT;
     c->idle_ms = config->idle_ms ? config->idle_ms : IDLE_MS_DEFAULT;
@@ -143,8 +145,8 @@ static void *make_key(struct soft_compiler *c, const struct soft_job *job, size_
 {
     if (!c->cache)
         return NULL;
-    return loader_key_create(&c->helper_id, job->uid, job->text, job->text_size, job->entry,
-                             &job->options, size);
+    return loader_key_create(&c->packer, &c->helper_id, job->uid, job->text, job->text_size,
+                             job->entry, &job->options, size);
 }
 
 /* Looks for the code in the cache. *refused: the cache says that none can be made, and `why`
@@ -530,6 +532,7 @@ void soft_compiler_destroy(struct soft_compiler *c)
     pthread_cond_destroy(&c->over);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->put_lock);
+    loader_packer_finish(&c->packer);
     free(c);
 }
 

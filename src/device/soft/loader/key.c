@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/random.h>
+#include <zstd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -66,15 +68,52 @@ static void cpu_identity(uint32_t out[14])
 #endif
 }
 
-void *loader_key_create(const struct loader_helper_id *helper, uint32_t uid, const char *text,
-                        size_t text_size, const char *entry, const struct soft_job_options *options,
-                        size_t *key_size)
+void loader_packer_init(struct loader_packer *p)
+{
+    memset(p, 0, sizeof(*p));
+    pthread_mutex_init(&p->lock, NULL);
+    if (getrandom(&p->seed, sizeof(p->seed), GRND_NONBLOCK) < 0)
+        p->seed = (uint64_t)(uintptr_t)p;
+}
+
+void loader_packer_finish(struct loader_packer *p)
+{
+    pthread_mutex_destroy(&p->lock);
+    free(p->packed);
+}
+
+/* Makes the text the one that is packed. False: no memory. The caller holds the lock. */
+static bool pack(struct loader_packer *p, const char *text, size_t text_size)
+{
+    XXH128_hash_t hash = XXH3_128bits_withSeed(text, text_size, p->seed);
+    if (p->packed && p->text_size == text_size && XXH128_isEqual(p->hash, hash))
+        return true;
+    size_t most = ZSTD_compressBound(text_size);
+    char *packed = malloc(most);
+    size_t size = packed ? ZSTD_compress(packed, most, text, text_size, 1) : 0;
+    if (!packed || ZSTD_isError(size)) {
+        free(packed);
+        return false;
+    }
+    char *fit = realloc(packed, size);
+    free(p->packed);
+    p->packed = fit ? fit : packed;
+    p->hash = hash;
+    p->text_size = text_size;
+    p->size = size;
+    return true;
+}
+
+void *loader_key_create(struct loader_packer *p, const struct loader_helper_id *helper,
+                        uint32_t uid, const char *text, size_t text_size, const char *entry,
+                        const struct soft_job_options *options, size_t *key_size)
 {
     struct key_head h;
     size_t entry_size = strlen(entry);
+    char *key = NULL;
 
     memset(&h, 0, sizeof(h));
-    memcpy(h.magic, "gmuxkey2", sizeof(h.magic));
+    memcpy(h.magic, "gmuxkey3", sizeof(h.magic));
     strncpy(h.version, GMUX_VERSION, sizeof(h.version) - 1);
     h.abi = SOFT_ABI_VERSION;
     h.uid = uid;
@@ -84,13 +123,15 @@ void *loader_key_create(const struct loader_helper_id *helper, uint32_t uid, con
     h.entry_size = entry_size;
     h.text_size = text_size;
 
-    size_t total = sizeof(h) + entry_size + text_size;
-    char *key = malloc(total);
-    if (!key)
-        return NULL;
-    memcpy(key, &h, sizeof(h));
-    memcpy(key + sizeof(h), entry, entry_size);
-    memcpy(key + sizeof(h) + entry_size, text, text_size);
-    *key_size = total;
+    pthread_mutex_lock(&p->lock);
+    if (pack(p, text, text_size))
+        key = malloc(sizeof(h) + entry_size + p->size);
+    if (key) {
+        memcpy(key, &h, sizeof(h));
+        memcpy(key + sizeof(h), entry, entry_size);
+        memcpy(key + sizeof(h) + entry_size, p->packed, p->size);
+        *key_size = sizeof(h) + entry_size + p->size;
+    }
+    pthread_mutex_unlock(&p->lock);
     return key;
 }
