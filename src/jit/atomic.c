@@ -28,6 +28,11 @@ static LLVMValueRef sum_up(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v, 
     return old;
 }
 
+static bool is_half(enum ir_type t)
+{
+    return ir_type_is_float(t) && t != IR_F32 && t != IR_F64;
+}
+
 /* The new value of a memory cell; NULL for operations that this function does not make. */
 static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
 {
@@ -35,6 +40,8 @@ static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
     LLVMValueRef cond;
     switch (g->i->mode) {
     case IR_ATOM_ADD:
+        if (is_half((enum ir_type)g->i->type))
+            return jit_add_halves(g, old, v);
         return real ? sum_up(g, old, v, false) : LLVMBuildAdd(g->b, old, v, "");
     case IR_ATOM_AND:
         return LLVMBuildAnd(g->b, old, v, "");
@@ -133,19 +140,24 @@ static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef
  * what was there. As on hardware, f32 sums are flushed, and so are their operands. */
 static LLVMValueRef add_real(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef v)
 {
-    const bool flushed = t == g->f32;
-    LLVMTypeRef bits = flushed ? g->i32 : g->i64;
+    const unsigned size = (unsigned)ir_types[g->i->type].size;
+    const bool flushed = g->i->type == IR_F32, half = is_half((enum ir_type)g->i->type);
+    LLVMTypeRef bits = jit_int(g, size);
     LLVMValueRef first = LLVMBuildLoad2(g->b, bits, p, ""), old, ends[2], sum, r;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), head = jit_new_block(g, "sum"),
                       next = jit_new_block(g, "");
     v = flushed ? jit_flush(g, v) : v;
     LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
-    LLVMSetAlignment(first, flushed ? 4 : 8);
+    LLVMSetAlignment(first, size);
     LLVMBuildBr(g->b, head);
     jit_position(g, head);
     old = LLVMBuildPhi(g->b, bits, "");
-    sum = LLVMBuildBitCast(g->b, old, t, "");
-    sum = sum_up(g, flushed ? jit_flush(g, sum) : sum, v, flushed);
+    if (half) {
+        sum = jit_add_halves(g, old, v);
+    } else {
+        sum = LLVMBuildBitCast(g->b, old, t, "");
+        sum = sum_up(g, flushed ? jit_flush(g, sum) : sum, v, flushed);
+    }
     r = LLVMBuildAtomicCmpXchg(g->b, p, old, LLVMBuildBitCast(g->b, sum, bits, ""),
                                LLVMAtomicOrderingSequentiallyConsistent,
                                LLVMAtomicOrderingMonotonic, 0);
@@ -287,7 +299,8 @@ static void operate_shared(struct jit_gen *g, struct atomic *x, LLVMValueRef act
     jit_position(g, join);
 }
 
-/* Sums of 16-bit floats, which the host has no instruction for: by the interpreter's function. */
+/* Sums of 16-bit floats where the host has no instructions for them: by the interpreter's function.
+ */
 static void emit_half_sum(struct jit_gen *g)
 {
     enum ir_type bits = ir_type_untyped((enum ir_type)g->i->type);
@@ -375,7 +388,8 @@ static bool is_together(const struct jit_gen *g, bool result)
         return false;
     switch (g->i->mode) {
     case IR_ATOM_ADD:
-        return !ir_type_is_float(g->i->type) || (!result && !g->large);
+        return !ir_type_is_float(g->i->type) ||
+               (!result && !g->large && !is_half((enum ir_type)g->i->type));
     case IR_ATOM_AND:
     case IR_ATOM_OR:
     case IR_ATOM_XOR:
@@ -460,10 +474,12 @@ void jit_emit_atomic(struct jit_gen *g)
         emit_128(g);
         return;
     }
-    if (ir_type_is_float(type) && type != IR_F32 && type != IR_F64) {
+    if (is_half(type) && !g->target->half) {
         emit_half_sum(g);
         return;
     }
+    if (is_half(type))
+        type = ir_type_untyped(type);
     struct atomic x = { .type = jit_type(g, type), .result = result };
     LLVMValueRef active = jit_active(g), a = jit_src(g, &g->i->src[0], type, true), place = NULL;
     x.a = lay_out(g, a);

@@ -294,6 +294,9 @@ void jit_emit_half(struct jit_gen *g, bool vec);
 LLVMValueRef jit_widen_half(struct jit_gen *g, LLVMValueRef v, bool brain);
 /* From f32, to the nearest; what is no number becomes the one NaN that the hardware gives. */
 LLVMValueRef jit_narrow_half(struct jit_gen *g, LLVMValueRef v, bool brain);
+/* The sum of two numbers, or of two pairs, of the current instruction's type (i16, i32); only where
+ * jit_target.half is true. */
+LLVMValueRef jit_add_halves(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b);
 /* With subnormal numbers replaced by zeroes of the same sign. */
 LLVMValueRef jit_flush_half(struct jit_gen *g, LLVMValueRef v, bool brain);
 

@@ -204,3 +204,14 @@ void jit_emit_half(struct jit_gen *g, bool vec)
     jit_set(g, 0,
             is_pair(t) ? LLVMBuildBitCast(g->b, r, vec ? jit_vec(g, g->i32) : g->i32, "") : r);
 }
+
+LLVMValueRef jit_add_halves(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    const enum ir_type t = (enum ir_type)g->i->type;
+    const bool brain = t == IR_BF16 || t == IR_BF16X2;
+    LLVMTypeRef whole = LLVMTypeOf(a), parts = is_pair(t) ? LLVMVectorType(g->i16, 2) : whole;
+    a = jit_widen_half(g, LLVMBuildBitCast(g->b, a, parts, ""), brain);
+    b = jit_widen_half(g, LLVMBuildBitCast(g->b, b, parts, ""), brain);
+    LLVMValueRef sum = jit_narrow_half(g, LLVMBuildFAdd(g->b, a, b, ""), brain);
+    return LLVMBuildBitCast(g->b, sum, whole, "");
+}
