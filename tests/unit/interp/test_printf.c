@@ -59,7 +59,8 @@ TestSuite(interp_printf, .init = begin, .fini = end);
 static int32_t print(const char *format, const void *args, size_t size)
 {
     memcpy(window, format, strlen(format) + 1);
-    memcpy(local_memory + 5 * 256 + 16, args, size);
+    for (uint32_t k = 0; k < size; k++)
+        local_memory[soft_local_place(256, 5, 16 + k)] = ((const uint8_t *)args)[k];
     int32_t r = helpers.vprintf(&block, 5, block.window_base, SOFT_LOCAL_BASE + 16);
     soft_print_drain(helpers.print, take, NULL);
     return r;

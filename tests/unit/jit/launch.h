@@ -90,7 +90,7 @@ static inline enum soft_outcome launch_run(struct launch *l, const struct soft_c
     b->params = l->params;
     b->local_stride = (code->local_bytes + 15) & ~15u;
     b->save_stride = code->save_bytes;
-    b->local = aligned_alloc(64, (b->threads * b->local_stride + 127) & ~63ull);
+    b->local = aligned_alloc(64, (b->warps * SOFT_WARP * b->local_stride + 127) & ~63ull);
     b->save = aligned_alloc(64, (b->warps * b->save_stride + 127) & ~63ull);
     if (!b->local || !b->save)
         launch_die("block memory");
