@@ -97,7 +97,9 @@ int rt_context_activate(struct rt_context *c)
     c->id = next_id();
     c->number = (uint32_t)c->id;
     memcpy(c->limits, rt_session->devices[c->device].limits, sizeof(c->limits));
-    int r = rt_request_context_open(rt_session, c->number, c->device);
+    /* The server hears of a fault from the executor, a little later than this process may. */
+    int r = rt_session_error(rt_session);
+    r = r ? r : rt_request_context_open(rt_session, c->number, c->device);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&c->active, true, memory_order_release);
     else if (r == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION)
