@@ -120,10 +120,11 @@ static LLVMAtomicRMWBinOp rmw_operation(const struct ir_instr *i, bool *there)
 }
 
 /* A block runs on one thread, so that its shared memory needs no atomic instructions. */
-static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a,
-                                  LLVMValueRef b)
+static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef place,
+                                  LLVMValueRef a, LLVMValueRef b)
 {
-    LLVMValueRef old = LLVMBuildLoad2(g->b, t, p, ""), new;
+    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_SHARED), &place, 1, ""), new;
+    LLVMValueRef old = LLVMBuildLoad2(g->b, t, p, "");
     if (g->i->mode == IR_ATOM_CAS)
         new = jit_select(g, LLVMBuildICmp(g->b, LLVMIntEQ, old, a, ""), b, old);
     else
@@ -169,6 +170,7 @@ static LLVMValueRef add_real(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, L
     return LLVMBuildBitCast(g->b, old, t, "");
 }
 
+/* `p`: a pointer, or a place in shared memory. Returns what was there. */
 static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a,
                             LLVMValueRef b)
 {
@@ -238,8 +240,6 @@ struct atomic {
 static void operate_lane(struct jit_gen *g, const struct atomic *x, LLVMValueRef lane,
                          LLVMValueRef place)
 {
-    if (g->i->space == IR_SPACE_SHARED)
-        place = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_SHARED), &place, 1, "");
     LLVMValueRef r =
         operate(g, x->type, place, lane_value(g, &x->a, lane), lane_value(g, &x->b, lane));
     if (x->result)
@@ -363,6 +363,16 @@ static void emit_128(struct jit_gen *g)
             jit_set(g, k, LLVMBuildLoad2(g->b, jit_vec(g, g->i64), old[k], ""));
 }
 
+/* The place that all lanes go to, or those of shared memory. NULL: they are found lane by lane. */
+static LLVMValueRef find_place(struct jit_gen *g, LLVMValueRef active, unsigned size)
+{
+    if (g->i->space == IR_SPACE_SHARED)
+        return jit_shared_offset(g, active, size);
+    if (g->a->instrs[g->at_instr].address != IR_UNIFORM || g->i->space == IR_SPACE_GENERIC)
+        return NULL;
+    return jit_host_scalar(g, jit_address(g, false), active, size);
+}
+
 /* Runs each lane's operation; `place`: of all of them, or NULL. */
 static void operate_each(struct jit_gen *g, struct atomic *x, LLVMValueRef active,
                          LLVMValueRef place)
@@ -422,8 +432,6 @@ static void operate_together(struct jit_gen *g, const struct atomic *x, LLVMValu
     LLVMValueRef all = v;
     if (!ir_type_is_float(g->i->type))
         all = jit_reduce(g, v, active, g->i->mode, sign);
-    if (g->i->space == IR_SPACE_SHARED)
-        place = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_SHARED), &place, 1, "");
     LLVMValueRef old = operate(g, x->type, place, all, all);
     if (!x->result)
         return;
@@ -433,20 +441,16 @@ static void operate_together(struct jit_gen *g, const struct atomic *x, LLVMValu
 
 /* Generic addresses may be of local memory, where each lane has a place of its own; sums of
  * floating-point numbers are worth it only where all lanes take part. */
-static void emit_together(struct jit_gen *g, struct atomic *x, LLVMValueRef v, LLVMValueRef active)
+static void emit_together(struct jit_gen *g, struct atomic *x, LLVMValueRef v, LLVMValueRef active,
+                          LLVMValueRef place)
 {
-    const bool generic = g->i->space == IR_SPACE_GENERIC;
     const unsigned size = (unsigned)ir_types[g->i->type].size;
     LLVMBasicBlockRef one = jit_new_block(g, "one"), each = jit_new_block(g, "each"),
                       join = jit_new_block(g, "");
-    LLVMValueRef address = jit_address(g, false), place = NULL, good;
-    if (g->i->space == IR_SPACE_SHARED)
-        place = jit_shared_offset(g, active, size);
-    else if (!generic)
-        place = jit_host_scalar(g, address, active, size);
+    LLVMValueRef address = jit_address(g, false), good;
     good = ir_type_is_float(g->i->type) ? jit_is_full(g, active)
                                         : LLVMBuildICmp(g->b, LLVMIntNE, active, jit_c32(g, 0), "");
-    if (generic)
+    if (!place)
         good = LLVMBuildAnd(g->b, good,
                             LLVMBuildNot(g->b, jit_outside_window(g, address, size), ""), "");
     LLVMBuildCondBr(g->b, good, one, each);
@@ -481,18 +485,15 @@ void jit_emit_atomic(struct jit_gen *g)
     if (is_half(type))
         type = ir_type_untyped(type);
     struct atomic x = { .type = jit_type(g, type), .result = result };
-    LLVMValueRef active = jit_active(g), a = jit_src(g, &g->i->src[0], type, true), place = NULL;
+    LLVMValueRef active = jit_active(g), a = jit_src(g, &g->i->src[0], type, true);
     x.a = lay_out(g, a);
     x.b = cas ? lay_out(g, jit_src(g, &g->i->src[1], type, true)) : x.a;
     if (result)
         x.old = lay_out(g, jit_splat(g, LLVMBuildFreeze(g->b, LLVMGetPoison(x.type), "")));
+    LLVMValueRef place = find_place(g, active, size);
     if (is_together(g, result)) {
-        emit_together(g, &x, a, active);
+        emit_together(g, &x, a, active, place);
     } else {
-        if (g->i->space == IR_SPACE_SHARED)
-            place = jit_shared_offset(g, active, size);
-        else if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
-            place = jit_host_scalar(g, jit_address(g, false), active, size);
         if (place && jit_is_vec(place) && g->target->extracts) {
             x.places = place;
             place = NULL;

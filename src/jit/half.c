@@ -19,6 +19,11 @@ static bool is_pair(enum ir_type t)
     return t == IR_F16X2 || t == IR_BF16X2;
 }
 
+static bool is_brain(enum ir_type t)
+{
+    return t == IR_BF16 || t == IR_BF16X2;
+}
+
 static uint64_t infinity(bool brain)
 {
     return brain ? INFINITY_BF16 : INFINITY_F16;
@@ -166,7 +171,7 @@ static LLVMValueRef sign(struct jit_gen *g, LLVMValueRef v, bool brain)
 void jit_emit_half(struct jit_gen *g, bool vec)
 {
     const enum ir_type t = (enum ir_type)g->i->type;
-    const bool brain = t == IR_BF16 || t == IR_BF16X2;
+    const bool brain = is_brain(t);
     LLVMValueRef in[3], r;
     if (!g->target->half || (g->i->flags & IR_F_XORSIGN)) {
         jit_leave(g);
@@ -208,7 +213,7 @@ void jit_emit_half(struct jit_gen *g, bool vec)
 LLVMValueRef jit_add_halves(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
 {
     const enum ir_type t = (enum ir_type)g->i->type;
-    const bool brain = t == IR_BF16 || t == IR_BF16X2;
+    const bool brain = is_brain(t);
     LLVMTypeRef whole = LLVMTypeOf(a), parts = is_pair(t) ? LLVMVectorType(g->i16, 2) : whole;
     a = jit_widen_half(g, LLVMBuildBitCast(g->b, a, parts, ""), brain);
     b = jit_widen_half(g, LLVMBuildBitCast(g->b, b, parts, ""), brain);

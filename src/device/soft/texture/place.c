@@ -83,8 +83,8 @@ static void place_real(const struct soft_sampler *s, uint32_t mode, float coordi
     out->share = beyond ? 0 : (uint32_t)fixed & 255;
 }
 
-static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits, uint32_t n,
-                      uint32_t offsets, struct soft_pair *out)
+void soft_texture_place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits,
+                            uint32_t n, uint32_t offsets, struct soft_pair *out)
 {
     int offset = (int8_t)(offsets >> 8 * dimension);
     if (s->coordinate == IR_F32) {
@@ -150,14 +150,14 @@ void soft_texture_place(const struct soft_sampler *s, const struct soft_level *l
         place_cube(s, level, in, out);
         return;
     }
-    place_one(s, 0, in[0], level->width, in[5], &out->x);
+    soft_texture_place_one(s, 0, in[0], level->width, in[5], &out->x);
     out->y = out->z = only_one;
     /* A row seen from its edge reaches only the border. */
     if (s->geometry == IR_GEO_1D && s->linear && s->address[1] == DEV_ADDRESS_BORDER)
         out->y = (struct soft_pair) { { -1, 0 }, 128 };
     if (s->geometry == IR_GEO_2D || s->geometry == IR_GEO_3D || s->geometry == IR_GEO_A2D)
-        place_one(s, 1, in[1], level->height, in[5], &out->y);
+        soft_texture_place_one(s, 1, in[1], level->height, in[5], &out->y);
     if (s->geometry == IR_GEO_3D)
-        place_one(s, 2, in[2], level->depth, in[5], &out->z);
+        soft_texture_place_one(s, 2, in[2], level->depth, in[5], &out->z);
     out->layer = s->t.first_layer + (layered ? GM_MIN(in[3], s->t.layers - 1) : 0);
 }

@@ -83,6 +83,10 @@ struct soft_place {
 /* place.c */
 void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level,
                         const uint32_t in[6], struct soft_place *out);
+/* In one dimension, which has `n` elements; `bits`: the coordinate, `offsets`: a byte for each
+ * dimension. */
+void soft_texture_place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits,
+                            uint32_t n, uint32_t offsets, struct soft_pair *out);
 /* The face of a cube that a direction hits, and the coordinates there, 0 to 1. */
 unsigned soft_texture_face(const float direction[3], float at[2]);
 
