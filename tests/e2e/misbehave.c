@@ -42,6 +42,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -408,17 +409,20 @@ static int fill(void)
     return 0;
 }
 
+/* Its memory is given back before it ends: of a process that ends the kernel forgets the memory
+ * before all of it is free, and would kill another one meanwhile. */
 static int eat(pid_t until, unsigned long most_mib)
 {
     enum { BITE = 64 << 10 };
-    for (unsigned long eaten = 0; eaten < most_mib << 20; eaten += BITE) {
-        void *p = malloc(BITE);
-        if (kill(until, 0) != 0)
-            return 0;
-        if (p)
-            memset(p, 1, BITE);
-    }
-    return 1;
+    size_t size = most_mib << 20, eaten = 0;
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    if (p == MAP_FAILED)
+        return 1;
+    for (; eaten < size && kill(until, 0) == 0; eaten += BITE)
+        memset(p + eaten, 1, BITE);
+    munmap(p, size);
+    return eaten == size;
 }
 
 static int mess(uint32_t seed)
