@@ -202,6 +202,9 @@ struct dev_ops {
     /* `device` may touch what the client has and will have on `peer` by memory_map, or may no
      * longer. NULL: every device may touch everything. */
     int (*client_peer)(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
+    /* The client's thread is about to be waited for: what it does for the client is to end soon. On
+     * any other thread, before client_stop. NULL: it never takes long. */
+    void (*client_leave)(struct dev_client *c);
     /* Takes every operation of the client off the device, running kernels included, within a
      * bounded time. Nothing of the client runs after it returns, and nothing touches its device
      * memory: its maker may take it back at once. Memory that came by memory_attach with a

@@ -9,6 +9,7 @@
 #include "device/guard.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,7 +25,7 @@
 /* Initial-exec: a signal handler must not be the first to touch thread-local memory of a loaded
  * module. */
 static _Thread_local struct dev_guard *current __attribute__((tls_model("initial-exec")));
-static _Thread_local void *signal_stack;
+static pthread_key_t signal_stack; /* each thread's own; freed when the thread ends */
 
 static const int caught[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, DEV_GUARD_INTERRUPT };
 static struct sigaction before[GM_ARRAY_LEN(caught)];
@@ -85,10 +86,19 @@ static void on_signal(int sig, siginfo_t *info, void *context)
     siglongjmp(g->jump, 1);
 }
 
+static void signal_stack_free(void *p)
+{
+    const stack_t none = { .ss_flags = SS_DISABLE };
+    sigaltstack(&none, NULL);
+    munmap(p, STACK_BYTES);
+}
+
 static void install(void)
 {
     struct sigaction sa = { .sa_sigaction = on_signal,
                             .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART };
+    if (pthread_key_create(&signal_stack, signal_stack_free) != 0)
+        signal_stack = PTHREAD_KEYS_MAX; /* which is no key: no thread gets a signal stack */
     sigemptyset(&sa.sa_mask);
     sigaddset(&sa.sa_mask, DEV_GUARD_INTERRUPT);
     for (size_t i = 0; i < GM_ARRAY_LEN(caught); i++)
@@ -108,23 +118,13 @@ int dev_guard_thread_begin(void)
     if (p == MAP_FAILED)
         return -errno;
     const stack_t stack = { .ss_sp = p, .ss_size = STACK_BYTES };
-    if (sigaltstack(&stack, NULL) != 0) {
-        int error = errno;
+    int r = pthread_setspecific(signal_stack, p);
+    if (r != 0 || sigaltstack(&stack, NULL) != 0) {
+        r = r ? r : errno;
+        (void)pthread_setspecific(signal_stack, NULL);
         munmap(p, STACK_BYTES);
-        return -error;
     }
-    signal_stack = p;
-    return 0;
-}
-
-void dev_guard_thread_end(void)
-{
-    const stack_t none = { .ss_flags = SS_DISABLE };
-    if (!signal_stack)
-        return;
-    sigaltstack(&none, NULL);
-    munmap(signal_stack, STACK_BYTES);
-    signal_stack = NULL;
+    return -r;
 }
 
 /* A kernel may have been left with its own rounding mode or with exceptions unmasked. */

@@ -23,6 +23,9 @@
 /* The signal that dev_guard_interrupt() sends; ignored by default, harmless where it comes too
  * late. */
 #define DEV_GUARD_INTERRUPT SIGURG
+/* What lies closed behind the stack of a thread that calls a client's code: no frame of such code
+ * is larger. */
+#define DEV_GUARD_STACK_BYTES (16u << 20)
 
 struct dev_guard {
     sigjmp_buf jump;
@@ -37,11 +40,9 @@ struct dev_guard {
 /* Installs the handlers, once per process; again is harmless. */
 void dev_guard_install(void);
 
-/* Gives the calling thread a signal stack, so that an overflow of its stack can be handled too. 0
- * or -errno.
- */
+/* Gives the calling thread a signal stack, so that an overflow of its stack can be handled too; it
+ * goes with the thread. 0 or -errno. */
 GM_MUST_CHECK int dev_guard_thread_begin(void);
-void dev_guard_thread_end(void);
 
 /* Runs fn(arg). 0, or the signal that ended it; then g->address is the address it concerns. Calls
  * do not nest. */

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "device/guard.h"
 
 #define BATCH         32u
 #define BACKLOG_LIMIT 4096u
@@ -292,6 +293,7 @@ int exe_thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setguardsize(&attr, DEV_GUARD_STACK_BYTES); /* a device may run kernels on it */
     int r = pthread_create(thread, &attr, body, arg);
     pthread_attr_destroy(&attr);
     return -r;
@@ -344,6 +346,8 @@ void exe_client_stop(struct exe_client *c)
     atomic_store_explicit(&c->stop, true, memory_order_release);
     if (c->has_thread) {
         tp_ring_wake(&c->session.control->ring);
+        if (c->engine->ops->client_leave)
+            c->engine->ops->client_leave(c->dev);
         join(c);
         c->has_thread = false;
     }

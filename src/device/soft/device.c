@@ -16,6 +16,7 @@
 #include "device/guard.h"
 #include "device/soft/check/check.h"
 #include "device/soft/exec/launch.h"
+#include "device/soft/exec/worker.h"
 #include "device/soft/interp/interp.h"
 #include "device/soft/ir/ir.h"
 #include "device/soft/kernel.h"
@@ -170,9 +171,14 @@ static void soft_client_set_group(struct dev_client *c, double guarantee_pct,
                            group->share_pct, group->guarantee_pct);
 }
 
-static void soft_client_stop(struct dev_client *c)
+static void soft_client_leave(struct dev_client *c)
 {
     dev_work_stop(&c->work);
+}
+
+static void soft_client_stop(struct dev_client *c)
+{
+    soft_client_leave(c);
     if (c->dev->compiler)
         soft_compiler_drop(c->dev->compiler, c);
     soft_account_drain(c->dev->sched, &c->account);
@@ -184,6 +190,7 @@ static void soft_client_destroy(struct dev_client *c)
         return;
     dev_work_destroy(&c->work);
     soft_account_close(c->dev->sched, &c->account);
+    soft_guest_destroy(c->guest);
     if (c->dev->compiler)
         soft_compiler_cancel(c->dev->compiler, c);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
@@ -311,6 +318,7 @@ const struct dev_ops gmux_device = {
     .client_create = soft_client_create,
     .client_set_share = soft_client_set_share,
     .client_set_group = soft_client_set_group,
+    .client_leave = soft_client_leave,
     .client_stop = soft_client_stop,
     .client_destroy = soft_client_destroy,
     .memory_map = soft_memory_map,
@@ -332,5 +340,6 @@ const struct dev_ops gmux_device = {
     .gate_moved = dev_queue_gate_moved,
     .wait_value = dev_queue_wait_value,
     .mark = dev_queue_mark,
+    .flush = soft_flush,
     .backlog = soft_backlog,
 };

@@ -54,6 +54,11 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
+    struct soft_worker *guest; /* the client's thread; made by its first launch */
+    /* A short launch that the client's thread is going to run, or NULL; work.lock. */
+    struct dev_op *held;
+    /* How many launches have come since it is held, with itself; the client's thread. */
+    uint32_t held_behind;
     /* NULL: the client did not ask to be checked. Set before the client has a module */
     struct soft_check *check;
     /* Bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE. */

@@ -157,6 +157,7 @@ uint64_t fake_launch(struct rig *r, struct rig_client *c, int stream, struct dev
                                   .grid = { blocks, 1, 1 },
                                   .block = { 32, 1, 1 },
                                   .params = params,
-                                  .params_size = sizeof(params) };
+                                  .params_size = sizeof(params),
+                                  .more = r->more };
     return rig_launch(r, c, stream, &l);
 }

@@ -43,6 +43,7 @@ struct rig {
     struct dev_events events;
     struct dev *dev;
     uint32_t uid; /* of the clients that are added next */
+    bool more;    /* what fake_launch() submits has others behind it */
     struct rig_client clients[RIG_CLIENTS];
 };
 

@@ -41,7 +41,6 @@ static void *work(void *arg)
         atomic_store(&runs, false);
         atomic_fetch_add(&calls, 1);
     }
-    dev_guard_thread_end();
     return NULL;
 }
 

@@ -227,7 +227,6 @@ static void *trial_main(void *arg)
     struct trial *t = arg;
     cr_assert_eq(dev_guard_thread_begin(), 0);
     t->signal = dev_guard_call(&t->guard, run_block, t);
-    dev_guard_thread_end();
     return NULL;
 }
 

@@ -27,6 +27,10 @@
 /* blocks that take longer run one by one, so that they can be stopped */
 #define ROW_BLOCK_NS 20000u
 #define PARAM_SLACK  64u /* vector loads may read behind the last parameter */
+/* A short launch waits for the ring to run dry while so many others come at most. Then the client's
+ * thread runs short launches, one after the other, for so long. */
+#define BEHIND_MOST 4u
+#define CHAIN_NS    60000u
 
 /* The op comes first, since the queue knows the launch as an op. */
 struct launch {
@@ -325,13 +329,61 @@ static const struct soft_task_ops launch_task_ops = { .run = launch_run,
                                                       .done = launch_done,
                                                       .limited = true };
 
+/* --- short launches: the client's thread runs them when its ring has run dry ------------------ */
+
+static bool is_short(const struct soft_task *t)
+{
+    uint64_t block_ns = soft_task_block_ns(t);
+    return block_ns > 0 && block_ns * t->count <= SOFT_GUEST_NS && t->live == 0;
+}
+
+/* With the client's lock held. */
+static bool hold(struct dev_client *c, struct launch *l)
+{
+    if (c->held || !c->guest || !pthread_equal(c->guest->thread, pthread_self()) ||
+        !is_short(&l->task))
+        return false;
+    c->held = &l->op;
+    c->held_behind = 1;
+    return true;
+}
+
+static struct launch *held_take(struct dev_client *c)
+{
+    pthread_mutex_lock(&c->work.lock);
+    struct dev_op *op = c->held;
+    c->held = NULL;
+    c->held_behind = 0;
+    pthread_mutex_unlock(&c->work.lock);
+    return op ? GM_CONTAINER_OF(op, struct launch, op) : NULL;
+}
+
+/* When a launch ends, the next one of its queue may be held in its place. */
+static void held_begin(struct dev_client *c, uint64_t until_ns)
+{
+    struct launch *l;
+    while (c->held_behind && (l = held_take(c)) != NULL)
+        if (!(gm_now_ns() < until_ns && soft_guest_run(c->guest, &l->task)) &&
+            !soft_task_submit(c->dev->sched, &l->task))
+            dev_work_finish(&c->work, &l->op);
+}
+
+void soft_flush(struct dev_client *c)
+{
+    if (c->held_behind)
+        held_begin(c, gm_now_ns() + CHAIN_NS);
+}
+
+/* --- launches as tasks ------------------------------------------------------------------------ */
+
 bool soft_launch_start(struct dev_op *op)
 {
     struct launch *l = GM_CONTAINER_OF(op, struct launch, op);
+    struct dev_client *c = op->queue->work->client;
     l->began_ns = gm_now_ns();
     if (l->task.together && l->kernel->uses_workspace)
         workspace_take(l);
-    return soft_task_submit(op->queue->work->client->dev->sched, &l->task);
+    return hold(c, l) || soft_task_submit(c->dev->sched, &l->task);
 }
 
 struct dev_op *soft_launch_op(struct soft_task *t)
@@ -463,5 +515,13 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     n->task.priority = q->priority;
     n->task.block_ns = atomic_load_explicit(&k->block_ns, memory_order_relaxed);
     soft_module_ref(m);
-    return dev_queue_launch(q, seq, &n->op, size);
+    struct dev_client *c = m->client;
+    if (!c->guest)
+        c->guest = soft_guest_create(c->dev->sched);
+    result = dev_queue_launch(q, seq, &n->op, size);
+    if (!l->more)
+        soft_flush(c);
+    else if (c->held_behind && c->held_behind++ > BEHIND_MOST)
+        held_begin(c, 0);
+    return result;
 }

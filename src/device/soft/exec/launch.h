@@ -18,7 +18,8 @@ struct dev_op *soft_launch_op(struct soft_task *t);
 /* Frees a launch. */
 void soft_launch_release(struct dev_op *op);
 
-/* dev_ops.launch */
+/* dev_ops.launch, dev_ops.flush */
 int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
+void soft_flush(struct dev_client *c);
 
 #endif

@@ -111,6 +111,14 @@ static bool eligible(struct soft_account *a, uint64_t now_ns, uint64_t *again_ns
            (!a->group || soft_part_allows(&a->group->part, now_ns, again_ns));
 }
 
+bool soft_sched_has_room(struct soft_sched *s, struct soft_account *a, uint64_t now_ns)
+{
+    uint64_t again_ns = 0;
+    return s->guests < s->idle + s->spinning && gm_list_empty(&s->accounts) &&
+           !atomic_load_explicit(&a->stopping, memory_order_relaxed) &&
+           eligible(a, now_ns, &again_ns);
+}
+
 static uint64_t owed_ns(const struct soft_sched *s, struct soft_account *a)
 {
     uint64_t own = soft_part_owed_ns(s, &a->part);
@@ -249,6 +257,24 @@ void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns
         soft_part_charge(s, &a->group->part, ns);
 }
 
+void soft_task_init(struct soft_task *t)
+{
+    atomic_init(&t->next, 0);
+    t->running = t->wanted = 0;
+    gm_list_init(&t->link);
+}
+
+static void task_submit(struct soft_sched *s, struct soft_task *t)
+{
+    struct soft_account *a = t->account;
+    task_list(s, t);
+    if (a->priority < atomic_load_explicit(&s->urgent, memory_order_relaxed))
+        atomic_store_explicit(&s->urgent, a->priority, memory_order_relaxed);
+    soft_sched_wake(s, t->count);
+    if (s->idle == 0 && !s->spinning)
+        soft_supervisor_call(s);
+}
+
 bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool failed)
 {
     struct soft_account *a = t->account;
@@ -256,10 +282,12 @@ bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool
     soft_sched_charge(s, a, ns);
     /* A block has ended, so they do not all wait for others. */
     t->wanted = 0;
-    if (failed)
+    if (failed || atomic_load_explicit(&a->stopping, memory_order_relaxed))
         atomic_store_explicit(&t->next, t->count, memory_order_relaxed);
     if (soft_task_exhausted(t))
         task_unlist(s, t);
+    else if (!t->listed)
+        task_submit(s, t); /* what a guest has left */
     if (--t->running == 0 && !t->listed)
         return true;
     soft_sched_retire(s, a);
@@ -274,24 +302,13 @@ void soft_sched_retire(struct soft_sched *s, struct soft_account *a)
 
 bool soft_task_submit(struct soft_sched *s, struct soft_task *t)
 {
-    struct soft_account *a = t->account;
-    atomic_init(&t->next, 0);
-    t->running = t->wanted = 0;
-    gm_list_init(&t->link);
-
+    soft_task_init(t);
     pthread_mutex_lock(&s->lock);
-    if (atomic_load_explicit(&a->stopping, memory_order_relaxed)) {
-        pthread_mutex_unlock(&s->lock);
-        return false;
-    }
-    task_list(s, t);
-    if (a->priority < atomic_load_explicit(&s->urgent, memory_order_relaxed))
-        atomic_store_explicit(&s->urgent, a->priority, memory_order_relaxed);
-    soft_sched_wake(s, t->count);
-    if (s->idle == 0 && !s->spinning)
-        soft_supervisor_call(s);
+    bool stopping = atomic_load_explicit(&t->account->stopping, memory_order_relaxed);
+    if (!stopping)
+        task_submit(s, t);
     pthread_mutex_unlock(&s->lock);
-    return true;
+    return !stopping;
 }
 
 void soft_account_stop(struct soft_sched *s, struct soft_account *a,

@@ -21,6 +21,9 @@
  * SOFT_TOGETHER_NS on their client's workers. As long as none of them ends, more of them begin, up
  * to `live`; the blocks of a task that runs `together` all begin at once.
  *
+ * A task that is expected to be short may be run by a thread that is no worker, a guest, while a
+ * worker has nothing to do. It costs its client the same.
+ *
  * The scheduler knows nothing of kernels: a task is a number of blocks and a function that runs
  * some of them.
  */
@@ -36,6 +39,9 @@
 #define SOFT_TURN_NS     10000000u
 #define SOFT_PATIENCE_NS 3000000u
 #define SOFT_TOGETHER_NS 200000u
+/* A task that is expected to take no longer is run by the thread that has it, where nobody waits
+ * for a worker: to wake one takes as long. */
+#define SOFT_GUEST_NS 20000u
 
 /* How many blocks a client may have begun, running or set aside, beyond one for each worker: so a
  * kernel that waits for another stream of its client lets that stream run. */

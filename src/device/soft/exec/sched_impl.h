@@ -27,6 +27,7 @@ struct soft_sched {
     uint32_t active;  /* workers that have a multiprocessor */
     uint32_t threads; /* all workers */
     uint32_t idle;    /* workers that sleep */
+    uint32_t guests;  /* guests that run a task */
     bool spinning;    /* an idle worker is looking at `bell` before it sleeps */
     bool quit;
     bool supervised; /* the supervisor ticks now */
@@ -86,8 +87,14 @@ GM_MUST_CHECK bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uin
 /* Charges some of the time of a grant that still runs. */
 void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns);
 void soft_sched_retire(struct soft_sched *s, struct soft_account *a);
+/* Whether the account may have another worker, and one has nothing to do. */
+bool soft_sched_has_room(struct soft_sched *s, struct soft_account *a, uint64_t now_ns);
+void soft_task_init(struct soft_task *t);
 /* Wakes up to `count` idle workers. */
 void soft_sched_wake(struct soft_sched *s, uint64_t count);
+/* Whether the calling thread is a worker that is about to look for work: the next time that it
+ * wakes workers, it is one of them itself. Without the lock. */
+void soft_sched_looks_next(bool yes);
 
 /* Sets a worker's block aside: its thread stands still and its multiprocessor is free. */
 void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);

@@ -108,6 +108,9 @@ static void give_up(struct soft_task *t)
 
 static void abandon(struct dev_work *w)
 {
+    if (w->client->held)
+        w->client->held->finished = true;
+    w->client->held = NULL;
     soft_account_stop(w->client->dev->sched, &w->client->account, give_up);
 }
 

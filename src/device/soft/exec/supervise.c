@@ -70,7 +70,7 @@ static void charge_running(struct soft_sched *s, struct soft_worker *w, uint64_t
 static void charge_long(struct soft_sched *s, uint64_t now_ns)
 {
     gm_list_for_each (w, &s->workers, struct soft_worker, link)
-        if (w->account && w->active && now_ns >= w->since_ns + SOFT_SLICE_NS)
+        if (w->account && (w->active || w->guest) && now_ns >= w->since_ns + SOFT_SLICE_NS)
             charge_running(s, w, now_ns);
 }
 

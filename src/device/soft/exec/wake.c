@@ -3,10 +3,19 @@
  */
 #include "device/soft/exec/sched_impl.h"
 
+static _Thread_local bool looks_next;
+
+void soft_sched_looks_next(bool yes)
+{
+    looks_next = yes;
+}
+
 void soft_sched_wake(struct soft_sched *s, uint64_t count)
 {
     atomic_fetch_add_explicit(&s->bell, 1, memory_order_release);
     count -= s->spinning && count > 0;
+    count -= looks_next && count > 0;
+    looks_next = false;
     if (count >= s->idle)
         pthread_cond_broadcast(&s->work);
     else

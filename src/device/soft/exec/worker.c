@@ -34,7 +34,7 @@ void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
 
 bool soft_worker_overran(const struct soft_worker *w, uint64_t address)
 {
-    return address < w->stack_low && w->stack_low - address <= SOFT_STACK_GUARD;
+    return address < w->stack_low && w->stack_low - address <= DEV_GUARD_STACK_BYTES;
 }
 
 int soft_worker_guarded(struct soft_worker *w, void (*fn)(void *), void *arg)
@@ -43,8 +43,9 @@ int soft_worker_guarded(struct soft_worker *w, void (*fn)(void *), void *arg)
 }
 
 /* How many blocks to take now. */
-static uint64_t chunk_size(const struct soft_sched *s, const struct soft_task *t, uint64_t left_ns)
+static uint64_t chunk_size(const struct soft_worker *w, const struct soft_task *t, uint64_t left_ns)
 {
+    const struct soft_sched *s = w->sched;
     uint64_t taken = atomic_load_explicit(&t->next, memory_order_relaxed);
     uint64_t remaining = taken < t->count ? t->count - taken : 1;
     uint32_t block_ns = soft_task_block_ns(t);
@@ -52,8 +53,9 @@ static uint64_t chunk_size(const struct soft_sched *s, const struct soft_task *t
     chunk = GM_MIN(chunk, remaining / (2 * (uint64_t)s->slots));
     /* A block that waits for a block of its own chunk would wait for ever, so such blocks are taken
      * one by one. If there are more blocks than can be live at once, they can wait for earlier ones
-     * at most. */
-    return t->count <= t->live ? 1 : GM_MAX(chunk, (uint64_t)1);
+     * at most. A guest takes one first: the blocks may take longer than those of the last launch.
+     */
+    return t->count <= t->live || (w->guest && taken == 0) ? 1 : GM_MAX(chunk, (uint64_t)1);
 }
 
 /* Runs blocks of the task until its time is over or a client more urgent than `priority` waits.
@@ -62,13 +64,13 @@ static bool grant(struct soft_worker *w, struct soft_task *t, int priority, uint
 {
     struct soft_sched *s = w->sched;
     struct soft_account *a = t->account;
-    uint64_t end_ns = began_ns + SOFT_QUANTUM_NS;
+    uint64_t end_ns = began_ns + (w->guest ? SOFT_GUEST_NS : SOFT_QUANTUM_NS);
     uint64_t now_ns = began_ns;
     bool good = true;
 
     w->guard.interrupt = &w->interrupt;
     while (good && now_ns < end_ns) {
-        uint64_t chunk = chunk_size(s, t, end_ns - now_ns);
+        uint64_t chunk = chunk_size(w, t, end_ns - now_ns);
         uint64_t first = atomic_fetch_add_explicit(&t->next, chunk, memory_order_relaxed);
         if (first >= t->count)
             break;
@@ -213,8 +215,11 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     atomic_store_explicit(&w->timed_out, false, memory_order_relaxed);
     used_ns -= GM_MIN(used_ns, w->charged_ns);
     if (soft_sched_end(s, t, used_ns, !good)) {
+        bool stays = w->active;
         pthread_mutex_unlock(&s->lock);
+        soft_sched_looks_next(stays); /* `done` may submit the next task of its queue */
         t->ops->done(t);
+        soft_sched_looks_next(false);
         pthread_mutex_lock(&s->lock);
         soft_sched_retire(s, a);
     }
@@ -270,6 +275,55 @@ static uintptr_t stack_low(void)
     return (uintptr_t)low;
 }
 
+/* --- guests ----------------------------------------------------------------------------------- */
+
+struct soft_worker *soft_guest_create(struct soft_sched *s)
+{
+    struct soft_worker *w = calloc(1, sizeof(*w));
+    if (!w || dev_guard_thread_begin() != 0) {
+        free(w);
+        return NULL;
+    }
+    w->sched = s;
+    w->thread = pthread_self();
+    w->stack_low = stack_low();
+    w->guest = true;
+    pthread_mutex_lock(&s->lock);
+    gm_list_append(&s->workers, &w->link);
+    pthread_mutex_unlock(&s->lock);
+    return w;
+}
+
+void soft_guest_destroy(struct soft_worker *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->sched->lock);
+    soft_scratch_free(w);
+    gm_list_remove(&w->link);
+    pthread_mutex_unlock(&w->sched->lock);
+    free(w);
+}
+
+bool soft_guest_run(struct soft_worker *w, struct soft_task *t)
+{
+    struct soft_sched *s = w->sched;
+    uint64_t now_ns = gm_now_ns();
+    pthread_mutex_lock(&s->lock);
+    bool room = soft_sched_has_room(s, t->account, now_ns);
+    if (room) {
+        soft_task_init(t);
+        s->guests++;
+        serve_one(w, t, now_ns);
+        s->guests--;
+        soft_scratch_trim(w);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return room;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 static void *worker_main(void *arg)
 {
     struct soft_worker *w = arg;
@@ -309,7 +363,6 @@ static void *worker_main(void *arg)
     s->active -= w->active;
     pthread_cond_signal(&s->ended);
     pthread_mutex_unlock(&s->lock);
-    dev_guard_thread_end();
     free(w);
     return NULL;
 }
@@ -329,7 +382,7 @@ int soft_worker_start(struct soft_sched *s)
     }
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, SOFT_STACK_BYTES);
-    pthread_attr_setguardsize(&attr, SOFT_STACK_GUARD);
+    pthread_attr_setguardsize(&attr, DEV_GUARD_STACK_BYTES);
     r = pthread_create(&w->thread, &attr, worker_main, w);
     pthread_attr_destroy(&attr);
     if (r != 0) {

@@ -13,7 +13,6 @@
  * and helpers that print need no more than what is left. Code that uses more ends at the guard
  * pages: frames are touched page by page from the top. */
 #define SOFT_STACK_BYTES (4u << 20)
-#define SOFT_STACK_GUARD (16u << 20)
 
 /* Memory that grows to what a block needs and is kept for the next block. */
 struct soft_scratch {
@@ -29,7 +28,7 @@ struct soft_worker {
     struct dev_guard guard;
     struct soft_block block;
     struct soft_scratch shared, local, save, check, check_local;
-    uintptr_t stack_low; /* below it lie SOFT_STACK_GUARD bytes that nothing may touch */
+    uintptr_t stack_low; /* below it lie DEV_GUARD_STACK_BYTES that nothing may touch */
     /* account number of the client whose data the scratch memory holds; 0: none */
     uint64_t last;
     uint64_t cpu_ns;        /* processor time at the end of the last grant, 0: not known */
@@ -38,6 +37,7 @@ struct soft_worker {
     struct soft_account *account; /* whose grant is being run, or NULL */
     struct soft_task *task;
     bool active; /* it has a multiprocessor */
+    bool guest;  /* it is a client's thread (soft_guest_run), and cannot be set aside */
     /* its block is set aside: the worker is in its account's list, by `place` */
     bool aside;
     struct gm_list place;  /* in that list, or in `spares` */
@@ -55,6 +55,17 @@ struct soft_worker {
 
 /* Starts the thread. 0 or -errno. With the scheduler's lock held. */
 GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
+
+/* The calling thread as a worker for tasks that it runs itself. It has a stack of SOFT_STACK_BYTES
+ * and DEV_GUARD_STACK_BYTES behind it. NULL: no memory. */
+struct soft_worker *soft_guest_create(struct soft_sched *s);
+/* Any thread, while it runs no task. NULL is accepted. */
+void soft_guest_destroy(struct soft_worker *w);
+/* Runs a task that was not submitted on this thread, for SOFT_GUEST_NS at most; what is left of it
+ * then is submitted. The task's `done` is called as for any other. False: the task has not begun,
+ * because its client is stopped or may have no more time now, or because others need all workers:
+ * it is still the caller's. */
+GM_MUST_CHECK bool soft_guest_run(struct soft_worker *w, struct soft_task *t);
 
 /* scratch.c. Makes room in one of the worker's scratch memories, which is zeroed when it grows.
  * False: no memory, or the client may not have more. */
