@@ -46,7 +46,7 @@ struct dev_queue;  /* a stream of one client on one device */
 #define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
 #define DEV_LIMITS     16u /* CUlimit values below this are told */
 /* Globals up to so many bytes may lie where something else of the client's has been. */
-#define DEV_GLOBALS_USED (256u << 10)
+#define DEV_GLOBALS_USED (1u << 20)
 
 struct dev_info {
     char name[64];

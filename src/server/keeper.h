@@ -16,7 +16,9 @@ struct srv_heap;
 struct srv_mapping;
 
 struct srv_keeper_ops {
-    uint64_t page; /* the size of a mapped range is a multiple of it */
+    uint64_t page;      /* the size of a mapped range is a multiple of it */
+    uint64_t charged;   /* what a program is charged for one is a multiple of it */
+    uint64_t small_max; /* the largest allocation that is cut from a slab */
     /* Gives the mapping's range its memory, zeroed; sets mapping->fd if the executor needs one. A
      * CUresult. NULL: the memory is there already. */
     int (*take)(struct srv_heap *h, struct srv_mapping *m);
@@ -26,7 +28,8 @@ struct srv_keeper_ops {
     bool swept; /* the pages of freed ranges are freed by sweep.h */
 };
 
-extern const struct srv_keeper_ops srv_keeper_memfd; /* also for the host area of any device */
+extern const struct srv_keeper_ops srv_keeper_host; /* the host area of any device */
+extern const struct srv_keeper_ops srv_keeper_memfd;
 extern const struct srv_keeper_ops srv_keeper_cuda;
 
 /* Makes a GPU's memory for an object: a handle, and a descriptor for executors, which the caller

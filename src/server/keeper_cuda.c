@@ -157,4 +157,6 @@ static void give(struct srv_heap *h, struct srv_mapping *m)
     srv_keeper_cuda_release(m->handle);
 }
 
-const struct srv_keeper_ops srv_keeper_cuda = { .page = SRV_SLAB, .take = take, .give = give };
+const struct srv_keeper_ops srv_keeper_cuda = {
+    .page = SRV_SLAB, .charged = SRV_SLAB, .small_max = 256u << 10, .take = take, .give = give
+};

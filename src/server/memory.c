@@ -275,7 +275,7 @@ static void on_trimmed(void *arg, int result, struct tp_packet *answer)
  * memory is made when it is touched. */
 static bool begins_with_slab(const struct srv_heap *h)
 {
-    return !is_host(h) && h->keeper == &srv_keeper_memfd && gm_list_empty(&h->mappings);
+    return h->keeper == &srv_keeper_memfd && gm_list_empty(&h->mappings);
 }
 
 /* Takes a range from a slab, or has one mapped: a new slab, or one for this allocation. */
@@ -330,10 +330,10 @@ static void start_deferred(struct srv_heap *h)
 /* Makes the operation with its allocation, which is not charged yet. A CUresult. */
 static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, struct alloc_op **out)
 {
-    bool small = size <= SRV_SMALL_MAX && align <= SRV_PAGE;
+    bool small = size <= h->keeper->small_max && align <= SRV_PAGE;
     if (size == 0 || (align && !gm_is_pow2(align)) || align > SRV_ALIGN_MAX)
         return GM_CUDA_INVALID_VALUE;
-    uint64_t unit = small ? SRV_GRANULE : h->keeper->page;
+    uint64_t unit = small ? SRV_GRANULE : h->keeper->charged;
     if (size > h->area->size || !gm_align_up(size, unit, &size))
         return GM_CUDA_OUT_OF_MEMORY;
     struct srv_allocation *a = calloc(1, sizeof(*a));

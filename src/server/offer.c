@@ -86,12 +86,12 @@ static int make_memory(struct srv_session *c)
         r = srv_area_init(&c->areas[0], "gmux-device", c->window_base, half, device->page);
     if (r == 0)
         r = srv_area_init(&c->areas[1], "gmux-host", c->window_base + half, half,
-                          srv_keeper_memfd.page);
+                          srv_keeper_host.page);
     if (r < 0)
         return r;
     for (uint32_t d = 0; d < c->server->devices_count; d++)
         srv_heap_init(&c->heaps[d], c, &c->areas[0], d, srv_device_bytes(d), device);
-    srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, &srv_keeper_memfd);
+    srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, &srv_keeper_host);
     set_limits(c);
     return 0;
 }

@@ -236,6 +236,24 @@ static void copies_of_registered(uint8_t *bytes, size_t size)
     OK(cuStreamDestroy(s));
 }
 
+/* Kernels touch a little more than was allocated, and nobody notices before the next 2 MiB. */
+static void a_little_beyond(void)
+{
+    static const size_t sizes[] = { 1000, 318828, 1200000, (2u << 20) + 4096 };
+    CUfunction f = tap_function("poke");
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        CUdeviceptr p, at;
+        void *params[] = { &at };
+        OK(cuMemAlloc(&p, sizes[i]));
+        at = p + sizes[i];
+        OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+        at = (at | ((2u << 20) - 1)) - 3;
+        OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+        OK(cuCtxSynchronize());
+        OK(cuMemFree(p));
+    }
+}
+
 /* Another registration of this size, which may get the pages that the last one had. */
 static void register_another(size_t size)
 {
@@ -390,6 +408,7 @@ int main(void)
         TEST(address_range),
         TEST(pinned),
         TEST(managed),
+        TEST(a_little_beyond),
         TEST(hints),
         TEST(registered),
         TEST(registered_and_unmapped),

@@ -462,7 +462,7 @@ static void too_much(void)
     open_client(&c);
     uint64_t last = 0;
     uint64_t address;
-    while ((address = raw_alloc(&c, 300000, WIRE_MEMORY_KIND_DEVICE, &result)) != 0) {
+    while ((address = raw_alloc(&c, 1200000, WIRE_MEMORY_KIND_DEVICE, &result)) != 0) {
         last = address;
         large++;
     }
@@ -470,7 +470,7 @@ static void too_much(void)
     /* The place of one that is still being freed is waited for. */
     for (unsigned i = 0; i < 100; i++) {
         free_without_waiting(&c, last);
-        last = raw_alloc(&c, 300000, WIRE_MEMORY_KIND_DEVICE, &result);
+        last = raw_alloc(&c, 1200000, WIRE_MEMORY_KIND_DEVICE, &result);
         RAW_CHECK(last != 0);
     }
     raw_client_close(&c);

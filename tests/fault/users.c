@@ -45,11 +45,13 @@ static int take_allocation(struct raw_client *c, uint64_t unused)
     return result;
 }
 
+/* What is aligned to more than a page is not cut from a slab. */
 static int take_mapping(struct raw_client *c, uint64_t size)
 {
-    int result;
-    (void)raw_alloc(c, size, WIRE_MEMORY_KIND_DEVICE, &result);
-    return result;
+    struct wire_memory_allocated m;
+    RAW_ASK(c, memory_alloc, .size = size, .align = 8192, .kind = WIRE_MEMORY_KIND_DEVICE);
+    wire_get_memory_allocated(&c->packet->body, &m);
+    return m.result;
 }
 
 static int take_object(struct raw_client *c, uint64_t unused)
