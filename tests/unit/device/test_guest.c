@@ -151,6 +151,26 @@ Test(guest, a_fault_is_the_client_s)
     cr_assert_eq(client->fault, GM_CUDA_LAUNCH_FAILED);
 }
 
+/* The worker that looks for work before it sleeps takes one launch; for the other one the second
+ * worker is woken, though the first launch never ends by itself. */
+Test(guest, two_launches_wake_two_workers)
+{
+    _Atomic uint64_t *go = rig_at(client, 0);
+    for (int i = 0; i < TRIES; i++) {
+        atomic_store(go, 1);
+        launch(0, FAKE_AWAIT, 1, client->base);
+        rig_wait(client, 0, 0);
+        atomic_store(go, 0);
+        atomic_store(&module->kernels[FAKE_AWAIT].block_ns, UINT32_MAX);
+        launch(0, FAKE_AWAIT, 1, client->base);
+        atomic_store(&module->kernels[FAKE_SPIN].block_ns, UINT32_MAX);
+        launch(1, FAKE_SPIN, 1, SHORT_NS);
+        rig_wait(client, 1, 0);
+        atomic_store(go, 1);
+        rig_wait(client, 0, 0);
+    }
+}
+
 /* Two workers at 25 %: half of the time of one. */
 Test(guest, a_share_holds)
 {

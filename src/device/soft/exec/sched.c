@@ -270,9 +270,9 @@ static void task_submit(struct soft_sched *s, struct soft_task *t)
     task_list(s, t);
     if (a->priority < atomic_load_explicit(&s->urgent, memory_order_relaxed))
         atomic_store_explicit(&s->urgent, a->priority, memory_order_relaxed);
-    soft_sched_wake(s, t->count);
     if (s->idle == 0 && !s->spinning)
         soft_supervisor_call(s);
+    soft_sched_wake(s, t->count);
 }
 
 bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool failed)

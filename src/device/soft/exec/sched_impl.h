@@ -28,7 +28,7 @@ struct soft_sched {
     uint32_t threads; /* all workers */
     uint32_t idle;    /* workers that sleep */
     uint32_t guests;  /* guests that run a task */
-    bool spinning;    /* an idle worker is looking at `bell` before it sleeps */
+    bool spinning; /* an idle worker is looking at `bell` before it sleeps, and has heard nothing */
     bool quit;
     bool supervised; /* the supervisor ticks now */
     bool supervisor_started;

@@ -13,9 +13,15 @@ void soft_sched_looks_next(bool yes)
 void soft_sched_wake(struct soft_sched *s, uint64_t count)
 {
     atomic_fetch_add_explicit(&s->bell, 1, memory_order_release);
-    count -= s->spinning && count > 0;
-    count -= looks_next && count > 0;
-    looks_next = false;
+    /* Each of these takes one piece of work; for the next piece another worker is woken. */
+    if (s->spinning && count > 0) {
+        s->spinning = false;
+        count--;
+    }
+    if (looks_next && count > 0) {
+        looks_next = false;
+        count--;
+    }
     if (count >= s->idle)
         pthread_cond_broadcast(&s->work);
     else
