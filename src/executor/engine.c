@@ -167,6 +167,8 @@ int exe_engine_run(struct exe_engine *e)
             tp_packet_finish(&packet_in);
         }
     }
+    if (r == -EPIPE || r == -ECONNRESET)
+        return 0; /* gone while it was being answered */
     gm_error(&topic, "server socket: %s", strerror(-r));
     return 1;
 }
