@@ -174,11 +174,57 @@ static LLVMValueRef divide_by_reals(struct jit_gen *g, LLVMValueRef a, LLVMValue
     return LLVMBuildTrunc(g->b, q, LLVMTypeOf(a), "");
 }
 
+/* a * w, where w is a little less than 1 / b: never more than a / b, and less by no more than its
+ * 2^49th part and one. */
+static LLVMValueRef at_most(struct jit_gen *g, LLVMValueRef a, LLVMValueRef w)
+{
+    LLVMValueRef x = LLVMBuildUIToFP(g->b, a, LLVMTypeOf(w), "");
+    return LLVMBuildFPToUI(g->b, LLVMBuildFMul(g->b, x, w, ""), LLVMTypeOf(a), "");
+}
+
+/* Quotient of vectors of unsigned 64-bit integers through double precision: of what the first
+ * product leaves the second one is less by one at most. */
+static LLVMValueRef divide_in_two_steps(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef real = jit_like(a, g->f64);
+    LLVMValueRef y = LLVMBuildUIToFP(g->b, b, real, "");
+    LLVMValueRef w = LLVMBuildFDiv(g->b, jit_real(g, y, 1 - 0x1p-50), y, "");
+    LLVMValueRef first = at_most(g, a, w);
+    LLVMValueRef left = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, first, b, ""), "");
+    LLVMValueRef second = at_most(g, left, w);
+    left = LLVMBuildSub(g->b, left, LLVMBuildMul(g->b, second, b, ""), "");
+    LLVMValueRef last = LLVMBuildICmp(g->b, LLVMIntUGE, left, b, "");
+    LLVMValueRef q = LLVMBuildAdd(g->b, first, second, "");
+    return LLVMBuildAdd(g->b, q, LLVMBuildZExt(g->b, last, LLVMTypeOf(a), ""), "");
+}
+
+/* All ones where it is negative. */
+static LLVMValueRef sign_of(struct jit_gen *g, LLVMValueRef v)
+{
+    return LLVMBuildAShr(g->b, v, jit_const(g, v, 63), "");
+}
+
+static LLVMValueRef negate_where(struct jit_gen *g, LLVMValueRef v, LLVMValueRef sign)
+{
+    return LLVMBuildSub(g->b, LLVMBuildXor(g->b, v, sign, ""), sign, "");
+}
+
+static LLVMValueRef divide_wide(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, bool sign)
+{
+    if (!sign)
+        return divide_in_two_steps(g, a, b);
+    LLVMValueRef q = divide_in_two_steps(g, negate_where(g, a, sign_of(g, a)),
+                                         negate_where(g, b, sign_of(g, b)));
+    return negate_where(g, q, sign_of(g, LLVMBuildXor(g->b, a, b, "")));
+}
+
 static LLVMValueRef quotient(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
     unsigned bits = width(g);
     if (jit_is_vec(a) && bits == 32 && !LLVMIsConstant(b))
         return divide_by_reals(g, a, b, sign);
+    if (jit_is_vec(a) && bits == 64 && !LLVMIsConstant(b) && g->target->avx512)
+        return divide_wide(g, a, b, sign);
     return sign ? LLVMBuildSDiv(g->b, a, b, "") : LLVMBuildUDiv(g->b, a, b, "");
 }
 
