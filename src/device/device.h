@@ -17,6 +17,7 @@
  *   beside client_stop;
  * - module_load, module_place, module_unload: several of them, of different modules, and beside any
  *   of the others but client_destroy, and module_place not beside client_stop;
+ * - client_leave: any number, beside all others but client_destroy;
  * - client_stop: after the client's thread has ended; client_destroy: alone, after client_stop.
  *   Between the two there may be any of the others but memory_map, memory_attach and module_place.
  * Whatever several clients share, the back end has a lock for. A function that takes long holds
@@ -202,8 +203,8 @@ struct dev_ops {
     /* `device` may touch what the client has and will have on `peer` by memory_map, or may no
      * longer. NULL: every device may touch everything. */
     int (*client_peer)(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
-    /* The client's thread is about to be waited for: what it does for the client is to end soon. On
-     * any other thread, before client_stop. NULL: it never takes long. */
+    /* The client's thread is about to be waited for: what it does for the client is to end soon.
+     * NULL: it never takes long. */
     void (*client_leave)(struct dev_client *c);
     /* Takes every operation of the client off the device, running kernels included, within a
      * bounded time. Nothing of the client runs after it returns, and nothing touches its device
