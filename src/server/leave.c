@@ -268,10 +268,11 @@ void srv_server_check_end(struct srv_server *s)
         s->stopping = true; /* no client can come any more */
     if (!s->stopping || s->ended)
         return;
+    /* The executor ends, too, with what it still has to do for clients that are gone. Nobody waits
+     * for a private server, so there it may finish: it compiles a kernel for the next run. */
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
-        if (c->phase != SRV_DRAINING || !c->stopped)
+        if (c->phase != SRV_DRAINING || !c->stopped || (s->private_mode && !is_out(c)))
             return;
-    /* The executor, too, with what it still has to do for clients that are gone. */
     s->ended = true;
     srv_say(s, "Exiting");
     s->has_link = false;

@@ -35,6 +35,15 @@ within() {
     [[ ${lines[3]} == "compare: device and CPU agree"* ]]
 }
 
+@test "a program that ends before its kernel is compiled leaves the code for the next one" {
+    [ -x "$GMUX_BUILD/src/jit/gmux-jit" ] || skip "needs the compiler"
+    export GMUX_CACHE_DIR=$DIR/objects
+    # Interpreted in a hundredth of the time that the compiler needs.
+    run -0 --separate-stderr "$GMUX_BUILD/tests/ptx/run_driver" "$GMUX_BUILD/tests/ptx/tables/long_block.ptx"
+    has_object() { [ -n "$(find "$GMUX_CACHE_DIR" -type f 2>/dev/null)" ]; }
+    until_true 100 has_object
+}
+
 @test "a program that gets no private server is told why" {
     run -1 bash -c 'ulimit -f 0; exec "$0"' "$examples/vecadd"
     [[ $output == *"gmux: no session with the private server: "*": File too large: error 2"* ]]

@@ -33,7 +33,8 @@
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
 /* a job that takes longer than this is slow, and is put off if others wait */
-#define QUICK_NS GM_NS_PER_S
+#define QUICK_NS  GM_NS_PER_S
+#define LINGER_NS (5 * GM_NS_PER_S) /* the longest that a job goes on without its program */
 /* a process is killed after so many times its limit of processor time */
 #define SILENT_TIMES 10u
 #define LOOK_NS      (100 * GM_NS_PER_MS) /* between two looks at how long a job has taken */
@@ -474,13 +475,14 @@ void soft_compiler_drop(struct soft_compiler *c, const void *owner)
     }
 }
 
-/* Ends the owner's job in that builder. Called with the lock held. A quick job may finish: even if
- * the program is gone, the next run finds the code in the cache. */
+/* Ends the owner's job in that builder. Called with the lock held. A job that nobody has put off
+ * may finish, so that the next run finds the code in the cache: a program that is over before its
+ * kernels are compiled would otherwise run interpreted each time. */
 static void end_job(struct builder *b, const void *owner)
 {
     struct soft_compiler *c = b->compiler;
     const struct loader_job *job = b->job;
-    uint64_t until = b->began_ns + QUICK_NS;
+    uint64_t until = gm_now_ns() + LINGER_NS;
     const struct timespec ts = { (time_t)(until / GM_NS_PER_S), (long)(until % GM_NS_PER_S) };
     if (!job || job->job.owner != owner)
         return;
