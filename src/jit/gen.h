@@ -18,6 +18,7 @@
  *   row, jam              how many blocks side by side, warps at once
  *   block                 the function that runs a thread block: the loop over its warps
  *   width                 how many lanes of a warp at once
+ *   step                  threads that count on their warp going in step
  *   meet, spin            whether lanes are together where they have to be; loops that poll
  *   latch                 loops with several ways back, or several entrances
  *   flow                  blocks of the kernel, branches; which file emits an instruction
@@ -68,6 +69,9 @@ unsigned jit_fewer_lanes(const struct jit_gen *g);
 #define JIT_SAVE_AT_BARRIER 8u  /* i32: lanes that are parked at a barrier */
 #define JIT_SAVE_RELEASE    12u /* i32: not 0: they go on */
 #define JIT_SAVE_HEAD       64u
+
+/* --- step.c: threads that count on their warp going in step ----------------------------------- */
+bool jit_goes_in_step(const struct ir_fn *fn);
 
 /* --- meet.c ----------------------------------------------------------------------------------- */
 /* Refuses kernels whose lanes would look at each other before all of them are there, as the

@@ -1,6 +1,7 @@
 /*
  * How many lanes the code treats as a warp: 32, as the hardware does, or fewer. Only instructions
- * that look at other lanes, or at a lane's number, can tell the difference.
+ * that look at other lanes, or at a lane's number, can tell the difference, and threads that count
+ * on their warp going in step (step.c).
  *
  * Blocks that are 16 threads wide are common (16 x 16). A warp of 32 lanes then holds two rows of
  * the block: neither thread index is a base and a stride over its lanes, so that each access of
@@ -41,13 +42,13 @@
 /* A loop with so many instructions for each access is bound by them, and not by memory. */
 #define WORK_MIN 8u
 
-/* No instruction tells one lane of a warp from another: the code may have any number of them. */
+/* Nothing tells one lane of a warp from another: the code may have any number of them. */
 static bool lanes_are_alike(const struct ir_fn *fn)
 {
     for (uint32_t k = 0; k < fn->instr_count; k++)
         if (ir_sees_lanes(&fn->instrs[k]))
             return false;
-    return true;
+    return !jit_goes_in_step(fn);
 }
 
 unsigned jit_choose_lanes(const struct jit_gen *g)
