@@ -1,9 +1,9 @@
 /*
  * A poll is a read of memory inside a loop by an instruction that says that others write there at
- * the same time: an ordered or volatile load, a compare-and-swap against or exchange with a
- * constant (a lock), an atomic operation that changes nothing. If what it read decides a branch in
- * a loop, that loop waits. (Compare-and-swap of what was read before is no poll: when it fails,
- * another thread has got on.)
+ * the same time: an ordered or volatile load, or an atomic operation that has the same effect when
+ * it is made again: a compare-and-swap against or exchange with a constant, a bit that is set (a
+ * lock), a sum with 0. If what it read decides a branch in a loop, that loop waits.
+ * (Compare-and-swap of what was read before is no poll: when it fails, another thread has got on.)
  */
 #include "jit/spin.h"
 
@@ -14,13 +14,21 @@ static bool is_constant(const struct ir_analysis *a, const struct ir_src *s)
     return s->kind == IR_SRC_IMM || (s->kind == IR_SRC_REG && a->regs[s->index].is_const);
 }
 
-static bool changes_nothing(const struct ir_instr *i)
+/* Made twice it does what it does once, with another result. */
+static bool repeats(const struct ir_analysis *a, const struct ir_instr *i)
 {
     const struct ir_src *s = &i->src[0];
-    uint64_t all = ir_types[i->type].size == 8 ? UINT64_MAX : UINT32_MAX;
-    if (s->kind != IR_SRC_IMM)
-        return false;
-    return i->mode == IR_ATOM_AND ? (s->bits & all) == all : s->bits == 0;
+    switch (i->mode) {
+    case IR_ATOM_AND:
+    case IR_ATOM_OR:
+    case IR_ATOM_MIN:
+    case IR_ATOM_MAX:
+    case IR_ATOM_EXCH:
+    case IR_ATOM_CAS:
+        return is_constant(a, s);
+    default:
+        return s->kind == IR_SRC_IMM && s->bits == 0;
+    }
 }
 
 static bool is_poll(const struct ir_analysis *a, const struct ir_instr *i)
@@ -28,11 +36,7 @@ static bool is_poll(const struct ir_analysis *a, const struct ir_instr *i)
     if (i->op == IR_OP_LD)
         return i->order != IR_ORDER_WEAK && i->space != IR_SPACE_LOCAL &&
                i->space != IR_SPACE_PARAM;
-    if (i->op != IR_OP_ATOM || i->dst_count == 0)
-        return false;
-    if (i->mode == IR_ATOM_CAS || i->mode == IR_ATOM_EXCH)
-        return is_constant(a, &i->src[0]);
-    return changes_nothing(i);
+    return i->op == IR_OP_ATOM && i->dst_count != 0 && repeats(a, i);
 }
 
 /* Marks what the instruction writes; true if that is news. */
