@@ -28,6 +28,16 @@ static inline uint64_t gm_thread_cpu_ns(void)
     return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/* A counter of the processor's that goes on at a constant rate; elsewhere nanoseconds. */
+static inline uint64_t gm_cycles(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#else
+    return gm_now_ns();
+#endif
+}
+
 static inline void gm_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -242,6 +242,8 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
     case IR_SREG_CLOCK:
     case IR_SREG_CLOCK_HI:
         v = jit_intrinsic(g, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+        v = LLVMBuildSub(g->b, v, jit_field(g, offsetof(struct soft_block, clock_base), g->i64),
+                         "");
         if (sreg == IR_SREG_CLOCK_HI)
             v = LLVMBuildLShr(g->b, v, LLVMConstInt(g->i64, 32, 0), "");
         return v;

@@ -33,7 +33,7 @@ struct soft_check_block;
 /* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
  * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
  * change needs a new SOFT_ABI_VERSION. */
-#define SOFT_ABI_VERSION 5
+#define SOFT_ABI_VERSION 6
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
@@ -60,7 +60,7 @@ struct soft_block {
     uint32_t block_linear;   /* number of this block in its grid */
     uint32_t dynamic_shared; /* bytes of shared memory given at launch */
     uint32_t turns;          /* how often give_way was called (helpers.h) */
-    uint64_t clock_base;     /* for %clock64, %globaltimer */
+    uint64_t clock_base;     /* gm_cycles() at the launch, where %clock64 begins */
     /* For tests; else NULL. The interpreter calls it before each load and store that its scalar
      * forms carry out. `value` is what is going to be stored, NULL for a load. A call without an
      * address says that threads have met at a barrier. */

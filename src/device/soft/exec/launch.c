@@ -42,7 +42,7 @@ struct launch {
     uint32_t threads;     /* how many of a block run */
     uint32_t stack_bytes; /* per thread, in addition to the kernel's local memory */
     uint32_t shared_bytes, dynamic_bytes;
-    uint64_t began_ns;
+    uint64_t began; /* gm_cycles() */
     /* this launch's bit in module->workspaces_used; 0: it has none */
     uint64_t workspace;
     struct soft_check_log *checked; /* NULL: the client is not checked */
@@ -154,7 +154,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l,
     b->helpers = &c->helpers;
     b->fault_address = 0;
     b->fault_thread = 0;
-    b->clock_base = l->began_ns;
+    b->clock_base = l->began;
     return true;
 }
 
@@ -380,7 +380,7 @@ bool soft_launch_start(struct dev_op *op)
 {
     struct launch *l = GM_CONTAINER_OF(op, struct launch, op);
     struct dev_client *c = op->queue->work->client;
-    l->began_ns = gm_now_ns();
+    l->began = gm_cycles();
     if (l->task.together && l->kernel->uses_workspace)
         workspace_take(l);
     return hold(c, l) || soft_task_submit(c->dev->sched, &l->task);

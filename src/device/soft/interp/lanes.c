@@ -169,9 +169,9 @@ static uint64_t uniform_sreg(const struct interp_run *r, enum ir_sreg sreg)
         return b->warps;
     case IR_SREG_CLOCK:
     case IR_SREG_CLOCK64:
-        return gm_now_ns() - b->clock_base;
+        return gm_cycles() - b->clock_base;
     case IR_SREG_CLOCK_HI:
-        return (gm_now_ns() - b->clock_base) >> 32;
+        return (gm_cycles() - b->clock_base) >> 32;
     case IR_SREG_GLOBALTIMER:
     case IR_SREG_GLOBALTIMER_LO:
         return soft_helper_wall_ns();
