@@ -38,10 +38,14 @@ within() {
 @test "a program that ends before its kernel is compiled leaves the code for the next one" {
     [ -x "$GMUX_BUILD/src/jit/gmux-jit" ] || skip "needs the compiler"
     export GMUX_CACHE_DIR=$DIR/objects
-    # Interpreted in a hundredth of the time that the compiler needs.
-    run -0 --separate-stderr "$GMUX_BUILD/tests/ptx/run_driver" "$GMUX_BUILD/tests/ptx/tables/long_block.ptx"
+    # Interpreted in a hundredth of the time that the compiler needs. Where others have the processors, that may be more
+    # than it is given at once.
     has_object() { [ -n "$(find "$GMUX_CACHE_DIR" -type f 2>/dev/null)" ]; }
-    until_true 100 has_object
+    for ((i = 0; i < 10; i++)); do
+        run -0 --separate-stderr "$GMUX_BUILD/tests/ptx/run_driver" "$GMUX_BUILD/tests/ptx/tables/long_block.ptx"
+        until_true 30 has_object && break
+    done
+    has_object
 }
 
 @test "a program that gets no private server is told why" {

@@ -34,7 +34,7 @@
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
 /* a job that takes longer than this is slow, and is put off if others wait */
 #define QUICK_NS  GM_NS_PER_S
-#define LINGER_NS (5 * GM_NS_PER_S) /* the longest that a job goes on without its program */
+#define LINGER_NS (2 * GM_NS_PER_S) /* the longest that a job goes on without its program */
 /* a process is killed after so many times its limit of processor time */
 #define SILENT_TIMES 10u
 #define LOOK_NS      (100 * GM_NS_PER_MS) /* between two looks at how long a job has taken */

@@ -82,7 +82,7 @@ GM_MUST_CHECK int soft_compiler_submit(struct soft_compiler *c, const struct sof
 /* Ends the owner's jobs that have not begun. */
 void soft_compiler_drop(struct soft_compiler *c, const void *owner);
 /* Ends all jobs of an owner who submits no more; each has had its callback when this returns. Waits
- * for a job that is being compiled, for five seconds at most, so that its code gets into the
+ * for a job that is being compiled, for two seconds at most, so that its code gets into the
  * cache. */
 void soft_compiler_cancel(struct soft_compiler *c, const void *owner);
 
