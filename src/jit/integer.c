@@ -97,14 +97,19 @@ static LLVMValueRef high_u64(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildAdd(g->b, hh, LLVMBuildLShr(g->b, mid2, half, ""), "");
 }
 
+/* All ones where it is negative. */
+static LLVMValueRef sign_of(struct jit_gen *g, LLVMValueRef v)
+{
+    return LLVMBuildAShr(g->b, v, jit_const(g, v, 63), "");
+}
+
 static LLVMValueRef high_64(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMValueRef r = high_u64(g, a, b);
     if (!ir_type_is_signed(g->i->type))
         return r;
-    LLVMValueRef sign = jit_const(g, a, 63);
-    LLVMValueRef x = LLVMBuildAnd(g->b, LLVMBuildAShr(g->b, a, sign, ""), b, "");
-    LLVMValueRef y = LLVMBuildAnd(g->b, LLVMBuildAShr(g->b, b, sign, ""), a, "");
+    LLVMValueRef x = LLVMBuildAnd(g->b, sign_of(g, a), b, "");
+    LLVMValueRef y = LLVMBuildAnd(g->b, sign_of(g, b), a, "");
     return LLVMBuildSub(g->b, LLVMBuildSub(g->b, r, x, ""), y, "");
 }
 
@@ -196,12 +201,6 @@ static LLVMValueRef divide_in_two_steps(struct jit_gen *g, LLVMValueRef a, LLVMV
     LLVMValueRef last = LLVMBuildICmp(g->b, LLVMIntUGE, left, b, "");
     LLVMValueRef q = LLVMBuildAdd(g->b, first, second, "");
     return LLVMBuildAdd(g->b, q, LLVMBuildZExt(g->b, last, LLVMTypeOf(a), ""), "");
-}
-
-/* All ones where it is negative. */
-static LLVMValueRef sign_of(struct jit_gen *g, LLVMValueRef v)
-{
-    return LLVMBuildAShr(g->b, v, jit_const(g, v, 63), "");
 }
 
 static LLVMValueRef negate_where(struct jit_gen *g, LLVMValueRef v, LLVMValueRef sign)

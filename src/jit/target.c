@@ -16,18 +16,16 @@
 /* Registers are allocas until sroa; after that mostly redundancy between unrolled copies is left to
  * remove. The full -O2 pipeline takes several times as long for no gain on PTX, which comes
  * optimised. */
-static const char passes[] =
-    "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
-    "jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)";
+#define FIRST_PASSES "always-inline,function(sroa,early-cse<memssa>,"
+#define OTHER_PASSES                                                                               \
+    "instcombine<no-verify-fixpoint>,simplifycfg,jump-threading,gvn,loop-mssa(licm),"              \
+    "instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)"
+static const char passes[] = FIRST_PASSES OTHER_PASSES;
 /* For kernels with blocks in pieces (frame.c), which are joined as soon as there are no allocas. */
-static const char piece_passes[] =
-    "always-inline,function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
-    "simplifycfg,jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,"
-    "simplifycfg,adce)";
+static const char piece_passes[] = FIRST_PASSES "simplifycfg," OTHER_PASSES;
 /* For large kernels, whose registers stay in memory. Not instcombine: for each value it looks at
  * all checks of the window, and whether they dominate it. */
-static const char few_passes[] =
-    "always-inline,function(sroa,early-cse<memssa>,instsimplify,simplifycfg)";
+static const char few_passes[] = FIRST_PASSES "instsimplify,simplifycfg)";
 
 static LLVMTargetRef native;
 static char *triple, *cpu, *features;
