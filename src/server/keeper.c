@@ -7,13 +7,13 @@
 
 #include "server/memory.h"
 
-const struct srv_keeper_ops srv_keeper_host = {
-    .page = SRV_PAGE, .charged = SRV_PAGE, .small_max = 256u << 10, .swept = true
-};
+const struct srv_keeper_ops srv_keeper_host = { .page = SRV_PAGE,
+                                                .charged = SRV_PAGE,
+                                                .swept = true };
 
 /* Mapped in pieces as large as a GPU's pages: programs touch a little more than they have
  * allocated, and on a GPU nobody notices before the next page. What is not touched costs nothing.
  */
-const struct srv_keeper_ops srv_keeper_memfd = {
-    .page = SRV_SLAB, .charged = SRV_PAGE, .small_max = SRV_SMALL_MAX, .swept = true
-};
+const struct srv_keeper_ops srv_keeper_memfd = { .page = SRV_SLAB,
+                                                 .charged = SRV_PAGE,
+                                                 .swept = true };

@@ -16,9 +16,8 @@ struct srv_heap;
 struct srv_mapping;
 
 struct srv_keeper_ops {
-    uint64_t page;      /* the size of a mapped range is a multiple of it */
-    uint64_t charged;   /* what a program is charged for one is a multiple of it */
-    uint64_t small_max; /* the largest allocation that is cut from a slab */
+    uint64_t page;    /* the size of a mapped range is a multiple of it */
+    uint64_t charged; /* what a program is charged for one is a multiple of it */
     /* Gives the mapping's range its memory, zeroed; sets mapping->fd if the executor needs one. A
      * CUresult. NULL: the memory is there already. */
     int (*take)(struct srv_heap *h, struct srv_mapping *m);

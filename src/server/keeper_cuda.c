@@ -158,5 +158,5 @@ static void give(struct srv_heap *h, struct srv_mapping *m)
 }
 
 const struct srv_keeper_ops srv_keeper_cuda = {
-    .page = SRV_SLAB, .charged = SRV_SLAB, .small_max = 256u << 10, .take = take, .give = give
+    .page = SRV_SLAB, .charged = SRV_SLAB, .take = take, .give = give
 };

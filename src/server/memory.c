@@ -330,7 +330,7 @@ static void start_deferred(struct srv_heap *h)
 /* Makes the operation with its allocation, which is not charged yet. A CUresult. */
 static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, struct alloc_op **out)
 {
-    bool small = size <= h->keeper->small_max && align <= SRV_PAGE;
+    bool small = size <= SRV_SMALL_MAX && align <= SRV_PAGE;
     if (size == 0 || (align && !gm_is_pow2(align)) || align > SRV_ALIGN_MAX)
         return GM_CUDA_INVALID_VALUE;
     uint64_t unit = small ? SRV_GRANULE : h->keeper->charged;

@@ -18,7 +18,7 @@
 #define SRV_PAGE      4096u
 #define SRV_GRANULE   512u /* size unit and alignment of small allocations */
 #define SRV_SLAB      (2u << 20)
-#define SRV_SMALL_MAX (1u << 20) /* no keeper cuts larger allocations from slabs */
+#define SRV_SMALL_MAX (1u << 20) /* the largest allocation that is cut from a slab */
 #define SRV_ALIGN_MAX (1u << 30)
 
 struct srv_object;
