@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "device/soft/ptx/ptx.h"
 #include "jit/gen.h"
-#include "jit/spin.h"
 #include "jit/target.h"
 
 /* The kernel's block size: what the job says, else what the text demands. All 0: any. */
@@ -104,7 +103,7 @@ static int let_wait(struct ir_module *m, struct ir_analyse_options *options, str
 {
     uint32_t fn = (*a)->fn;
     GM_AUTO_FREE bool *meets = NULL, *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
-    uint32_t spin = polls ? jit_find_spin(&m->fns[fn], *a, polls) : UINT32_MAX;
+    uint32_t spin = polls ? ir_find_polls(&m->fns[fn], *a, polls) : UINT32_MAX;
     if (spin == UINT32_MAX)
         return -ENOMEM;
     if (!spin && !(*a)->divergent_barrier)

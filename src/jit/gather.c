@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "jit/gen.h"
-#include "jit/spin.h"
 
 /* More of them would make the code much larger than the kernel. */
 #define MOST_PLACES 256u

@@ -19,7 +19,7 @@
  *   block                 the function that runs a thread block: the loop over its warps
  *   width                 how many lanes of a warp at once
  *   step                  threads that count on their warp going in step
- *   meet, spin            whether lanes are together where they have to be; loops that poll
+ *   meet                  whether lanes are together where they have to be
  *   latch                 loops with several ways back, or several entrances
  *   flow                  blocks of the kernel, branches; which file emits an instruction
  *   park, gather          threads that wait for others; lanes that wait for lanes which are parked

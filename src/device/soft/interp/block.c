@@ -29,6 +29,7 @@ static void warp_run(struct interp_run *r, uint32_t index)
     r->first_thread = index * SOFT_WARP;
     r->base[0] = r->block->save + index * r->block->save_stride;
     r->warp = (struct interp_warp *)(void *)r->base[0];
+    r->warp->held = UINT32_MAX; /* others have run: who is waited for may come now */
     interp_run_insns(interp_next_waiting(r), r);
 }
 

@@ -5,7 +5,8 @@
  * spins until another lane of its warp does something behind the loop (releases a lock, say) would
  * then wait for ever. Therefore lanes that run while others wait do so for a limited number of
  * branches; then the waiting lanes get a turn, in rotation. For the same reason a warp that has
- * taken many branches lets the other warps of its block run.
+ * taken many branches lets the other warps of its block run. Where the loop is known to wait for
+ * others (ir/poll.c), a lane that comes back to it runs after all others, and then ends the turn.
  */
 #include "device/soft/interp/program.h"
 
@@ -122,6 +123,18 @@ static const struct interp_insn *yield(struct interp_run *r, uint32_t block)
     interp_wait_at(r, block, r->mask);
     interp_mask_set(r, 0);
     return NULL;
+}
+
+/* Lanes that come back to a loop that waits for other threads. None but such lanes can run, or they
+ * do not get on: the other warps have a turn, and then all look again. */
+const struct interp_insn *interp_look_again(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_program *p = r->program;
+    uint32_t *waiting = interp_waiting(p, r->base[0]);
+    for (uint32_t b = p->first_again; r->warp->low != INTERP_NO_BLOCK && b <= r->warp->last; b++)
+        if (waiting[b])
+            interp_wait_at(r, p->blocks[b].first->block, waiting_take(r, b));
+    return yield(r, i->block);
 }
 
 const struct interp_insn *interp_go(struct interp_run *r, uint32_t block)

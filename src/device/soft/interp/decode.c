@@ -5,7 +5,8 @@
  * Each block of the ir becomes one block of the program. One more begins at each instruction that
  * members of a warp execute together, so that lanes can wait for each other there. A block whose
  * only predecessor stands right before it is entered without a branch: no lane can be waiting
- * there.
+ * there. Behind all others there is a block for each loop that waits for other threads: lanes that
+ * come back to the loop go there, and so run last.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,12 @@ static bool number_blocks(struct interp_builder *b)
     const struct ir_fn *f = b->f;
     uint32_t next = 0;
     b->number = calloc(f->block_count, sizeof(*b->number));
+    b->again = calloc(f->block_count, sizeof(*b->again));
     b->predecessors = calloc(f->block_count, sizeof(*b->predecessors));
-    if (!b->number || !b->predecessors)
+    if (!b->number || !b->again || !b->predecessors)
         return false;
     for (uint32_t k = 0; k < f->block_count; k++)
-        b->number[k] = INTERP_NO_BLOCK;
+        b->number[k] = b->again[k] = INTERP_NO_BLOCK;
     for (uint32_t k = 0; k < b->layout.order_count; k++) {
         uint32_t block = b->layout.order[k];
         const struct ir_block *ib = &f->blocks[block];
@@ -35,14 +37,20 @@ static bool number_blocks(struct interp_builder *b)
         for (uint32_t s = 0; s < ib->succ_count; s++)
             b->predecessors[f->succ[ib->succ_first + s]]++;
     }
+    b->p->first_again = next;
+    for (uint32_t k = 0; k < b->layout.order_count; k++)
+        if (b->layout.polls[b->layout.order[k]])
+            b->again[b->layout.order[k]] = next++;
     b->p->block_count = next;
     b->starts = calloc(next, sizeof(*b->starts));
     return b->starts != NULL;
 }
 
-static void emit_bra(struct interp_builder *b, uint32_t target)
+/* Where lanes go from the current block to `target`. */
+static uint32_t number_of(const struct interp_builder *b, uint32_t target)
 {
-    interp_insn_add(b, interp_bra)->block = b->number[target];
+    bool back = b->number[target] <= b->current;
+    return back && b->again[target] != INTERP_NO_BLOCK ? b->again[target] : b->number[target];
 }
 
 /* At the end of `block` control goes to `target` without a choice. `after`: the block that comes
@@ -50,7 +58,7 @@ static void emit_bra(struct interp_builder *b, uint32_t target)
 static void emit_fall(struct interp_builder *b, uint32_t target, uint32_t after)
 {
     if (target != after || b->predecessors[target] != 1)
-        emit_bra(b, target);
+        interp_insn_add(b, interp_bra)->block = number_of(b, target);
 }
 
 static void set_guard(struct interp_builder *b, const struct ir_instr *i, struct interp_insn *n,
@@ -80,7 +88,7 @@ static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_
         if (!bigger)
             return false;
         p->targets = bigger;
-        p->targets[p->target_count++] = b->number[ir_successor(b->f, block, k)];
+        p->targets[p->target_count++] = number_of(b, ir_successor(b->f, block, k));
     }
     struct interp_insn *n = interp_insn_add(b, interp_brx);
     n->s[0] = index;
@@ -89,7 +97,7 @@ static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_
     if (guarded) {
         n->s[1] = b->layout.at[i->guard];
         n->value |= i->flags & IR_F_GUARD_NOT ? UINT64_C(0xffffffff) << 32 : 0;
-        n->other = b->number[ir_successor(b->f, block, targets)];
+        n->other = number_of(b, ir_successor(b->f, block, targets));
     }
     return true;
 }
@@ -145,8 +153,8 @@ static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_
             return true;
         }
         n = interp_insn_add(b, interp_bra_if);
-        n->block = b->number[ir_successor(f, block, 0)];
-        n->other = b->number[ir_successor(f, block, 1)];
+        n->block = number_of(b, ir_successor(f, block, 0));
+        n->other = number_of(b, ir_successor(f, block, 1));
         set_guard(b, i, n, 0);
         return true;
     case IR_OP_BRX:
@@ -159,7 +167,7 @@ static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_
     default: /* RET, EXIT */
         n = interp_insn_add(b, guarded ? interp_exit_if : interp_exit);
         if (guarded) {
-            n->other = b->number[ir_successor(f, block, 0)];
+            n->other = number_of(b, ir_successor(f, block, 0));
             set_guard(b, i, n, 0);
         }
         return true;
@@ -255,6 +263,12 @@ static bool build(struct interp_builder *b, uint32_t fn)
         if (!emit_block(b, l->order[k], after) || b->no_memory)
             return false;
     }
+    for (uint32_t k = 0; k < l->order_count; k++) {
+        if (!l->polls[l->order[k]])
+            continue;
+        b->starts[b->again[l->order[k]]] = p->insn_count;
+        interp_insn_add(b, interp_look_again)->block = b->number[l->order[k]];
+    }
     p->blocks = calloc(p->block_count, sizeof(*p->blocks));
     if (!p->blocks)
         return false;
@@ -319,6 +333,7 @@ static struct soft_code *create(const struct ir_module *m, uint32_t fn, bool che
         snprintf(why, why_size, "out of memory");
     interp_layout_finish(&b.layout);
     free(b.number);
+    free(b.again);
     free(b.predecessors);
     free(b.computed);
     free(b.starts);

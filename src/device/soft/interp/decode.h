@@ -14,6 +14,7 @@
 struct interp_layout {
     uint32_t *order; /* the reachable blocks of the ir */
     uint32_t order_count;
+    bool *polls;      /* by block of the ir: it begins a loop that waits for other threads */
     interp_at *at;    /* by register; INTERP_NOWHERE: it is never used */
     uint8_t *width;   /* by register: enum interp_width */
     interp_at *clear; /* slots that are zeroed when a warp starts */
@@ -41,9 +42,11 @@ struct interp_builder {
     struct interp_layout layout;
     uint32_t *number;       /* block of the ir -> block of the program */
     uint32_t *predecessors; /* by block of the ir: how many edges lead to it */
-    uint32_t *starts;       /* by block of the program: its first instruction */
-    uint32_t current;       /* the block that is being made */
-    uint32_t temps;         /* how many the current instruction uses */
+    uint32_t
+        *again; /* by block of the ir: where lanes that come back to it go; or INTERP_NO_BLOCK */
+    uint32_t *starts; /* by block of the program: its first instruction */
+    uint32_t current; /* the block that is being made */
+    uint32_t temps;   /* how many the current instruction uses */
     uint32_t insn_room, access_room, slow_room, target_room, const_room;
     bool checked; /* use the handlers of check.c */
     /* for checked programs, by register: its value matters for more than copying */

@@ -241,7 +241,8 @@ bool interp_layout_make(struct interp_layout *l, const struct ir_module *m, uint
     l->order = calloc(f->block_count, sizeof(*l->order));
     l->at = calloc(f->reg_count + 1u, sizeof(*l->at));
     l->width = calloc(f->reg_count + 1u, sizeof(*l->width));
-    if (!l->order || !l->at || !l->width)
+    l->polls = calloc(f->block_count + 1u, sizeof(*l->polls));
+    if (!l->order || !l->at || !l->width || !l->polls)
         return false;
     for (uint32_t r = 0; r < f->reg_count; r++)
         l->width[r] = width_of(f->regs[r].type);
@@ -249,7 +250,7 @@ bool interp_layout_make(struct interp_layout *l, const struct ir_module *m, uint
     struct ir_analysis *a = NULL;
     bool ok = true;
     if (ir_analyse(m, fn, &nothing_known, &a) == 0 && a->order_count > 0)
-        ok = layout_shared(l, f, a);
+        ok = layout_shared(l, f, a) && ir_find_polls(f, a, l->polls) != UINT32_MAX;
     else
         layout_plain(l, f);
     ir_analysis_destroy(a);
@@ -288,6 +289,7 @@ void interp_layout_finish(struct interp_layout *l)
     free(l->order);
     free(l->at);
     free(l->width);
+    free(l->polls);
     free(l->clear);
     *l = (struct interp_layout) { 0 };
 }

@@ -107,6 +107,7 @@ struct interp_program {
     /* Slots that are zeroed when a warp starts: registers that may be read before they are
      * written. */
     interp_at *clear;
+    uint32_t first_again; /* from this block on each is an interp_look_again() */
     uint32_t insn_count, block_count, access_count, slow_count, target_count, clear_count;
     uint32_t const_bytes;
     uint32_t waiting_at; /* offset of the waiting sets in the frame; predicates follow */
@@ -137,7 +138,9 @@ struct interp_warp {
     uint32_t holds;    /* waits for others in a row in which those took no branch */
     uint32_t arrived;  /* lanes that wait at a bar.warp.sync */
     uint32_t passing;  /* lanes that wait there although all have come */
-    uint32_t held;     /* branches taken in this turn when lanes last began to wait for others */
+    /* branches taken in this turn when lanes last began to wait for others; UINT32_MAX: they did
+     * not */
+    uint32_t held;
     uint32_t reserved[4];
     struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
 };
@@ -246,8 +249,8 @@ bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t
  * places. */
 bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                  const struct interp_insn **next);
-interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard,
-    interp_unguard, interp_trap, interp_fence;
+interp_fn interp_bra, interp_bra_if, interp_look_again, interp_brx, interp_exit, interp_exit_if,
+    interp_guard, interp_unguard, interp_trap, interp_fence;
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 interp_fn interp_barrier_wait, interp_barrier_arrive;

@@ -200,6 +200,11 @@ GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn,
                              const struct ir_analyse_options *opt, struct ir_analysis **out);
 void ir_analysis_destroy(struct ir_analysis *a);
 
+/* Line of an instruction that polls; 0: there is none. UINT32_MAX: no memory to find out.
+ * polls[block], all false before: it is the header of a loop in which a thread may wait for another
+ * one of its block, or of one around it. */
+uint32_t ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls);
+
 /* Whether lanes that go from one block to the other are parked. */
 static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t to)
 {

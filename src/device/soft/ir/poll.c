@@ -1,13 +1,17 @@
 /*
+ * Finds loops in which a thread may wait for another one of its block without a barrier: locks,
+ * flags. Lanes of a warp run path by path and warps one after the other, so that such a thread
+ * would keep the other one from running: it has to give up its turn.
+ *
  * A poll is a read of memory inside a loop by an instruction that says that others write there at
  * the same time: an ordered or volatile load, or an atomic operation that has the same effect when
  * it is made again: a compare-and-swap against or exchange with a constant, a bit that is set (a
  * lock), a sum with 0. If what it read decides a branch in a loop, that loop waits.
  * (Compare-and-swap of what was read before is no poll: when it fails, another thread has got on.)
  */
-#include "jit/spin.h"
-
 #include <stdlib.h>
+
+#include "device/soft/ir/analysis.h"
 
 static bool is_constant(const struct ir_analysis *a, const struct ir_src *s)
 {
@@ -76,7 +80,7 @@ static void mark_loops(const struct ir_analysis *a, uint32_t block, bool *polls)
     }
 }
 
-uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls)
+uint32_t ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls)
 {
     uint32_t *line = calloc(fn->reg_count + 1u,
                             sizeof(*line)); /* by register: line of the poll that it comes from */
