@@ -50,8 +50,8 @@ def page(spec, folders=()):
     tests = callers(spec, folders)
     named = [f for f in works if f.symbol in tests]
     o = [INTRO + f"{len(works)} of {len(spec.functions)} functions work ({len(served)} of {len(bases)} names; variants with a "
-         f"per-thread default stream are not counted apart), {gpu} of them on a GPU only: arrays, textures, cooperative "
-         "launches .. The others are exported and answer `CUDA_ERROR_NOT_SUPPORTED`.", "",
+         f"per-thread default stream are not counted apart), {gpu} of them on a GPU only: clusters, tensor maps. The others "
+         "are exported and answer `CUDA_ERROR_NOT_SUPPORTED`.", "",
          f"Of those that work, {len(named)} are called by a test program of `tests/api` (api/..) or `tests/unit/client` "
          "(client/..).", "", "| function | since CUDA | per-thread stream | in a session | called by |",
          "| --- | --- | --- | --- | --- |"]
