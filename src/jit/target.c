@@ -105,8 +105,10 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
 #endif
     char wide[4096];
     if (t->avx512) {
-        /* Vectors of 512 bits are why we are here. */
-        snprintf(wide, sizeof(wide), "%s,-prefer-256-bit", list);
+        /* Vectors of 512 bits are why we are here. Without instructions of 16-bit floats: LLVM 19
+         * swaps the operands of a masked vcmpph, so that one of them can stay in memory, and leaves
+         * its predicate as it is (less becomes greater). */
+        snprintf(wide, sizeof(wide), "%s,-prefer-256-bit,-avx512fp16", list);
         list = wide;
     }
     t->isa = isa;
