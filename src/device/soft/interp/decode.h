@@ -42,8 +42,8 @@ struct interp_builder {
     struct interp_layout layout;
     uint32_t *number;       /* block of the ir -> block of the program */
     uint32_t *predecessors; /* by block of the ir: how many edges lead to it */
-    uint32_t
-        *again; /* by block of the ir: where lanes that come back to it go; or INTERP_NO_BLOCK */
+    /* by block of the ir: where lanes that come back to it go, or INTERP_NO_BLOCK */
+    uint32_t *again;
     uint32_t *starts; /* by block of the program: its first instruction */
     uint32_t current; /* the block that is being made */
     uint32_t temps;   /* how many the current instruction uses */
