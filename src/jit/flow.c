@@ -103,11 +103,12 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         memcpy(list, g->a->pool + f->first, f->count * sizeof(*list));
         count = f->count;
     }
-    for (uint32_t k = 0; k < successor_count; k++)
-        if (ir_parks(g->a, g->at_block, successors[k]))
-            may_be_none = true;
-        else
+    for (uint32_t k = 0; k < successor_count; k++) {
+        bool parks = ir_parks(g->a, g->at_block, successors[k]);
+        may_be_none |= parks;
+        if (!parks || jit_is_patient(g, successors[k]))
             add_candidate(g, list, &count, successors[k]);
+    }
     jit_say_empty(g, list, count);
     for (uint32_t k = 0; k < count; k++) {
         if (!g->entry[list[k]]) {

@@ -68,6 +68,7 @@ unsigned jit_fewer_lanes(const struct jit_gen *g);
 #define JIT_SAVE_ALIVE      4u  /* i32: lanes that have not returned */
 #define JIT_SAVE_AT_BARRIER 8u  /* i32: lanes that are parked at a barrier */
 #define JIT_SAVE_RELEASE    12u /* i32: not 0: they go on */
+#define JIT_SAVE_PATIENCE   16u /* i32: how often lanes go back this turn before they are parked */
 #define JIT_SAVE_HEAD       64u
 
 /* --- step.c: threads that count on their warp going in step ----------------------------------- */
@@ -103,6 +104,9 @@ LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here);
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
 /* Lanes of the current block go to that one. `first`: the branch has sent none there yet. */
 void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first);
+/* Lanes that go from the current block to that one, a loop's header, wait there or are parked, as
+ * it turns out. */
+bool jit_is_patient(const struct jit_gen *g, uint32_t block);
 /* Emits the beginning of a warp's turn, which is entered at `begin`, and its end, at g->done. */
 void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 

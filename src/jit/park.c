@@ -4,6 +4,11 @@
  * no other lane can run, the function saves what they need and returns, so that the block's other
  * warps have their turn. In the next one every parked lane goes on: it looks once more, or passes a
  * barrier that all threads of the block have come to.
+ *
+ * Lanes that have parted meet again behind the branch on a GPU, and programs count on that. A loop
+ * that looks as if it waited may do work (a list without locks): its lanes are not parked at once,
+ * as the others would go on without them, but when they have gone back a number of times in the
+ * turn. Where that is in vain the number becomes less from turn to turn.
  */
 #include "jit/gen.h"
 
@@ -42,6 +47,29 @@ static bool may_wait(const struct jit_gen *g, uint32_t block)
     return low < f->count && g->a->pool[f->first + low] == block;
 }
 
+static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)
+{
+    return LLVMBuildLoad2(g->b, g->i32, from, "");
+}
+
+bool jit_is_patient(const struct jit_gen *g, uint32_t block)
+{
+    return ir_parks(g->a, g->at_block, block) && !g->a->blocks[g->at_block].barrier;
+}
+
+/* Lanes go back in a loop that may wait for others. Returns those that are parked: all or none. */
+static LLVMValueRef go_back(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), left = load(g, g->patience);
+    LLVMValueRef out = LLVMBuildICmp(g->b, LLVMIntEQ, left, zero, "");
+    LLVMValueRef stays = LLVMBuildSelect(g->b, out, zero, lanes, "");
+    LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, stays, zero, "");
+    left = LLVMBuildSub(g->b, left, LLVMBuildZExt(g->b, some, g->i32, ""), "");
+    LLVMBuildStore(g->b, left, g->patience);
+    jit_store_waiting(g, block, LLVMBuildOr(g->b, jit_load_waiting(g, block), stays, ""));
+    return LLVMBuildSelect(g->b, out, lanes, zero, "");
+}
+
 void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first)
 {
     if (!ir_parks(g->a, g->at_block, block)) {
@@ -50,13 +78,10 @@ void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool
         jit_store_waiting(g, block, lanes);
         return;
     }
-    LLVMValueRef set = parked(g, block), old = LLVMBuildLoad2(g->b, g->i32, set, "");
-    LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), set);
-}
-
-static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)
-{
-    return LLVMBuildLoad2(g->b, g->i32, from, "");
+    if (jit_is_patient(g, block))
+        lanes = go_back(g, block, lanes);
+    LLVMValueRef set = parked(g, block);
+    LLVMBuildStore(g->b, LLVMBuildOr(g->b, load(g, set), lanes, ""), set);
 }
 
 /* Address of a field of the warp's save area. */
@@ -89,6 +114,29 @@ static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMVa
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, stuck, lanes, zero, ""), p->freed);
 }
 
+/* Times that lanes go back in a turn before they are parked. */
+#define PATIENCE 128u
+
+static void begin_patience(struct jit_gen *g, LLVMValueRef begun)
+{
+    LLVMValueRef most = LLVMConstInt(g->i32, PATIENCE, 0);
+    LLVMValueRef times =
+        LLVMBuildSelect(g->b, begun, load(g, saved(g, JIT_SAVE_PATIENCE)), most, "");
+    g->patience = jit_lanes_slot(g);
+    LLVMBuildStore(g->b, times, g->patience);
+    LLVMBuildStore(g->b, times, saved(g, JIT_SAVE_PATIENCE));
+}
+
+static void end_patience(struct jit_gen *g)
+{
+    LLVMValueRef one = LLVMConstInt(g->i32, 1, 0), had = load(g, saved(g, JIT_SAVE_PATIENCE));
+    LLVMValueRef half = LLVMBuildSub(g->b, had, LLVMBuildLShr(g->b, had, one, ""), "");
+    LLVMValueRef out =
+        LLVMBuildICmp(g->b, LLVMIntEQ, load(g, g->patience), LLVMConstInt(g->i32, 0, 0), "");
+    LLVMValueRef next = LLVMBuildSelect(g->b, out, half, LLVMConstInt(g->i32, PATIENCE, 0), "");
+    LLVMBuildStore(g->b, next, saved(g, JIT_SAVE_PATIENCE));
+}
+
 static void emit_begin(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
@@ -97,6 +145,7 @@ static void emit_begin(struct jit_gen *g)
     LLVMValueRef stuck = LLVMBuildICmp(g->b, LLVMIntEQ, state, LLVMConstInt(g->i32, STUCK, 0), "");
     LLVMValueRef release =
         LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, JIT_SAVE_RELEASE)), zero, "");
+    begin_patience(g, begun);
     for (uint32_t n = 0; n < a->order_count; n++)
         if (a->blocks[a->order[n]].parks)
             unpark(g, a->order[n], begun, stuck, release);
@@ -140,6 +189,7 @@ static void emit_end(struct jit_gen *g)
                    LLVMBuildSelect(g->b, stuck, LLVMConstInt(g->i32, STUCK, 0),
                                    LLVMConstInt(g->i32, BEGUN, 0), ""),
                    saved(g, 0));
+    end_patience(g);
     LLVMBuildStore(g->b, at_barrier, saved(g, JIT_SAVE_AT_BARRIER));
     LLVMBuildStore(g->b, load(g, g->alive), saved(g, JIT_SAVE_ALIVE));
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));

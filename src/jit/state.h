@@ -124,6 +124,7 @@ struct jit_gen {
         LLVMValueRef freed;   /* alloca i32, where lanes meet: they wait for no others any more */
         uint32_t offset;      /* of both in the save area */
     } * parking;              /* by block where lanes may be parked: park.c */
+    LLVMValueRef patience;    /* alloca i32: how often lanes go back before they are parked */
     LLVMBasicBlockRef *entry; /* by block, NULL: not in this region */
     bool has_whole; /* blocks have a second version, for when all lanes of the warp run: flow.c */
     LLVMBasicBlockRef *whole_entry; /* by block: of that version */

@@ -5,7 +5,7 @@
  * varying one without blend destroys the other lanes' values. Both must store the same. On the way
  * every promise about masks, divergence and waiting lanes is checked. Then once more with some
  * loops taken for ones that wait for other threads, and barriers anywhere, so that lanes are
- * parked.
+ * parked, or go back in such loops, by chance.
  */
 #include <criterion/criterion.h>
 
@@ -236,11 +236,12 @@ struct warp {
 static void add_waiting(struct warp *w, uint32_t from, uint32_t to, uint32_t lanes)
 {
     const struct ir_analysis *a = w->m->a;
-    if (!ir_parks(a, from, to)) {
+    bool patient = !a->blocks[from].barrier && draw(2) == 0;
+    cr_assert(!ir_parks(a, from, to) || a->blocks[to].parks);
+    if (!ir_parks(a, from, to) || patient) {
         w->waiting[to] |= lanes;
         return;
     }
-    cr_assert(a->blocks[to].parks);
     uint32_t *places = a->blocks[from].barrier ? w->at_barrier : w->parked;
     places[to] |= lanes;
 }
