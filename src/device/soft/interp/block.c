@@ -25,12 +25,12 @@ static void warp_begin(struct interp_run *r, uint32_t index)
 static void warp_run(struct interp_run *r, uint32_t index)
 {
     r->warp_index = index;
-    r->branches = 0;
     r->first_thread = index * SOFT_WARP;
     r->base[0] = r->block->save + index * r->block->save_stride;
     r->warp = (struct interp_warp *)(void *)r->base[0];
-    r->warp->held = UINT32_MAX; /* others have run: who is waited for may come now */
+    interp_turn_begin(r);
     interp_run_insns(interp_next_waiting(r), r);
+    interp_turn_end(r);
 }
 
 enum soft_outcome interp_run_block(const struct soft_code *code, struct soft_block *b)

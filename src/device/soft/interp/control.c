@@ -5,8 +5,12 @@
  * spins until another lane of its warp does something behind the loop (releases a lock, say) would
  * then wait for ever. Therefore lanes that run while others wait do so for a limited number of
  * branches; then the waiting lanes get a turn, in rotation. For the same reason a warp that has
- * taken many branches lets the other warps of its block run. Where the loop is known to wait for
- * others (ir/poll.c), a lane that comes back to it runs after all others, and then ends the turn.
+ * taken many branches lets the other warps of its block run.
+ *
+ * Where a loop may wait for others (ir/poll.c) that goes faster: after a number of ways back in the
+ * warp's turn its lanes run behind all others, and then end the turn. The number is halved from
+ * turn to turn as long as it is used up. It is not 0 at first, because a loop that looks as if it
+ * waited may do work which lanes behind it count on (jit/park.c does the same).
  */
 #include "device/soft/interp/program.h"
 
@@ -15,6 +19,7 @@
 #define STICKY         4096u
 #define HOLDS_MAX      64u
 #define WARP_TURN      2048u /* branches */
+#define LOOKS          128u  /* ways back to loops that may wait, in a turn */
 
 uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame)
 {
@@ -125,8 +130,31 @@ static const struct interp_insn *yield(struct interp_run *r, uint32_t block)
     return NULL;
 }
 
-/* Lanes that come back to a loop that waits for other threads. None but such lanes can run, or they
- * do not get on: the other warps have a turn, and then all look again. */
+void interp_turn_begin(struct interp_run *r)
+{
+    r->branches = 0;
+    r->warp->held = UINT32_MAX; /* others have run: who is waited for may come now */
+    r->looks = r->warp->looks ? r->warp->looks : LOOKS;
+}
+
+void interp_turn_end(struct interp_run *r)
+{
+    uint32_t had = r->warp->looks ? r->warp->looks : LOOKS;
+    r->warp->looks = r->looks ? LOOKS : had - had / 2;
+}
+
+/* Where lanes go that a branch sends to `block`: back to a loop that may wait for others, if they
+ * have done that less often in this turn than they may. */
+static uint32_t arrive(struct interp_run *r, uint32_t block)
+{
+    if (GM_LIKELY(block < r->program->first_again) || r->looks == 0)
+        return block;
+    r->looks--;
+    return r->program->blocks[block].first->block;
+}
+
+/* Lanes that have come back to such a loop too often. The others cannot run either, or do not get
+ * on: the other warps have a turn, and then all look again. */
 const struct interp_insn *interp_look_again(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_program *p = r->program;
@@ -151,9 +179,11 @@ static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint
                                       uint32_t other)
 {
     if (taken == r->mask)
-        return interp_go(r, block);
+        return interp_go(r, arrive(r, block));
     if (taken == 0)
-        return interp_go(r, other);
+        return interp_go(r, arrive(r, other));
+    block = arrive(r, block);
+    other = arrive(r, other);
     /* Lanes that run out of order: go on with the first lane's way. */
     if (r->warp->sticky) {
         bool first = taken >> __builtin_ctz(r->mask) & 1;
@@ -173,7 +203,7 @@ static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint
 /* bra without a guard, and every fall-through into a block that has other predecessors. */
 const struct interp_insn *interp_bra(const struct interp_insn *i, struct interp_run *r)
 {
-    return interp_go(r, i->block);
+    return interp_go(r, arrive(r, i->block));
 }
 
 /* @p bra; `value` inverts the predicate. */
@@ -191,11 +221,12 @@ const struct interp_insn *interp_brx(const struct interp_insn *i, struct interp_
     uint32_t last = (uint32_t)i->value - 1, inverted = (uint32_t)(i->value >> 32), left = r->mask;
     if (i->s[1] != INTERP_NOWHERE) {
         left &= *interp_pred(r, i->s[1]) ^ inverted;
-        interp_wait_at(r, i->other, r->mask & ~left);
+        if (left != r->mask)
+            interp_wait_at(r, arrive(r, i->other), r->mask & ~left);
     }
     for (; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
-        interp_wait_at(r, targets[GM_MIN(index[l], last)], 1u << l);
+        interp_wait_at(r, arrive(r, targets[GM_MIN(index[l], last)]), 1u << l);
     }
     return interp_next_waiting(r);
 }
@@ -221,7 +252,7 @@ const struct interp_insn *interp_exit_if(const struct interp_insn *i, struct int
     if (!staying)
         return interp_next_waiting(r);
     interp_mask_set(r, staying);
-    return interp_go(r, i->other);
+    return interp_go(r, arrive(r, i->other));
 }
 
 /* Before a guarded instruction: only the lanes whose predicate holds go on. `extra`: how many

@@ -141,7 +141,8 @@ struct interp_warp {
     /* branches taken in this turn when lanes last began to wait for others; UINT32_MAX: they did
      * not */
     uint32_t held;
-    uint32_t reserved[4];
+    uint32_t looks; /* how often lanes may go back this turn to loops that wait; 0: not said yet */
+    uint32_t reserved[3];
     struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
 };
 #define INTERP_NO_BLOCK UINT32_MAX
@@ -170,6 +171,7 @@ struct interp_run {
     enum soft_outcome outcome;
     uint32_t alive_threads; /* threads of the block that have not exited */
     uint32_t branches;      /* how many the warp took in this turn */
+    uint32_t looks;         /* how often its lanes may still go back to loops that wait */
     /* one bit per barrier: some thread has arrived there */
     uint32_t barriers_used;
     GM_ALIGNED(64) int32_t lanes[SOFT_WARP]; /* mask, one word per lane: 0 or -1 */
@@ -249,6 +251,9 @@ bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t
  * places. */
 bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
                  const struct interp_insn **next);
+/* Around a warp's turn. */
+void interp_turn_begin(struct interp_run *r);
+void interp_turn_end(struct interp_run *r);
 interp_fn interp_bra, interp_bra_if, interp_look_again, interp_brx, interp_exit, interp_exit_if,
     interp_guard, interp_unguard, interp_trap, interp_fence;
 
