@@ -128,6 +128,34 @@ static void managed(void)
     IS(cuMemAllocManaged(&p, 4096, 77), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* After a synchronous copy from or to managed memory the host may look at once. */
+static void managed_copies(void)
+{
+    const size_t size = 4 << 20, last = size / 4 - 1;
+    CUdeviceptr p, q, d;
+    OK(cuMemAllocManaged(&p, size, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemAllocManaged(&q, size, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemAlloc(&d, size));
+    uint32_t *a = (uint32_t *)(uintptr_t)p, *b = (uint32_t *)(uintptr_t)q;
+    for (uint32_t i = 1; i <= 8; i++) {
+        a[last] = i;
+        OK(cuMemcpyDtoH(b, p, size));
+        EQ(b[last], i);
+        a[last] = 100 + i;
+        OK(cuMemcpyHtoD(q, a, size));
+        EQ(b[last], 100 + i);
+        OK(cuMemsetD32Async(d, 200 + i, size / 4, NULL));
+        OK(cuMemcpyDtoH(b, d, size));
+        EQ(b[last], 200 + i);
+        OK(cuMemsetD32Async(d, 300 + i, size / 4, NULL));
+        OK(cuMemcpyHtoD(q, &i, 4)); /* behind what is under way, not put off until then */
+        EQ(b[0], i);
+    }
+    OK(cuMemFree(p));
+    OK(cuMemFree(q));
+    OK(cuMemFree(d));
+}
+
 static int range_attribute(CUmem_range_attribute attribute, CUdeviceptr p, size_t size)
 {
     int value = 77;
@@ -408,6 +436,7 @@ int main(void)
         TEST(address_range),
         TEST(pinned),
         TEST(managed),
+        TEST(managed_copies),
         TEST(a_little_beyond),
         TEST(hints),
         TEST(registered),

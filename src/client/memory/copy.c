@@ -67,7 +67,7 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
     *out = (struct rt_place) { .in_window = known,
                                .host = !known || rt_memory_is_host(&range),
                                .apart = known && rt_memory_is_apart(&range),
-                               .sync = known && range.sync,
+                               .sync = known && (range.sync || rt_memory_is_managed(&range)),
                                .window = known ? window : side->address };
     return CUDA_SUCCESS;
 }
@@ -193,8 +193,9 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
         r = copy_by_record(st, b, dst.window, src.window);
         return r || !synchronous || !(dst.sync || src.sync) ? r : rt_stream_wait(st);
     }
-    if (dst.in_window && !dst.host && !src.in_window && b->height == 1 && b->depth == 1 &&
-        b->width <= WIRE_REC_WRITE_DATA_MAX && rt_stream_query(st) == CUDA_ERROR_NOT_READY)
+    if (dst.in_window && !dst.host && !(synchronous && dst.sync) && !src.in_window &&
+        b->height == 1 && b->depth == 1 && b->width <= WIRE_REC_WRITE_DATA_MAX &&
+        rt_stream_query(st) == CUDA_ERROR_NOT_READY)
         return copy_by_write(st, dst.window, (const void *)(uintptr_t)b->src.address, b->width);
     r = rt_stream_wait(st);
     if (r)
