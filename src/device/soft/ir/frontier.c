@@ -101,19 +101,24 @@ static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t 
     return changed;
 }
 
+/* Lanes may be parked at the block with that priority while others run it. */
+static bool add_itself(struct ir_analyser *an, uint32_t n)
+{
+    uint64_t *own = an->frontier + (size_t)n * an->order_words + n / 64, bit = 1ull << n % 64;
+    if (*own & bit)
+        return false;
+    *own |= bit;
+    an->news[n] |= NEWS_FOR_ALL;
+    return true;
+}
+
 /* Lanes are parked where others are parked already, so some may be there while these run. */
 static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
 {
     bool changed = false;
-    for (uint32_t w = 0; w < an->order_words && an->a->parking; w++) {
-        for (uint64_t bits = here[w] & an->parks[w]; bits; bits &= bits - 1) {
-            uint32_t n = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            uint64_t *own = an->frontier + (size_t)n * an->order_words + w, bit = bits & -bits;
-            changed |= !(*own & bit);
-            an->news[n] |= *own & bit ? 0 : NEWS_FOR_ALL;
-            *own |= bit;
-        }
-    }
+    for (uint32_t w = 0; w < an->order_words && an->a->parking; w++)
+        for (uint64_t bits = here[w] & an->parks[w]; bits; bits &= bits - 1)
+            changed |= add_itself(an, w * 64 + (uint32_t)__builtin_ctzll(bits));
     return changed;
 }
 
@@ -147,6 +152,10 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
         if (is_exit_side(an, block, s))
             continue;
         uint32_t p = an->a->blocks[fn->succ[b->succ_first + s]].priority;
+        /* Two ways to one place: lanes of the second may be parked where those of the first run. */
+        if (candidates[p / 64] >> (p % 64) & 1 &&
+            ir_may_park(an->a, block, fn->succ[b->succ_first + s]))
+            changed |= add_itself(an, p);
         candidates[p / 64] |= 1ull << (p % 64);
         last = GM_MAX(last, p);
         any = true;
