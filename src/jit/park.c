@@ -114,12 +114,9 @@ static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMVa
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, stuck, lanes, zero, ""), p->freed);
 }
 
-/* Times that lanes go back in a turn before they are parked. */
-#define PATIENCE 128u
-
 static void begin_patience(struct jit_gen *g, LLVMValueRef begun)
 {
-    LLVMValueRef most = LLVMConstInt(g->i32, PATIENCE, 0);
+    LLVMValueRef most = LLVMConstInt(g->i32, IR_PATIENCE, 0);
     LLVMValueRef times =
         LLVMBuildSelect(g->b, begun, load(g, saved(g, JIT_SAVE_PATIENCE)), most, "");
     g->patience = jit_lanes_slot(g);
@@ -133,7 +130,7 @@ static void end_patience(struct jit_gen *g)
     LLVMValueRef half = LLVMBuildSub(g->b, had, LLVMBuildLShr(g->b, had, one, ""), "");
     LLVMValueRef out =
         LLVMBuildICmp(g->b, LLVMIntEQ, load(g, g->patience), LLVMConstInt(g->i32, 0, 0), "");
-    LLVMValueRef next = LLVMBuildSelect(g->b, out, half, LLVMConstInt(g->i32, PATIENCE, 0), "");
+    LLVMValueRef next = LLVMBuildSelect(g->b, out, half, LLVMConstInt(g->i32, IR_PATIENCE, 0), "");
     LLVMBuildStore(g->b, next, saved(g, JIT_SAVE_PATIENCE));
 }
 

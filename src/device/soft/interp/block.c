@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/soft/interp/code.h"
+#include "device/soft/ir/analysis.h"
 
 static void warp_begin(struct interp_run *r, uint32_t index)
 {
@@ -19,6 +20,7 @@ static void warp_begin(struct interp_run *r, uint32_t index)
     struct interp_warp *w = (struct interp_warp *)(void *)frame;
     w->alive = threads == SOFT_WARP ? UINT32_MAX : (1u << threads) - 1;
     w->low = w->last = 0;
+    w->looks = IR_PATIENCE;
     interp_waiting(p, frame)[0] = w->alive;
 }
 

@@ -13,13 +13,13 @@
  * waited may do work which lanes behind it count on (jit/park.c does the same).
  */
 #include "device/soft/interp/program.h"
+#include "device/soft/ir/analysis.h"
 
 #define PATIENCE_FIRST (1u << 16)
 #define PATIENCE_LEAST (1u << 10)
 #define STICKY         4096u
 #define HOLDS_MAX      64u
 #define WARP_TURN      2048u /* branches */
-#define LOOKS          128u  /* ways back to loops that may wait, in a turn */
 
 uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame)
 {
@@ -134,13 +134,13 @@ void interp_turn_begin(struct interp_run *r)
 {
     r->branches = 0;
     r->warp->held = UINT32_MAX; /* others have run: who is waited for may come now */
-    r->looks = r->warp->looks ? r->warp->looks : LOOKS;
+    r->looks = r->warp->looks;
 }
 
 void interp_turn_end(struct interp_run *r)
 {
-    uint32_t had = r->warp->looks ? r->warp->looks : LOOKS;
-    r->warp->looks = r->looks ? LOOKS : had - had / 2;
+    struct interp_warp *w = r->warp;
+    w->looks = r->looks ? IR_PATIENCE : w->looks - w->looks / 2;
 }
 
 /* Where lanes go that a branch sends to `block`: back to a loop that may wait for others, if they

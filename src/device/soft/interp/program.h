@@ -141,7 +141,7 @@ struct interp_warp {
     /* branches taken in this turn when lanes last began to wait for others; UINT32_MAX: they did
      * not */
     uint32_t held;
-    uint32_t looks; /* how often lanes may go back this turn to loops that wait; 0: not said yet */
+    uint32_t looks; /* how often lanes may go back in a turn to loops that wait */
     uint32_t reserved[3];
     struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
 };

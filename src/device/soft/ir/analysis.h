@@ -204,6 +204,9 @@ void ir_analysis_destroy(struct ir_analysis *a);
  * polls[block], all false before: it is the header of a loop in which a thread may wait for another
  * one of its block, or of one around it. */
 uint32_t ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls);
+/* How often a warp's lanes go back to such loops in a turn before they give it up; half as many in
+ * the next turn if that was in vain, and so on down to one. */
+#define IR_PATIENCE 128u
 
 /* Whether lanes that go from one block to the other are parked. */
 static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t to)
