@@ -10,15 +10,14 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
+
+#include "base/futex.h"
 
 #define STACK_BYTES 65536u
 
@@ -52,7 +51,7 @@ static void stand_still(struct dev_guard *g)
 {
     int error = errno;
     while (atomic_load_explicit(&g->held, memory_order_acquire) != 0)
-        syscall(SYS_futex, &g->held, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+        gm_futex_wait(&g->held, 1, 0);
     errno = error;
 }
 
@@ -166,5 +165,5 @@ void dev_guard_hold(struct dev_guard *g, pthread_t thread)
 void dev_guard_let_go(struct dev_guard *g)
 {
     atomic_store_explicit(&g->held, 0, memory_order_release);
-    syscall(SYS_futex, &g->held, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    gm_futex_wake(&g->held);
 }

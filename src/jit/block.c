@@ -465,9 +465,14 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     LLVMValueRef complete =
         LLVMBuildICmp(g->b, LLVMIntEQ, left, LLVMBuildLoad2(g->b, g->i32, at_barrier, ""), "");
     LLVMBuildStore(g->b, LLVMBuildZExt(g->b, complete, g->i32, ""), release);
+    LLVMBasicBlockRef look_again = jit_new_block(g, "look.again"), go_on = jit_new_block(g, "on");
+    LLVMBuildCondBr(g->b, complete, go_on, look_again);
+    jit_position(g, look_again);
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(g->context), &g->ptr, 1, 0);
     LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, give_way)),
                    &w->block, 1, "");
+    LLVMBuildBr(g->b, turn);
+    jit_position(g, go_on);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""), turn, end);
     jit_position(g, end);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));

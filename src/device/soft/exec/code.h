@@ -9,9 +9,12 @@
 #ifndef GMUX_SOFT_EXEC_CODE_H
 #define GMUX_SOFT_EXEC_CODE_H
 
+#include <stdatomic.h>
+
 #include "base/attr.h"
 
-#define SOFT_WARP 32
+#define SOFT_WARP       32
+#define SOFT_SAVE_ALIGN 256u /* alignment that code expects of a warp's part of soft_block.save */
 
 /* What run_block returns: SOFT_DONE, or the fault that ended the block. */
 enum soft_outcome {
@@ -69,6 +72,10 @@ struct soft_block {
     struct soft_check_block *check; /* NULL: this client is not checked (check/check.h) */
     /* how many blocks to run, starting at ctaid and going on in x: at most soft_code.row; 0: one */
     uint32_t row;
+    /* NULL, or the futex by which the supervisor is called: another block of the client could use
+     * the multiprocessor, so this one says when it looks in vain for what others have to do. */
+    _Atomic(_Atomic uint32_t *) wanted;
+    _Atomic bool in_vain; /* it has said so since it last went on */
 };
 
 struct soft_code {

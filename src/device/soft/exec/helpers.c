@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/futex.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/texture/texture.h"
 
-#define TURNS               64 /* calls of give_way between two calls of sched_yield */
+#define TURNS               64 /* calls of give_way until the processor is given up */
 #define PRINT_WIDTH_MAX     512
 #define PRINT_PRECISION_MAX 256
 
@@ -369,8 +369,15 @@ uint64_t soft_helper_wall_ns(void)
 
 void soft_helper_give_way(struct soft_block *b)
 {
-    if (++b->turns % TURNS == 0)
-        (void)syscall(SYS_sched_yield); /* sched.h here is exec/sched.h */
+    if (++b->turns % TURNS != 0)
+        return;
+    _Atomic uint32_t *call = atomic_load_explicit(&b->wanted, memory_order_relaxed);
+    if (call) {
+        atomic_store_explicit(&b->in_vain, true, memory_order_relaxed);
+        atomic_fetch_add_explicit(call, 1, memory_order_relaxed);
+        gm_futex_wake(call);
+    }
+    (void)syscall(SYS_sched_yield); /* sched.h here is exec/sched.h */
 }
 
 unsigned soft_helper_isa(void)

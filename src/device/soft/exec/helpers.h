@@ -42,8 +42,8 @@ struct soft_helpers {
     enum soft_outcome (*texture)(struct soft_block *b, uint32_t form, uint32_t first,
                                  uint32_t active, struct soft_texture_lanes *l);
     uint64_t (*wall_ns)(void); /* %globaltimer */
-    /* Called by a thread that seems to wait for another block: it gives the processor to the thread
-     * that runs that block. */
+    /* Called by a block that seems to wait for another one, again and again: it gives the processor
+     * to the thread that runs that block, and the multiprocessor if that block has none. */
     void (*give_way)(struct soft_block *b);
     /* IR_OP_ATOM of IR_B128: an exchange, or (`compares`) a compare and exchange. Values and the
      * old value come as two halves. */

@@ -23,7 +23,7 @@ int soft_sched_create(struct soft_sched **out, const struct soft_sched_config *c
     if (!s)
         return -ENOMEM;
     if (pthread_mutex_init(&s->lock, NULL) || cond_init(&s->work) || cond_init(&s->drained) ||
-        cond_init(&s->supervise) || cond_init(&s->called) || cond_init(&s->ended)) {
+        cond_init(&s->called) || cond_init(&s->ended)) {
         free(s);
         return -ENOMEM;
     }
@@ -58,7 +58,7 @@ void soft_sched_destroy(struct soft_sched *s)
     atomic_fetch_add_explicit(&s->bell, 1, memory_order_release);
     pthread_cond_broadcast(&s->work);
     pthread_cond_broadcast(&s->called);
-    pthread_cond_broadcast(&s->supervise);
+    soft_supervisor_call(s);
     while (s->threads > 0)
         pthread_cond_wait(&s->ended, &s->lock);
     pthread_mutex_unlock(&s->lock);
@@ -66,7 +66,6 @@ void soft_sched_destroy(struct soft_sched *s)
         pthread_join(s->supervisor, NULL);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->drained);
-    pthread_cond_destroy(&s->supervise);
     pthread_cond_destroy(&s->called);
     pthread_cond_destroy(&s->ended);
     pthread_mutex_destroy(&s->lock);

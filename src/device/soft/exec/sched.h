@@ -18,8 +18,9 @@
  * not by the wall: where other programs have the processors, a wait for them does not count.)
  *
  * Blocks that may wait for each other, or for blocks of another task, take turns of
- * SOFT_TOGETHER_NS on their client's workers. As long as none of them ends, more of them begin, up
- * to `live`; the blocks of a task that runs `together` all begin at once.
+ * SOFT_TOGETHER_NS on their client's workers; one that looks in vain for what another has to do
+ * passes its turn on at once. As long as none of them ends, more of them begin, up to `live`; the
+ * blocks of a task that runs `together` all begin at once.
  *
  * A task that is expected to be short may be run by a thread that is no worker, a guest, while a
  * worker has nothing to do. It costs its client the same.

@@ -14,12 +14,12 @@
 
 struct soft_sched {
     pthread_mutex_t lock;
-    pthread_cond_t work;      /* idle workers */
-    pthread_cond_t drained;   /* soft_account_drain() */
-    pthread_cond_t supervise; /* the supervisor */
-    pthread_cond_t called;    /* spare workers */
-    struct gm_list accounts;  /* the accounts that are listed */
-    struct gm_list groups;    /* struct soft_group: those with members */
+    pthread_cond_t work;     /* idle workers */
+    pthread_cond_t drained;  /* soft_account_drain() */
+    _Atomic uint32_t call;   /* a futex: the supervisor sleeps there */
+    pthread_cond_t called;   /* spare workers */
+    struct gm_list accounts; /* the accounts that are listed */
+    struct gm_list groups;   /* struct soft_group: those with members */
     struct gm_list workers;
     struct gm_list spares; /* workers without a multiprocessor or a block */
     uint32_t spare;

@@ -9,7 +9,7 @@
  */
 #include <sys/prctl.h>
 
-#include "base/clock.h"
+#include "base/futex.h"
 #include "base/log.h"
 #include "device/soft/exec/sched_impl.h"
 
@@ -178,13 +178,16 @@ static void pass_on(struct soft_sched *s, struct soft_worker *w, struct soft_tas
         soft_worker_go_on(s, gm_list_entry(a->aside.next, struct soft_worker, place), now_ns);
 }
 
-/* Whether the block has had its turn and passes its multiprocessor on. As long as no block of its
- * client is set aside it is not known whether they wait for each other at all: then a block first
- * has to use more time than most blocks need. Time in which the operating system ran something else
- * does not count. */
+/* Whether the block has had its turn and passes its multiprocessor on. One that looks in vain for
+ * what another has to do has no use for the rest of its turn. As long as no block of its client is
+ * set aside it is not known whether they wait for each other at all: then a block first has to use
+ * more time than most blocks need. Time in which the operating system ran something else does not
+ * count. */
 static bool had_turn(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {
     uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
+    if (began_ns && atomic_load_explicit(&w->block.in_vain, memory_order_relaxed))
+        return true;
     if (!began_ns || now_ns < GM_MAX(w->since_ns, began_ns) + SOFT_TOGETHER_NS)
         return false;
     if (w->task->together || w->account->set_aside > 0)
@@ -204,7 +207,9 @@ static uint64_t take_turns(struct soft_sched *s, uint64_t now_ns)
         if (!w->account || !w->active || !w->task->live)
             continue;
         struct soft_task *begin = to_begin(w->task);
-        if (!begin && w->account->set_aside == 0)
+        bool others = w->account->set_aside > 0;
+        atomic_store_explicit(&w->block.wanted, others ? &s->call : NULL, memory_order_relaxed);
+        if (!begin && !others)
             continue;
         if (had_turn(s, w, now_ns))
             pass_on(s, w, begin, now_ns);
@@ -216,14 +221,23 @@ static uint64_t take_turns(struct soft_sched *s, uint64_t now_ns)
     return next_ns;
 }
 
+/* Sleeps until somebody calls, or until then; 0: no matter how long. */
+static void rest(struct soft_sched *s, uint32_t heard, uint64_t until_ns)
+{
+    pthread_mutex_unlock(&s->lock);
+    gm_futex_wait(&s->call, heard, until_ns);
+    pthread_mutex_lock(&s->lock);
+}
+
 void *soft_supervisor_main(void *arg)
 {
     struct soft_sched *s = arg;
     prctl(PR_SET_NAME, "gmux-supervisor");
     pthread_mutex_lock(&s->lock);
     while (!s->quit) {
+        uint32_t heard = atomic_load_explicit(&s->call, memory_order_acquire);
         if (!s->supervised) {
-            pthread_cond_wait(&s->supervise, &s->lock);
+            rest(s, heard, 0);
             continue;
         }
         uint64_t now_ns = gm_now_ns();
@@ -235,9 +249,7 @@ void *soft_supervisor_main(void *arg)
         if (!s->supervised)
             continue;
         now_ns += turns_ns > 0 ? turns_ns : TICK_NS;
-        const struct timespec until = { .tv_sec = (time_t)(now_ns / GM_NS_PER_S),
-                                        .tv_nsec = (long)(now_ns % GM_NS_PER_S) };
-        pthread_cond_timedwait(&s->supervise, &s->lock, &until);
+        rest(s, heard, now_ns);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;

@@ -1,6 +1,7 @@
 /*
  * Wakes threads of the scheduler: workers that have nothing to do, and the supervisor.
  */
+#include "base/futex.h"
 #include "device/soft/exec/sched_impl.h"
 
 static _Thread_local bool looks_next;
@@ -31,7 +32,9 @@ void soft_sched_wake(struct soft_sched *s, uint64_t count)
 
 void soft_supervisor_call(struct soft_sched *s)
 {
-    if (!s->supervised)
-        pthread_cond_signal(&s->supervise);
-    s->supervised = true;
+    if (!s->supervised) {
+        s->supervised = true;
+        atomic_fetch_add_explicit(&s->call, 1, memory_order_relaxed);
+        gm_futex_wake(&s->call);
+    }
 }

@@ -113,6 +113,7 @@ static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t no
     uint64_t away_ns = now_ns - w->since_ns;
     uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
     w->aside = false;
+    atomic_store_explicit(&w->block.in_vain, false, memory_order_relaxed);
     w->since_ns = now_ns;
     w->away_ns += away_ns;
     /* The time while it was set aside does not count for the limit on blocks. If the worker has
@@ -192,6 +193,8 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     w->cpu_began_ns = cpu_ns;
     w->began_ns = w->since_ns = now_ns;
     w->charged_ns = w->away_ns = 0;
+    atomic_store_explicit(&w->block.in_vain, false, memory_order_relaxed);
+    atomic_store_explicit(&w->block.wanted, NULL, memory_order_relaxed);
     a->served_ns = s->given_ns;
     if (s->block_timeout_ns || (t->live && t->count > 1) ||
         (s->idle == 0 && !gm_list_empty(&s->accounts)))

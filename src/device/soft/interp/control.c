@@ -12,6 +12,7 @@
  * turn to turn as long as it is used up. It is not 0 at first, because a loop that looks as if it
  * waited may do work which lanes behind it count on (jit/park.c does the same).
  */
+#include "device/soft/exec/helpers.h"
 #include "device/soft/interp/program.h"
 #include "device/soft/ir/analysis.h"
 
@@ -162,6 +163,7 @@ const struct interp_insn *interp_look_again(const struct interp_insn *i, struct 
     for (uint32_t b = p->first_again; r->warp->low != INTERP_NO_BLOCK && b <= r->warp->last; b++)
         if (waiting[b])
             interp_wait_at(r, p->blocks[b].first->block, waiting_take(r, b));
+    soft_helper_give_way(r->block);
     return yield(r, i->block);
 }
 

@@ -220,9 +220,6 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
     }
     if (orders_after(a))
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    /* It may be waiting for another block, whose thread needs this processor. */
-    if (a->order != IR_ORDER_WEAK && a->space != IR_SPACE_SHARED)
-        soft_helper_give_way(r->block);
     return i + 1;
 }
 
