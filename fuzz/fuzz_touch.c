@@ -345,7 +345,8 @@ static bool run(const struct soft_code *code, uint32_t threads)
                               .local = local,
                               .local_stride = (GM_MAX(code->local_bytes, LOCAL_BYTES) + 15u) & ~15u,
                               .save = save,
-                              .save_stride = (code->save_bytes + 127u) & ~127u,
+                              .save_stride =
+                                  (code->save_bytes + SOFT_SAVE_ALIGN - 1) & ~(SOFT_SAVE_ALIGN - 1),
                               .window_base = WINDOW,
                               .window_mask = WINDOW_SIZE - 1,
                               .helpers = &helpers };

@@ -430,6 +430,7 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     LLVMBuildStore(g->b, lanes_of_warp(g, w, first_of_warp(g, l.at)),
                    jit_at_offset(g, g->b, save, SAVE_ALIVE));
     LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, JIT_SAVE_AT_BARRIER));
+    jit_clear_parked(g, save);
     loop_end(g, &l);
     LLVMBuildStore(g->b, zero, release);
 

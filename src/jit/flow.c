@@ -69,9 +69,9 @@ void jit_enter(struct jit_gen *g, uint32_t block)
     choose_version(g, block, g->full[g->region].begins);
 }
 
-/* Where lanes that wait at the block go on. A block with a mask keeps it until its loop is left,
- * since LLVM does not optimise a loop with two ways in. */
-static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
+/* A block with a mask keeps it until its loop is left, since LLVM does not optimise a loop with two
+ * ways in. */
+LLVMBasicBlockRef jit_waiting_entry(struct jit_gen *g, uint32_t block)
 {
     if (!g->has_whole || jit_has_mask(g, block))
         return g->entry[block];
@@ -116,7 +116,7 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
             break;
         }
         if (k + 1 == count && !may_be_none) {
-            LLVMBuildBr(g->b, waiting_entry(g, list[k]));
+            LLVMBuildBr(g->b, jit_waiting_entry(g, list[k]));
             free(list);
             return;
         }
@@ -128,7 +128,7 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         LLVMBasicBlockRef next = jit_new_block(g, "");
         LLVMValueRef lanes = jit_load_waiting(g, list[k]);
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""),
-                        waiting_entry(g, list[k]), next);
+                        jit_waiting_entry(g, list[k]), next);
         jit_position(g, next);
     }
     LLVMBuildBr(g->b, g->done);
@@ -578,29 +578,9 @@ static void remove_unused(const struct jit_gen *g, const struct ir_list *blocks,
             LLVMDeleteBasicBlock(entry[g->a->pool[blocks->first + k]]);
 }
 
-/* Tests the region's blocks in order of priority, whether lanes wait there (wait.c). */
-static void emit_chain(struct jit_gen *g)
-{
-    const struct ir_list *blocks = &g->a->regions[g->region].blocks;
-    LLVMBasicBlockRef next = g->done;
-    memset(g->chain, 0, g->fn->block_count * sizeof(*g->chain));
-    for (uint32_t k = blocks->count; k-- > 0;) {
-        uint32_t b = g->a->pool[blocks->first + k];
-        if (!g->waits[b])
-            continue;
-        g->chain[b] = jit_new_block(g, "chain");
-        jit_position(g, g->chain[b]);
-        LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, jit_load_waiting(g, b), zero32(g), "");
-        LLVMBuildCondBr(g->b, some, waiting_entry(g, b), next);
-        next = g->chain[b];
-    }
-}
-
 void jit_emit_blocks(struct jit_gen *g)
 {
     const struct ir_list *blocks = &g->a->regions[g->region].blocks;
-    if (g->chains)
-        emit_chain(g);
     while ((g->has_whole && emit_used(g, blocks, true)) || emit_used(g, blocks, false))
         ;
     if (g->failed)

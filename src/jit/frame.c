@@ -8,13 +8,20 @@
  * set of lanes that waits at a block LLVM goes through all blocks behind it, to find where there
  * are phis, and so it does for each register: with thousands of either that takes as long. Such
  * kernels keep what lives from one block to another in memory, in one piece of the stack that LLVM
- * does not take apart, and are compiled with little optimisation.
+ * does not take apart, and are compiled with little optimisation. Where warps have turns (park.c),
+ * the piece lies in the warp's save area instead: it keeps its contents from turn to turn, and a
+ * turn costs no more than what runs in it.
  */
 #include "jit/gen.h"
 
 #include <string.h>
 
-#define FRAME_ALIGN 256u
+#define FRAME_ALIGN SOFT_SAVE_ALIGN
+
+bool jit_keeps_frame(const struct jit_gen *g)
+{
+    return g->large && g->a->parking;
+}
 
 /* For each way from one block to another: the registers and sets of lanes that live there. */
 uint64_t jit_count_operands(const struct jit_gen *g, const struct ir_region *region)
@@ -107,14 +114,20 @@ static bool is_written_first(const struct jit_gen *g, uint32_t reg)
            !g->a->instrs[def].blend && !ir_live_in(g->a, g->a->regions[g->region].start, reg);
 }
 
-/* Clears the frame in a loop, since objects call nothing. The prelude goes on behind it. */
+/* Clears the frame in a loop, since objects call nothing; one that is kept only in the warp's first
+ * turn. The prelude goes on behind it. */
 static void emit_clear(struct jit_gen *g)
 {
     LLVMBuilderRef b = g->prelude;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b), loop = jit_new_block(g, "clear"),
                       behind = jit_new_block(g, "prelude");
     LLVMTypeRef piece = LLVMVectorType(g->i64, 8);
-    LLVMBuildBr(b, loop);
+    if (jit_keeps_frame(g)) {
+        LLVMValueRef state = LLVMBuildLoad2(b, g->i32, LLVMGetParam(g->function, 2), "");
+        LLVMBuildCondBr(b, LLVMBuildIsNull(b, state, ""), loop, behind);
+    } else {
+        LLVMBuildBr(b, loop);
+    }
     LLVMPositionBuilderAtEnd(b, loop);
     LLVMValueRef at = LLVMBuildPhi(b, g->i64, "");
     LLVMValueRef p = LLVMBuildGEP2(b, g->i8, g->frame.base, &at, 1, "");
@@ -128,41 +141,89 @@ static void emit_clear(struct jit_gen *g)
     LLVMPositionBuilderAtEnd(b, behind);
 }
 
+static void place_on_stack(struct jit_gen *g)
+{
+    LLVMTypeRef escape = LLVMFunctionType(g->nothing, &g->ptr, 1, 0);
+    g->frame.base = LLVMBuildArrayAlloca(g->prelude, g->i8, LLVMConstInt(g->i64, 0, 0), "frame");
+    LLVMSetAlignment(g->frame.base, FRAME_ALIGN);
+    /* LLVM does not take the frame apart if somebody might know its address. */
+    LLVMValueRef unknown =
+        LLVMGetInlineAsm(escape, "", 0, "r", 1, 1, 0, LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(g->prelude, escape, unknown, &g->frame.base, 1, "");
+}
+
 void jit_begin_frame(struct jit_gen *g)
 {
     g->frame = (struct jit_frame) { 0 };
     if (!g->large && !g->chains)
         return;
-    LLVMTypeRef escape = LLVMFunctionType(g->nothing, &g->ptr, 1, 0);
-    g->frame.base = LLVMBuildArrayAlloca(g->prelude, g->i8, LLVMConstInt(g->i64, 0, 0), "frame");
-    LLVMSetAlignment(g->frame.base, g->large ? FRAME_ALIGN : 16);
-    /* LLVM does not take the frame apart if somebody might know its address. */
-    LLVMValueRef unknown =
-        LLVMGetInlineAsm(escape, "", 0, "r", 1, 1, 0, LLVMInlineAsmDialectATT, 0);
-    LLVMBuildCall2(g->prelude, escape, unknown, &g->frame.base, 1, "");
+    if (jit_keeps_frame(g))
+        g->frame.base = jit_at_offset(g, g->prelude, LLVMGetParam(g->function, 2), g->save_bytes);
+    else
+        place_on_stack(g);
     if (g->large)
         emit_clear(g);
+}
+
+/* Computes the address again at each use in another block, where it is a part of the access.
+ * Otherwise thousands of addresses are computed at the beginning, and spilled. */
+static void move_to_uses(struct jit_gen *g, LLVMValueRef address)
+{
+    LLVMValueRef at = LLVMGetOperand(address, 1);
+    LLVMUseRef next;
+    for (LLVMUseRef use = LLVMGetFirstUse(address); use; use = next) {
+        LLVMValueRef user = LLVMGetUser(use);
+        next = LLVMGetNextUse(use);
+        if (LLVMGetInstructionParent(user) == LLVMGetInstructionParent(address))
+            continue;
+        LLVMPositionBuilderBefore(g->b, user);
+        LLVMValueRef own = LLVMBuildGEP2(g->b, g->i8, g->frame.base, &at, 1, "");
+        for (unsigned k = 0; k < (unsigned)LLVMGetNumOperands(user); k++)
+            if (LLVMGetOperand(user, k) == address)
+                LLVMSetOperand(user, k, own);
+    }
+}
+
+static void move_addresses(struct jit_gen *g)
+{
+    LLVMUseRef next;
+    for (LLVMUseRef use = LLVMGetFirstUse(g->frame.base); use; use = next) {
+        LLVMValueRef address = LLVMGetUser(use);
+        next = LLVMGetNextUse(use);
+        if (LLVMIsAGetElementPtrInst(address) && LLVMIsAConstantInt(LLVMGetOperand(address, 1)))
+            move_to_uses(g, address);
+    }
 }
 
 void jit_finish_frame(struct jit_gen *g)
 {
     if (!g->frame.base)
         return;
-    uint32_t bytes = (g->frame.bytes + 63) & ~63u;
-    LLVMSetOperand(g->frame.base, 0, LLVMConstInt(g->i64, bytes, 0));
+    if (!g->failed)
+        move_addresses(g);
+    uint32_t bytes = (g->frame.bytes + FRAME_ALIGN - 1) & ~(FRAME_ALIGN - 1);
     if (g->large)
         LLVMSetOperand(g->frame.clear, 1, LLVMConstInt(g->i64, bytes, 0));
+    if (jit_keeps_frame(g))
+        g->save_bytes += bytes;
+    else
+        LLVMSetOperand(g->frame.base, 0, LLVMConstInt(g->i64, bytes, 0));
     g->frame_over |= bytes > g->frame_max;
     if (bytes > g->frame_max)
         jit_unsupported(g, "stack frame size (%u) exceeds limit (%u)", bytes, g->frame_max);
 }
 
+uint32_t jit_place_array(struct jit_gen *g, uint32_t size, uint32_t count)
+{
+    uint32_t at = (g->frame.bytes + size - 1) / size * size;
+    g->frame.bytes = at + size * count;
+    return at;
+}
+
 LLVMValueRef jit_place(struct jit_gen *g, uint32_t size)
 {
-    g->frame.bytes = (g->frame.bytes + size - 1) / size * size;
-    LLVMValueRef p = jit_at_offset(g, g->prelude, g->frame.base, g->frame.bytes);
-    g->frame.bytes += size;
-    return p;
+    uint32_t at = jit_place_array(g, size, 1);
+    return jit_at_offset(g, g->prelude, g->frame.base, at);
 }
 
 LLVMValueRef jit_lanes_slot(struct jit_gen *g)

@@ -185,15 +185,15 @@ static LLVMValueRef complete_lanes(struct jit_gen *g, LLVMValueRef here)
 
 LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here)
 {
-    const struct jit_parking *p = &g->parking[g->at_block];
-    here = LLVMBuildOr(g->b, here, load(g, p->lanes), "");
-    LLVMValueRef ready = LLVMBuildOr(g->b, complete_lanes(g, here), load(g, p->freed), "");
+    LLVMValueRef lanes = jit_parked_here(g), freed = jit_freed_here(g);
+    here = LLVMBuildOr(g->b, here, load(g, lanes), "");
+    LLVMValueRef ready = LLVMBuildOr(g->b, complete_lanes(g, here), load(g, freed), "");
     if (g->guard) { /* those for which it does not hold need not wait */
         LLVMValueRef not = LLVMBuildNot(g->b, jit_bits(g, jit_as_vec(g, g->guard)), "");
         ready = LLVMBuildOr(g->b, ready, not, "");
     }
     ready = LLVMBuildAnd(g->b, ready, here, "");
-    LLVMBuildStore(g->b, LLVMConstNull(g->i32), p->freed);
-    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, here, LLVMBuildNot(g->b, ready, ""), ""), p->lanes);
+    LLVMBuildStore(g->b, LLVMConstNull(g->i32), freed);
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, here, LLVMBuildNot(g->b, ready, ""), ""), lanes);
     return ready;
 }

@@ -48,13 +48,13 @@ static void init_types(struct jit_gen *g)
 }
 
 /* Gives registers that live over a barrier their places: vectors first, so that they are aligned.
- */
+ * Where the frame is kept they have theirs in it. */
 static void lay_out_save_area(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
     uint32_t at = JIT_SAVE_HEAD;
     for (int scalars = 0; scalars < 2; scalars++) {
-        for (uint32_t r = 0; r < a->region_count; r++) {
+        for (uint32_t r = 0; r < a->region_count && !jit_keeps_frame(g); r++) {
             for (uint32_t k = 0; k < a->regions[r].live_in.count; k++) {
                 uint32_t reg = a->pool[a->regions[r].live_in.first + k];
                 bool bits = g->fn->regs[reg].type == IR_PRED; /* saved as an integer */
@@ -74,7 +74,8 @@ static void lay_out_save_area(struct jit_gen *g)
         }
     }
     at = jit_lay_out_parked(g, at);
-    g->save_bytes = a->region_count > 1 || a->parking ? (at + 63) & ~63u : 0;
+    uint32_t align = jit_keeps_frame(g) ? SOFT_SAVE_ALIGN : 64;
+    g->save_bytes = a->region_count > 1 || a->parking ? (at + align - 1) & ~(align - 1) : 0;
 }
 
 /* i32 fault_scalar(block, first thread, address, lanes, alignment - 1): notes the first of the
@@ -165,7 +166,8 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
         if (!jit_is_named(g, reg) && !g->a->parking)
             continue;
         if (!g->a->regs[reg].is_const && g->save_offset[reg] == IR_NONE) {
-            emit_again(g, reg);
+            if (!jit_keeps_frame(g) || jit_is_again(g, reg))
+                emit_again(g, reg);
             continue;
         }
         enum ir_type type = (enum ir_type)g->fn->regs[reg].type;
@@ -292,10 +294,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     g->alive = jit_lanes_slot(g);
     LLVMBuildStore(g->prelude, g->full[r].begins ? jit_all_lanes(g) : LLVMGetParam(g->function, 3),
                    g->alive);
-    for (uint32_t k = 0; k < region->blocks.count; k++) {
-        uint32_t block = g->a->pool[region->blocks.first + k];
-        jit_begin_waiting(g, block);
-    }
+    jit_begin_waiting(g);
     for (unsigned c = 0; c < jit_copies(g); c++) {
         g->w = &g->warps[c];
         begin_warp(g, c);
@@ -303,6 +302,8 @@ static void emit_region(struct jit_gen *g, uint32_t r)
         restore_registers(g, region);
     }
     g->w = &g->warps[0];
+    if (g->chains)
+        jit_emit_chain(g);
     if (g->a->parking) {
         jit_emit_turn(g, begin);
     } else {
@@ -438,18 +439,18 @@ int jit_generate(struct jit_gen *g)
     g->written = array(g->a->live_words, sizeof(*g->written));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
-    g->parking = array(g->fn->block_count, sizeof(*g->parking));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->whole_entry = array(g->fn->block_count, sizeof(*g->whole_entry));
     g->waits = array(g->fn->block_count, sizeof(*g->waits));
+    g->place = array(g->fn->block_count, sizeof(*g->place));
     g->chain = array(g->fn->block_count, sizeof(*g->chain));
     g->join = array(g->fn->block_count, sizeof(*g->join));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
     if (!memory || !g->live_count || !g->crosses || !g->named || !g->written || !g->other ||
-        !g->save_offset || !g->waiting || !g->parking || !g->entry || !g->whole_entry || !g->join ||
-        !g->waits || !g->chain || !g->symbol || !g->regions || !g->full) {
+        !g->save_offset || !g->waiting || !g->entry || !g->whole_entry || !g->join || !g->waits ||
+        !g->place || !g->chain || !g->symbol || !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -472,11 +473,11 @@ int jit_generate(struct jit_gen *g)
     free(g->written);
     free(g->save_offset);
     free(g->waiting);
-    free(g->parking);
     free(g->entry);
     free(g->whole_entry);
     free(g->join);
     free(g->waits);
+    free(g->place);
     free(g->chain);
     free(g->symbol);
     free(g->regions);

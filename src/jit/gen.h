@@ -21,8 +21,9 @@
  *   step                  threads that count on their warp going in step
  *   meet                  whether lanes are together where they have to be
  *   latch                 loops with several ways back, or several entrances
+ *   chain                 tests that find the next block, shared by all
  *   flow                  blocks of the kernel, branches; which file emits an instruction
- *   park, gather          threads that wait for others; lanes that wait for lanes which are parked
+ *   gather, park          lanes that wait for lanes which are parked; threads that wait for others
  *   barrier               barriers
  *   texture, memory, local, index, pieces, pattern, runs   loads and stores
  *   cross                 shuffles and votes
@@ -33,7 +34,7 @@
  *   wrap                  results that may wrap around
  *   hull, stride          one check for several accesses; elements apart by a constant
  *   agree                 branches on which lanes agree
- *   wait                  sets of lanes that wait, and their chains
+ *   wait                  sets of lanes that wait
  *   known                 what is known about registers within a block
  *   convert, real, half, approx, fma, bits, integer, called   arithmetic
  *   subnormal             subnormal numbers
@@ -102,6 +103,12 @@ LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here);
 /* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
+/* Nobody is parked: before the warp with that save area begins. */
+void jit_clear_parked(struct jit_gen *g, LLVMValueRef save);
+/* Where the lanes are kept that are parked at the current block, and those of them that wait for
+ * the others of their warp no longer. */
+LLVMValueRef jit_parked_here(struct jit_gen *g);
+LLVMValueRef jit_freed_here(struct jit_gen *g);
 /* Lanes of the current block go to that one. `first`: the branch has sent none there yet. */
 void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first);
 /* Lanes that go from the current block to that one, a loop's header, wait there or are parked, as
@@ -120,7 +127,13 @@ void jit_emit_block(struct jit_gen *g);
 /* Fills g->module. 0; -ENOTSUP with g->reason; -ENOMEM. */
 GM_MUST_CHECK int jit_generate(struct jit_gen *g);
 
+/* --- chain.c ---------------------------------------------------------------------------------- */
+/* Emits the region's chain, and sets g->chain. */
+void jit_emit_chain(struct jit_gen *g);
+
 /* --- flow.c ----------------------------------------------------------------------------------- */
+/* Where lanes that wait at the block go on. */
+LLVMBasicBlockRef jit_waiting_entry(struct jit_gen *g, uint32_t block);
 void jit_emit_blocks(struct jit_gen *g);
 /* Goes to the block with all living lanes. */
 void jit_enter(struct jit_gen *g, uint32_t block);
@@ -141,6 +154,8 @@ bool jit_promotes_long(const struct jit_gen *g);
 void jit_go_on_in_pieces(struct jit_gen *g, uint32_t instrs, uint32_t at);
 /* Finds out which registers live in one block only (g->crosses), and counts those of each block. */
 void jit_find_locals(struct jit_gen *g);
+/* The function's frame is a piece of the warp's save area, which lasts from turn to turn. */
+bool jit_keeps_frame(const struct jit_gen *g);
 /* Before a function's first slot is made, and after the last one. */
 void jit_begin_frame(struct jit_gen *g);
 void jit_finish_frame(struct jit_gen *g);
@@ -150,6 +165,8 @@ LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type
 LLVMValueRef jit_lanes_slot(struct jit_gen *g);
 /* A piece of the frame of so many bytes, aligned to that. */
 LLVMValueRef jit_place(struct jit_gen *g, uint32_t size);
+/* The offset in the frame of `count` of them. */
+uint32_t jit_place_array(struct jit_gen *g, uint32_t size, uint32_t count);
 
 /* --- wait.c ----------------------------------------------------------------------------------- */
 /* The block takes its lanes from its waiting set; others run with all that live. */
@@ -159,8 +176,13 @@ static inline bool jit_has_mask(const struct jit_gen *g, uint32_t block)
 }
 /* Decides whether the current region has chains; before its first slot is made. */
 void jit_choose_chains(struct jit_gen *g);
-/* Where lanes that wait at the block are kept, empty at first. */
-void jit_begin_waiting(struct jit_gen *g, uint32_t block);
+/* Makes the region's sets of lanes that wait at blocks; they are empty at first. */
+void jit_begin_waiting(struct jit_gen *g);
+/* Sets that lie in an array (g->place) are read in pieces of so many. */
+#define JIT_PIECE       16u
+#define JIT_PIECE_BYTES (JIT_PIECE * (uint32_t)sizeof(uint32_t))
+uint32_t jit_pieces(const struct jit_gen *g);
+LLVMValueRef jit_waiting_piece(struct jit_gen *g, LLVMBuilderRef b, uint32_t piece);
 LLVMValueRef jit_load_waiting(struct jit_gen *g, uint32_t block);
 void jit_store_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes);
 /* The candidates, one of which runs next, find no lanes where none can wait. */

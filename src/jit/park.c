@@ -12,22 +12,65 @@
  */
 #include "jit/gen.h"
 
+/* The warp's sets of parked lanes are arrays in its save area (jit_gen.place says where in them).
+ */
+enum parked {
+    PARKED_LANES,      /* those that will look again */
+    PARKED_AT_BARRIER, /* those that wait at a barrier behind the block's way there */
+    PARKED_FREED,      /* where lanes meet: those that wait for no others any more, in this turn */
+    PARKED_COUNT
+};
+
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at)
 {
-    for (uint32_t n = 0; n < g->a->order_count && g->a->parking; n++) {
-        if (!g->a->blocks[g->a->order[n]].parks)
-            continue;
-        g->parking[g->a->order[n]].offset = at;
-        at += 8;
-    }
-    return at;
+    if (!g->a->parking)
+        return at;
+    g->region = 0;
+    jit_choose_chains(g);
+    g->parked_at = (at + JIT_PIECE_BYTES - 1) / JIT_PIECE_BYTES * JIT_PIECE_BYTES;
+    return g->parked_at + PARKED_COUNT * jit_pieces(g) * JIT_PIECE_BYTES;
+}
+
+/* Address of a field of the warp's save area. */
+static LLVMValueRef saved(struct jit_gen *g, uint32_t offset)
+{
+    return jit_at_offset(g, g->b, g->w->save, offset);
+}
+
+static LLVMValueRef piece_of(struct jit_gen *g, enum parked array, uint32_t piece)
+{
+    return saved(g, g->parked_at + ((uint32_t)array * jit_pieces(g) + piece) * JIT_PIECE_BYTES);
+}
+
+static LLVMValueRef set_of(struct jit_gen *g, enum parked array, uint32_t block)
+{
+    uint32_t at = (uint32_t)array * jit_pieces(g) * JIT_PIECE + g->place[block];
+    return saved(g, g->parked_at + at * (uint32_t)sizeof(uint32_t));
+}
+
+LLVMValueRef jit_parked_here(struct jit_gen *g)
+{
+    return set_of(g, PARKED_LANES, g->at_block);
+}
+
+LLVMValueRef jit_freed_here(struct jit_gen *g)
+{
+    return set_of(g, PARKED_FREED, g->at_block);
+}
+
+void jit_clear_parked(struct jit_gen *g, LLVMValueRef save)
+{
+    LLVMTypeRef piece = LLVMVectorType(g->i32, JIT_PIECE);
+    for (uint32_t k = 0; k < PARKED_FREED * jit_pieces(g); k++)
+        LLVMBuildStore(g->b, LLVMConstNull(piece),
+                       jit_at_offset(g, g->b, save, g->parked_at + k * JIT_PIECE_BYTES));
 }
 
 /* Where to note lanes that go from the current block to `block` and are parked there. */
 static LLVMValueRef parked(struct jit_gen *g, uint32_t block)
 {
-    const struct jit_parking *p = &g->parking[block];
-    return g->a->blocks[g->at_block].barrier ? p->at_barrier : p->lanes;
+    bool barrier = g->a->blocks[g->at_block].barrier;
+    return set_of(g, barrier ? PARKED_AT_BARRIER : PARKED_LANES, block);
 }
 
 /* Lanes may wait at the block while the current one runs. */
@@ -84,34 +127,66 @@ void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool
     LLVMBuildStore(g->b, LLVMBuildOr(g->b, load(g, set), lanes, ""), set);
 }
 
-/* Address of a field of the warp's save area. */
-static LLVMValueRef saved(struct jit_gen *g, uint32_t offset)
-{
-    return jit_at_offset(g, g->b, g->w->save, offset);
-}
-
 /* What the first word of the save area says, when the warp has had a turn. */
 #define BEGUN 1u
 #define STUCK 2u /* at its end there was no lane but those that wait for others of the warp */
 
-/* Lanes that are parked at the block become lanes that wait to run. */
-static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMValueRef stuck,
-                   LLVMValueRef release)
+/* The blocks that have a place in the piece and where lanes may be parked, by place; IR_NONE: none.
+ * False: there are none. */
+static bool parking_blocks(const struct jit_gen *g, uint32_t piece, uint32_t *blocks)
 {
-    struct jit_parking *p = &g->parking[block];
-    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
-    p->lanes = jit_lanes_slot(g);
-    p->at_barrier = jit_lanes_slot(g);
-    LLVMValueRef lanes = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset)), zero, "");
-    LLVMValueRef stay = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset + 4)), zero, "");
-    LLVMValueRef both = LLVMBuildOr(g->b, lanes, stay, "");
-    jit_store_waiting(g, block, LLVMBuildSelect(g->b, release, both, lanes, ""));
-    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, zero, stay, ""), p->at_barrier);
-    LLVMBuildStore(g->b, zero, p->lanes);
-    if (!g->a->blocks[block].meets)
+    bool any = false;
+    for (uint32_t k = 0; k < JIT_PIECE; k++)
+        blocks[k] = IR_NONE;
+    for (uint32_t n = 0; n < g->a->order_count; n++) {
+        uint32_t b = g->a->order[n];
+        if (!g->a->blocks[b].parks || g->place[b] / JIT_PIECE != piece)
+            continue;
+        blocks[g->place[b] % JIT_PIECE] = b;
+        any = true;
+    }
+    return any;
+}
+
+static LLVMValueRef load_piece(struct jit_gen *g, enum parked array, uint32_t piece)
+{
+    return LLVMBuildLoad2(g->b, LLVMVectorType(g->i32, JIT_PIECE), piece_of(g, array, piece), "");
+}
+
+/* All bits of a piece if the condition holds, else none. */
+static LLVMValueRef all_if(struct jit_gen *g, LLVMValueRef condition)
+{
+    LLVMTypeRef piece = LLVMVectorType(g->i32, JIT_PIECE);
+    LLVMValueRef bits = LLVMBuildSExt(g->b, condition, g->i32, ""),
+                 zero = LLVMConstInt(g->i32, 0, 0);
+    LLVMValueRef one = LLVMBuildInsertElement(g->b, LLVMGetPoison(piece), bits, zero, "");
+    return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(piece), LLVMConstNull(piece), "");
+}
+
+/* Lanes that are parked in the piece become lanes that wait to run. */
+static void unpark(struct jit_gen *g, uint32_t piece, LLVMValueRef stuck, LLVMValueRef release)
+{
+    uint32_t blocks[JIT_PIECE];
+    if (!parking_blocks(g, piece, blocks))
         return;
-    p->freed = jit_lanes_slot(g);
-    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, stuck, lanes, zero, ""), p->freed);
+    LLVMValueRef lanes = load_piece(g, PARKED_LANES, piece);
+    LLVMValueRef at_barrier = load_piece(g, PARKED_AT_BARRIER, piece);
+    LLVMValueRef go = LLVMBuildAnd(g->b, at_barrier, release, "");
+    LLVMValueRef waiting = LLVMBuildOr(g->b, lanes, go, "");
+    LLVMBuildStore(g->b, LLVMConstNull(LLVMTypeOf(lanes)), piece_of(g, PARKED_LANES, piece));
+    LLVMBuildStore(g->b, LLVMBuildXor(g->b, at_barrier, go, ""),
+                   piece_of(g, PARKED_AT_BARRIER, piece));
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, lanes, stuck, ""), piece_of(g, PARKED_FREED, piece));
+    if (g->chains) {
+        LLVMSetVolatile(LLVMBuildStore(g->b, waiting, jit_waiting_piece(g, g->b, piece)),
+                        !g->large);
+        return;
+    }
+    for (uint32_t k = 0; k < JIT_PIECE; k++) {
+        LLVMValueRef at = LLVMConstInt(g->i32, k, 0);
+        if (blocks[k] != IR_NONE)
+            jit_store_waiting(g, blocks[k], LLVMBuildExtractElement(g->b, waiting, at, ""));
+    }
 }
 
 static void begin_patience(struct jit_gen *g, LLVMValueRef begun)
@@ -143,15 +218,20 @@ static void emit_begin(struct jit_gen *g)
     LLVMValueRef release =
         LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, JIT_SAVE_RELEASE)), zero, "");
     begin_patience(g, begun);
-    for (uint32_t n = 0; n < a->order_count; n++)
-        if (a->blocks[a->order[n]].parks)
-            unpark(g, a->order[n], begun, stuck, release);
+    stuck = all_if(g, stuck);
+    release = all_if(g, release);
+    for (uint32_t k = 0; k < jit_pieces(g); k++)
+        unpark(g, k, stuck, release);
     LLVMBasicBlockRef next = jit_new_block(g, "go.on");
     LLVMBuildCondBr(g->b, begun, next, g->entry[0]);
     jit_position(g, next);
     for (uint32_t n = 0; n < a->order_count; n++) {
         if (!a->blocks[a->order[n]].parks)
             continue;
+        if (g->chains) {
+            LLVMBuildBr(g->b, g->chain[a->order[n]]);
+            return;
+        }
         next = jit_new_block(g, "");
         LLVMValueRef some =
             LLVMBuildICmp(g->b, LLVMIntNE, jit_load_waiting(g, a->order[n]), zero, "");
@@ -161,33 +241,43 @@ static void emit_begin(struct jit_gen *g)
     LLVMBuildBr(g->b, g->done);
 }
 
+/* -1 for the blocks where lanes are parked that look again by themselves, else 0. */
+static LLVMValueRef looks_again(const struct jit_gen *g, const uint32_t *blocks)
+{
+    LLVMValueRef all[JIT_PIECE];
+    for (uint32_t k = 0; k < JIT_PIECE; k++) {
+        const struct ir_block_info *b = blocks[k] != IR_NONE ? &g->a->blocks[blocks[k]] : NULL;
+        all[k] = LLVMConstInt(g->i32, b && (b->polls || !b->meets) ? UINT32_MAX : 0, 0);
+    }
+    return LLVMConstVector(all, JIT_PIECE);
+}
+
 static void emit_end(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
     const struct ir_list *live = &a->regions[g->region].live_in;
-    LLVMValueRef at_barrier = LLVMConstInt(g->i32, 0, 0), look_again = at_barrier;
+    LLVMValueRef at_barrier = LLVMConstNull(LLVMVectorType(g->i32, JIT_PIECE));
+    LLVMValueRef again = at_barrier;
     for (uint32_t k = 0; k < live->count; k++)
         if (g->save_offset[a->pool[live->first + k]] != IR_NONE)
             jit_save_register(g, a->pool[live->first + k]);
-    for (uint32_t n = 0; n < a->order_count; n++) {
-        const struct jit_parking *p = &g->parking[a->order[n]];
-        if (!a->blocks[a->order[n]].parks)
+    for (uint32_t k = 0; k < jit_pieces(g); k++) {
+        uint32_t blocks[JIT_PIECE];
+        if (!parking_blocks(g, k, blocks))
             continue;
-        LLVMValueRef here = load(g, p->at_barrier);
-        LLVMValueRef lanes = load(g, p->lanes);
-        at_barrier = LLVMBuildOr(g->b, at_barrier, here, "");
-        if (a->blocks[a->order[n]].polls || !a->blocks[a->order[n]].meets)
-            look_again = LLVMBuildOr(g->b, look_again, lanes, "");
-        LLVMBuildStore(g->b, lanes, saved(g, p->offset));
-        LLVMBuildStore(g->b, here, saved(g, p->offset + 4));
+        LLVMValueRef lanes = load_piece(g, PARKED_LANES, k);
+        lanes = LLVMBuildAnd(g->b, lanes, looks_again(g, blocks), "");
+        again = LLVMBuildOr(g->b, again, lanes, "");
+        at_barrier = LLVMBuildOr(g->b, at_barrier, load_piece(g, PARKED_AT_BARRIER, k), "");
     }
-    LLVMValueRef stuck = LLVMBuildICmp(g->b, LLVMIntEQ, look_again, LLVMConstInt(g->i32, 0, 0), "");
+    LLVMValueRef stuck = LLVMBuildIsNull(g->b, jit_call1(g, "llvm.vector.reduce.or", again), "");
     LLVMBuildStore(g->b,
                    LLVMBuildSelect(g->b, stuck, LLVMConstInt(g->i32, STUCK, 0),
                                    LLVMConstInt(g->i32, BEGUN, 0), ""),
                    saved(g, 0));
     end_patience(g);
-    LLVMBuildStore(g->b, at_barrier, saved(g, JIT_SAVE_AT_BARRIER));
+    LLVMBuildStore(g->b, jit_call1(g, "llvm.vector.reduce.or", at_barrier),
+                   saved(g, JIT_SAVE_AT_BARRIER));
     LLVMBuildStore(g->b, load(g, g->alive), saved(g, JIT_SAVE_ALIVE));
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
 }

@@ -108,30 +108,29 @@ struct jit_gen {
     struct jit_warp *w;           /* the warp that instructions are emitted for */
     struct jit_warp warps[JIT_COPIES_MAX];
     struct jit_frame {
-        LLVMValueRef base;  /* alloca */
+        LLVMValueRef base;  /* on the stack, or in the save area */
         LLVMValueRef clear; /* the comparison that ends the loop over it */
         uint32_t bytes;
-    } frame;               /* of large kernels: frame.c */
-    LLVMValueRef operands; /* alloca: for calls of called.c; NULL: none yet */
-    LLVMValueRef places;   /* alloca: addresses and values of rare.c; NULL: none yet */
-    LLVMValueRef matrices; /* alloca: operands and results of MMA; NULL: none yet */
-    LLVMValueRef samples;  /* alloca: the same of TEX */
-    bool by_lane;          /* the instruction is emitted for such a register's lanes */
-    LLVMValueRef *waiting; /* alloca i32 by block */
-    struct jit_parking {
-        LLVMValueRef lanes;      /* alloca i32: those that will look again */
-        LLVMValueRef at_barrier; /* alloca i32 */
-        LLVMValueRef freed;   /* alloca i32, where lanes meet: they wait for no others any more */
-        uint32_t offset;      /* of both in the save area */
-    } * parking;              /* by block where lanes may be parked: park.c */
+    } frame;                  /* of large kernels: frame.c */
+    LLVMValueRef operands;    /* alloca: for calls of called.c; NULL: none yet */
+    LLVMValueRef places;      /* alloca: addresses and values of rare.c; NULL: none yet */
+    LLVMValueRef matrices;    /* alloca: operands and results of MMA; NULL: none yet */
+    LLVMValueRef samples;     /* alloca: the same of TEX */
+    bool by_lane;             /* the instruction is emitted for such a register's lanes */
+    LLVMValueRef *waiting;    /* alloca i32 by block */
     LLVMValueRef patience;    /* alloca i32: how often lanes go back before they are parked */
     LLVMBasicBlockRef *entry; /* by block, NULL: not in this region */
     bool has_whole; /* blocks have a second version, for when all lanes of the warp run: flow.c */
     LLVMBasicBlockRef *whole_entry; /* by block: of that version */
     LLVMBasicBlockRef
-        *join;   /* by block: chooses between the two for the lanes that wait; NULL: not yet */
-    bool chains; /* of the region's blocks: wait.c */
-    bool *waits; /* by block: lanes may wait there */
+        *join;       /* by block: chooses between the two for the lanes that wait; NULL: not yet */
+    bool chains;     /* of the region's blocks: wait.c */
+    bool *waits;     /* by block, where there are chains: lanes may wait there */
+    uint32_t *place; /* by block whose sets lie in arrays: where. With chains those where lanes may
+                        wait, else those where lanes may be parked (park.c) */
+    uint32_t place_count;
+    uint32_t parked_at;       /* offset of the sets of parked lanes in the save area */
+    uint32_t waiting_at;      /* offset of the array in the frame, where there are chains */
     LLVMBasicBlockRef *chain; /* by block, where there are chains: runs it if lanes wait there, or
                                  goes on with the next; NULL: there never are any */
     LLVMBasicBlockRef done;   /* returns JIT_DONE */

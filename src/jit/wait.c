@@ -6,9 +6,10 @@
  * such blocks would have ways from nearly each one to each other, and LLVM a phi for each value
  * that lives there with an operand for each way: time goes with their product. There the blocks
  * share one row of tests, a chain, and enter it at their own first candidate: what is not in a
- * block's frontier has no lanes that wait. The sets are in memory, and reading them is volatile, so
- * that LLVM neither looks for what they hold through all blocks nor makes the ways between the
- * blocks again. Values stay in registers; only large kernels (frame.c) keep those in memory, too.
+ * block's frontier has no lanes that wait. The sets are an array in memory, in order of priority,
+ * and a link of the chain tests a piece of it at once. Reading them is volatile, so that LLVM
+ * neither looks for what they hold through all blocks nor makes the ways between the blocks again.
+ * Values stay in registers; only large kernels (frame.c) keep those in memory, too.
  */
 #include "jit/gen.h"
 
@@ -38,12 +39,43 @@ void jit_choose_chains(struct jit_gen *g)
     memset(g->waits, 0, g->fn->block_count * sizeof(*g->waits));
     for (uint32_t k = 0; k < region->blocks.count && g->chains; k++)
         note_waits(g, g->a->pool[region->blocks.first + k]);
+    g->place_count = 0;
+    for (uint32_t k = 0; k < region->blocks.count; k++) {
+        uint32_t b = g->a->pool[region->blocks.first + k];
+        if (g->chains ? g->waits[b] : g->a->blocks[b].parks)
+            g->place[b] = g->place_count++;
+    }
 }
 
-void jit_begin_waiting(struct jit_gen *g, uint32_t block)
+LLVMValueRef jit_waiting_piece(struct jit_gen *g, LLVMBuilderRef b, uint32_t piece)
 {
-    g->waiting[block] = g->waits[block] ? jit_place(g, 4) : jit_alloca(g, g->i32, "");
-    LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[block]);
+    return jit_at_offset(g, b, g->frame.base, g->waiting_at + piece * JIT_PIECE_BYTES);
+}
+
+uint32_t jit_pieces(const struct jit_gen *g)
+{
+    return (g->place_count + JIT_PIECE - 1) / JIT_PIECE;
+}
+
+void jit_begin_waiting(struct jit_gen *g)
+{
+    const struct ir_region *region = &g->a->regions[g->region];
+    LLVMValueRef none = LLVMConstNull(LLVMVectorType(g->i32, JIT_PIECE));
+    if (g->chains)
+        g->waiting_at = jit_place_array(g, JIT_PIECE_BYTES, jit_pieces(g));
+    /* A frame that is kept has been left without lanes that wait. */
+    for (uint32_t k = 0; k < jit_pieces(g) && g->chains && !jit_keeps_frame(g); k++)
+        LLVMBuildStore(g->prelude, none, jit_waiting_piece(g, g->prelude, k));
+    for (uint32_t k = 0; k < region->blocks.count; k++) {
+        uint32_t b = g->a->pool[region->blocks.first + k];
+        if (g->waits[b]) {
+            g->waiting[b] = jit_at_offset(g, g->prelude, g->frame.base,
+                                          g->waiting_at + g->place[b] * (uint32_t)sizeof(uint32_t));
+            continue;
+        }
+        g->waiting[b] = jit_alloca(g, g->i32, "");
+        LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[b]);
+    }
 }
 
 static bool is_volatile(const struct jit_gen *g, uint32_t block)

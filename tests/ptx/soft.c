@@ -406,10 +406,11 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
     uint64_t reserved = soft_shared_reserve(GM_MAX(shared, s->fn->shared_static + dynamic_shared));
     uint64_t local_stride =
         (code->local_bytes + (s->fn->uses_stack ? STACK_BYTES : 0) + 15ull) & ~15ull;
-    uint64_t save_stride = (code->save_bytes + 127ull) & ~127ull;
-    uint64_t local = (local_stride * warps * 32 + 127) & ~127ull;
+    const uint64_t align = SOFT_SAVE_ALIGN;
+    uint64_t save_stride = (code->save_bytes + align - 1) & ~(align - 1);
+    uint64_t local = (local_stride * warps * 32 + align - 1) & ~(align - 1);
     uint8_t *area =
-        aligned_alloc(128, 128 + SOFT_SHARED_GUARD + reserved + local + save_stride * warps);
+        aligned_alloc(align, SOFT_SHARED_GUARD + reserved + local + save_stride * warps);
     enum ptx_fault fault = PTX_FAULT_NONE;
     if (!area)
         abort();

@@ -18,9 +18,8 @@
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
 
-#define LOCAL_MOST    (256ull << 20) /* most local memory of a block */
-#define SAVE_MOST     (256ull << 20) /* most memory for registers of a block */
-#define SCRATCH_ALIGN 128u           /* alignment that code expects of a warp's save area */
+#define LOCAL_MOST (256ull << 20) /* most local memory of a block */
+#define SAVE_MOST  (256ull << 20) /* most memory for registers of a block */
 /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; the next is the offset of a CUlaunchAttribute's value */
 #define ATTRIBUTE_COOPERATIVE 2u
 #define ATTRIBUTE_VALUE       8u
@@ -120,7 +119,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l,
         (GM_MAX(k->local_bytes, code->local_bytes) + l->stack_bytes + SOFT_LOCAL_PIECE - 1) &
         ~(uint64_t)(SOFT_LOCAL_PIECE - 1);
     uint64_t save_stride =
-        ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
+        ((uint64_t)code->save_bytes + SOFT_SAVE_ALIGN - 1) & ~(uint64_t)(SOFT_SAVE_ALIGN - 1);
     uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
     /* Warps work on whole vectors, so lanes that do not exist need room as well; and compiled code
      * loads whole pieces, of which the element that it wants is not the first. */
