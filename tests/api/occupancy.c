@@ -100,12 +100,64 @@ static void best_block_with_memory(void)
        CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A kernel that would like 100 registers, with bounds: as many values are read, one after the
+ * other, as are then written. */
+static CUmodule load_bounded(int threads, int blocks)
+{
+    enum { VALUES = 100, ROOM = 64 * VALUES + 1024 };
+    char ptx[ROOM];
+    CUmodule m;
+    int used = snprintf(ptx, ROOM,
+                        ".version 6.0\n.target sm_50\n.address_size 64\n"
+                        ".visible .entry bounded(.param .u64 p)\n"
+                        ".maxntid %d, 1, 1\n.minnctapersm %d\n{\n"
+                        ".reg .u64 %%a;\n.reg .u32 %%r<%d>;\nld.param.u64 %%a, [p];\n",
+                        threads, blocks, VALUES);
+    for (int i = 0; i < VALUES; i++)
+        used += snprintf(ptx + used, (size_t)(ROOM - used),
+                         "ld.volatile.global.u32 %%r%d, [%%a];\n", i);
+    for (int i = VALUES; i > 0; i--)
+        used += snprintf(ptx + used, (size_t)(ROOM - used),
+                         "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
+    snprintf(ptx + used, (size_t)(ROOM - used), "ret;\n}\n");
+    OK(cuModuleLoadData(&m, ptx));
+    return m;
+}
+
+/* Blocks of the size for which a kernel was compiled find enough registers, as many blocks at once
+ * as it was compiled for. */
+static void bounded_blocks(void)
+{
+    static const struct {
+        int threads, blocks;
+    } bounds[] = { { 576, 1 }, { 608, 1 }, { 704, 1 }, { 768, 1 }, { 256, 4 }, { 96, 9 } };
+    int multiprocessors, cooperative, n = 0;
+    CUdeviceptr p;
+    OK(cuDeviceGetAttribute(&cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 0));
+    OK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    OK(cuMemAlloc(&p, 4));
+    void *params[] = { &p };
+    for (size_t i = 0; i < COUNT(bounds); i++) {
+        CUmodule m = load_bounded(bounds[i].threads, bounds[i].blocks);
+        CUfunction f;
+        OK(cuModuleGetFunction(&f, m, "bounded"));
+        OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, bounds[i].threads, 0));
+        TRUE(n >= bounds[i].blocks);
+        if (cooperative)
+            OK(cuLaunchCooperativeKernel(f, (unsigned)(multiprocessors * bounds[i].blocks), 1, 1,
+                                         (unsigned)bounds[i].threads, 1, 1, 0, NULL, params));
+        OK(cuCtxSynchronize());
+        OK(cuModuleUnload(m));
+    }
+    OK(cuMemFree(p));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         TEST(active_blocks),          TEST(best_block),      TEST(shared_memory),
         TEST(active_clusters),        TEST(largest_cluster), TEST(clusters_too_large),
-        TEST(best_block_with_memory),
+        TEST(best_block_with_memory), TEST(bounded_blocks),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -22,10 +22,11 @@
 #include "device/soft/kernel.h"
 #include "device/soft/ptx/ptx.h"
 
-#define REGISTERS_OF_BLOCK 65536u /* of every GPU */
-#define GLOBALS_ALIGN      256u
-#define LEAST_INSTR_BYTES  128u /* the least memory that a module takes for each instruction */
-#define LACKS_MAX          256u /* size of the text that says why a kernel cannot be launched */
+#define QUARTER_UNITS     64u /* of registers, of every GPU: each quarter of a multiprocessor has */
+#define UNIT_OF_THREAD    8u  /* 16384 for its warps, which are given units of 256 */
+#define GLOBALS_ALIGN     256u
+#define LEAST_INSTR_BYTES 128u /* the least memory that a module takes for each instruction */
+#define LACKS_MAX         256u /* size of the text that says why a kernel cannot be launched */
 /* between variables of a checked client, so that running over the end of one is caught */
 #define CHECK_GAP 64u
 
@@ -66,15 +67,23 @@ static uint64_t const_bytes(const struct ir_module *ir)
     return end;
 }
 
+/* The most registers per thread with which so many threads find room on a multiprocessor. */
+static uint32_t registers_for(uint32_t threads)
+{
+    uint32_t warps = (threads + SOFT_WARP - 1) / SOFT_WARP, quarter = (warps + 3) / 4;
+    return QUARTER_UNITS / quarter * UNIT_OF_THREAD;
+}
+
 /* Registers per thread, which the client computes occupancy from; the device does not use them.
- * They are bounded so that a block of the size that the kernel declares, or else of any size, fits:
- * a GPU's assembler sees to that, too. */
+ * They are bounded so that as many blocks as the kernel wants on a multiprocessor fit, of the size
+ * that it declares, or else one of any size: a GPU's assembler sees to that, too. */
 static uint32_t registers_of(const struct soft_kernel *k, const struct ir_module *ir,
                              const struct ir_fn *fn)
 {
     uint32_t threads = fn->reqntid[0] ? volume(k->reqntid) : k->max_threads,
              wanted = ir_register_pressure(fn);
-    wanted = GM_MIN(wanted, REGISTERS_OF_BLOCK / threads);
+    bool room = fn->minnctapersm && fn->minnctapersm <= DEV_BLOCK_THREADS / threads;
+    wanted = GM_MIN(wanted, registers_for(room ? threads * fn->minnctapersm : threads));
     return ir->registers_most && ir->registers_most < wanted ? ir->registers_most : wanted;
 }
 
