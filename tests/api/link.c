@@ -264,6 +264,37 @@ static void names(void)
     OK(cuMemFree(p));
 }
 
+/* A kernel is for the architecture of its own text: CUB looks for the code that it compiled for the
+ * one that it is told. */
+static void architectures(void)
+{
+    static char early[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry early()\n{\nret;\n}\n";
+    static char late[] =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry late()\n{\nret;\n}\n";
+    char *const texts[] = { early, late, callee };
+    char log[4096] = "";
+    CUlinkState link;
+    CUmodule m;
+    CUfunction f;
+    void *image;
+    CUresult r;
+    int version;
+    if (!tap_computes() || tap_gpu())
+        tap_skip("a device that does not read the text, or a linker that was not asked");
+    link_of(texts, COUNT(texts), log, sizeof(log), &link, &image, &r);
+    OK(r);
+    OK(cuModuleLoadData(&m, image));
+    OK(cuLinkDestroy(link));
+    OK(cuModuleGetFunction(&f, m, "early"));
+    OK(cuFuncGetAttribute(&version, CU_FUNC_ATTRIBUTE_PTX_VERSION, f));
+    EQ(version, 70);
+    OK(cuModuleGetFunction(&f, m, "late"));
+    OK(cuFuncGetAttribute(&version, CU_FUNC_ATTRIBUTE_PTX_VERSION, f));
+    EQ(version, 75);
+    OK(cuModuleUnload(m));
+}
+
 static void refused(char *const *texts, size_t count, const char *said)
 {
     char log[4096] = "";
@@ -312,8 +343,8 @@ static void wrong(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(one_text), TEST(from_file), TEST(bad_text), TEST(several), TEST(names),
-        TEST(missing),  TEST(twice),     TEST(verbose),  TEST(wrong),
+        TEST(one_text),      TEST(from_file), TEST(bad_text), TEST(several), TEST(names),
+        TEST(architectures), TEST(missing),   TEST(twice),    TEST(verbose), TEST(wrong),
     };
     return tap_main(tests, COUNT(tests));
 }

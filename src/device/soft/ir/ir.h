@@ -487,7 +487,7 @@ struct ir_fn {
     struct ir_block *blocks;
     struct ir_reg *regs;
     uint32_t *succ;
-    uint32_t line;
+    uint32_t line, target; /* target: sm number of the text that it stands in */
     /* Entries: a text that names the feature that it needs and this device does not have, with its
      * place; the entry then has no code and cannot be launched. 0: it lacks nothing. */
     uint32_t lacks;
@@ -503,7 +503,7 @@ enum ir_helper {
 
 struct ir_module {
     uint32_t version; /* PTX ISA: major * 10 + minor */
-    uint32_t target;  /* sm number, such as 90 */
+    uint32_t target;  /* sm number, such as 90; of several texts the highest */
     /* the most registers of a kernel, as the program's linker was told; 0: it was not told */
     uint32_t registers_most;
     uint32_t fn_count, symbol_count, param_count, reloc_count;

@@ -540,7 +540,7 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
  * of mad open. Later processors run such texts with .ftz and one rounding. */
 static void adapt_old(const struct ptx_parser *p, struct ir_instr *i, struct ptx_modifiers *mods)
 {
-    bool old = p->m->target < 20, single = i->type == IR_F32 || i->type2 == IR_F32;
+    bool old = p->target < 20, single = i->type == IR_F32 || i->type2 == IR_F32;
     if (old && single && (ptx_grammar[i->op].modifiers & PTX_K(FTZ)))
         set_flag(i, IR_F_FTZ);
     if (old && i->type == IR_F32 && i->op == IR_OP_MAD && !has(mods, PTX_K(ROUND))) {

@@ -44,6 +44,7 @@ static bool parse_target(struct ptx_parser *p)
             best = number;
         }
     } while (ptx_accept(p, ','));
+    p->target = best;
     p->m->target = GM_MAX(p->m->target, best);
     if (best == 0)
         return ptx_fail(p, -EINVAL, &first, "target names no architecture (sm_75 ..)");
@@ -87,7 +88,9 @@ static bool new_function(struct ptx_parser *p, const struct ptx_token *name, boo
     struct ir_fn *fn = IR_PUSH(p->m->fns, p->m->fn_count, p->fn_cap);
     if (!fn)
         return ptx_out_of_memory(p);
-    *fn = (struct ir_fn) { .name = text, .is_entry = is_entry, .line = name->line };
+    *fn = (struct ir_fn) {
+        .name = text, .is_entry = is_entry, .line = name->line, .target = p->target
+    };
     *out = p->m->fn_count - 1;
     return ptx_declare(p, name, name->length, PTX_NAME_FN, *out, 1);
 }

@@ -133,6 +133,7 @@ struct ptx_parser {
     uint32_t instr_total, instr_most, reg_total;
     struct ir_problem *lacking; /* why some of the module's variables cannot be used */
     uint32_t lacking_count, lacking_cap;
+    uint32_t target;        /* sm number of the text that is being parsed */
     struct ptx_unit *units; /* none: the text has no units */
     uint32_t unit_count, unit_cap;
     struct ptx_names exports; /* shared names; `index` is that of a link */
