@@ -479,8 +479,7 @@ static bool finish_variable(struct ptx_parser *p, const struct ptx_variable *v, 
         return ptx_new_temp(p, v, &index) &&
                ptx_declare(p, &v->name, v->name.length, PTX_NAME_TEMP, index, 1);
     }
-    if (!ptx_new_symbol(p, v, flags, &index) ||
-        !ptx_declare(p, &v->name, v->name.length, PTX_NAME_SYMBOL, index, 1))
+    if (!ptx_new_symbol(p, v, flags, &index) || !ptx_declare_variable(p, &v->name, index))
         return false;
     if (v->reference && v->space == IR_SPACE_GLOBAL && !v->is_array)
         return init_reference(p, v, index) && place_variable(p, v, index);

@@ -180,6 +180,30 @@ static bool enter(struct ptx_parser *p, const struct ptx_name *name, const struc
     return true;
 }
 
+/* Whether the variable `index` may be declared under a name that another one has already: they are
+ * the same one, which at most one of them defines. */
+static bool is_same(const struct ptx_parser *p, const struct ptx_name *old, uint32_t index,
+                    struct ptx_link *link)
+{
+    struct ptx_name name = *old;
+    name.index = index;
+    if (old->kind != PTX_NAME_SYMBOL || old->depth != p->depth || !is_linked(p, &name, link) ||
+        !is_linked(p, old, link))
+        return false;
+    const struct ir_symbol *a = &p->m->symbols[old->index], *b = &p->m->symbols[index];
+    return ((a->flags | b->flags) & IR_SYM_EXTERN) && a->space == b->space && a->type == b->type;
+}
+
+bool ptx_declare_variable(struct ptx_parser *p, const struct ptx_token *name, uint32_t index)
+{
+    struct ptx_name *old = ptx_names_find(&p->names, name->text, name->length);
+    struct ptx_link link;
+    if (!old || !is_same(p, old, index, &link))
+        return ptx_declare(p, name, name->length, PTX_NAME_SYMBOL, index, 1);
+    old->index = index;
+    return enter(p, old, &link);
+}
+
 bool ptx_unit_end(struct ptx_parser *p)
 {
     struct ptx_link link;

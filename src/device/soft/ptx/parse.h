@@ -272,6 +272,9 @@ bool ptx_skip_debug(struct ptx_parser *p, bool *was);
 /* Begins a unit, if one begins here (*was), and ends the one before. */
 bool ptx_unit_begin(struct ptx_parser *p, bool *was);
 bool ptx_unit_end(struct ptx_parser *p);
+/* Gives the variable its name. One that is .extern may be declared again, before or after its
+ * definition. */
+bool ptx_declare_variable(struct ptx_parser *p, const struct ptx_token *name, uint32_t index);
 /* At the end of the text: makes every reference mean the definition that was chosen. */
 bool ptx_link(struct ptx_parser *p);
 /* Turns a line of the whole text into a unit and a line of it. */
