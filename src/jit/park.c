@@ -5,10 +5,11 @@
  * warps have their turn. In the next one every parked lane goes on: it looks once more, or passes a
  * barrier that all threads of the block have come to.
  *
- * Lanes that have parted meet again behind the branch on a GPU, and programs count on that. A loop
- * that looks as if it waited may do work (a list without locks): its lanes are not parked at once,
- * as the others would go on without them, but when they have gone back a number of times in the
- * turn. Where that is in vain the number becomes less from turn to turn.
+ * Lanes that have parted meet again behind the branch on GPUs before Volta, and often on later
+ * ones; programs count on that. A loop that looks as if it waited may do work (a list without
+ * locks): its lanes are not parked at once, as the others would go on without them, but when they
+ * have gone back a number of times in the turn. Where that is in vain the number becomes less from
+ * turn to turn.
  */
 #include "jit/gen.h"
 
