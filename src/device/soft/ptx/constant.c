@@ -209,3 +209,22 @@ bool ptx_accept_real(struct ptx_parser *p, bool *minus)
         ptx_advance(p);
     return real;
 }
+
+/* "+ 16", "+ -16", "+ 4 * 3" or "- 16" behind a variable or base register. */
+bool ptx_parse_displacement(struct ptx_parser *p, int64_t *out)
+{
+    *out = 0;
+    bool minus;
+    while ((minus = ptx_token_is(&p->token, '-')) || ptx_token_is(&p->token, '+')) {
+        ptx_advance(p);
+        struct ptx_token t = p->token;
+        uint64_t value;
+        if (!(minus ? ptx_expect_uint(p, INT64_MAX, &value, "offset")
+                    : ptx_parse_integer(p, &value)))
+            return false;
+        int64_t step = minus ? -(int64_t)value : (int64_t)value;
+        if (__builtin_add_overflow(*out, step, out) || *out > INT32_MAX || *out < INT32_MIN)
+            return ptx_fail(p, -E2BIG, &t, "offset over 2 GiB");
+    }
+    return !p->why.error;
+}

@@ -110,25 +110,6 @@ static bool parse_constant(struct ptx_parser *p, enum ir_type type, struct ir_sr
     return !p->why.error;
 }
 
-/* "+ 16", "+ -16", "+ 4 * 3" or "- 16" behind a variable or base register. */
-static bool parse_displacement(struct ptx_parser *p, int64_t *out)
-{
-    *out = 0;
-    bool minus;
-    while ((minus = ptx_token_is(&p->token, '-')) || ptx_token_is(&p->token, '+')) {
-        ptx_advance(p);
-        struct ptx_token t = p->token;
-        uint64_t value;
-        if (!(minus ? ptx_expect_uint(p, INT64_MAX, &value, "offset")
-                    : ptx_parse_integer(p, &value)))
-            return false;
-        int64_t step = minus ? -(int64_t)value : (int64_t)value;
-        if (__builtin_add_overflow(*out, step, out) || *out > INT32_MAX || *out < INT32_MIN)
-            return ptx_fail(p, -E2BIG, &t, "offset over 2 GiB");
-    }
-    return !p->why.error;
-}
-
 /* Special registers that have one value on this device, which has no clusters of several blocks, no
  * event counters, and nothing in most of %envreg (reserved.c has the others); and registers that
  * are another name of one. */
@@ -250,77 +231,6 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     return ptx_append_instr(p, &cvt);
 }
 
-/* "[" behind the name of an array of one dimension, of elements of so many bytes. */
-static bool open_array(struct ptx_parser *p, const struct ptx_token *t, uint32_t symbol,
-                       uint64_t *element)
-{
-    *element = p->m->symbols[symbol].element;
-    if (!*element)
-        return ptx_fail(p, -EINVAL, t, "'%.*s' is no array of one dimension", PTX_TEXT(t));
-    return ptx_expect(p, '[');
-}
-
-/* "3]", in bytes. */
-static bool parse_element(struct ptx_parser *p, uint64_t element, int64_t *out)
-{
-    uint64_t at;
-    if (!ptx_expect_uint(p, INT32_MAX / element, &at, "element's number"))
-        return false;
-    *out = (int64_t)(at * element);
-    return ptx_expect(p, ']');
-}
-
-/* Appends the product of a register with an array's size of elements: its offset in bytes. */
-static bool scale_index(struct ptx_parser *p, const struct ptx_token *t, uint32_t reg,
-                        uint64_t element, uint32_t *out)
-{
-    enum ir_type have = p->raw->regs[reg].type;
-    bool wide = ir_types[have].size == 4;
-    if (!ptx_check_register(p, t, reg, wide ? IR_B32 : IR_B64, false))
-        return false;
-    struct ir_instr mul;
-    ir_instr_init(&mul, IR_OP_MUL, t->line, t->column);
-    uint32_t name;
-    mul.type = (uint8_t)(!wide ? IR_U64 : have == IR_S32 ? IR_S32 : IR_U32);
-    mul.mode = wide ? IR_MUL_WIDE : IR_MUL_LO;
-    mul.dst_count = 1;
-    mul.src_count = 2;
-    mul.src[0] = ir_src_reg(reg);
-    mul.src[1] = (struct ir_src) { .kind = IR_SRC_IMM, .bits = element };
-    if (!ptx_intern(p, t, t->length, &name) ||
-        !ptx_new_register(p, t, IR_U64, name, IR_NONE, &mul.dst[0]))
-        return false;
-    *out = mul.dst[0];
-    return ptx_append_instr(p, &mul);
-}
-
-/* "[3]", "[%r]" or "[%r + 3]" behind the name of an array: element's number, not byte's. */
-static bool parse_index(struct ptx_parser *p, const struct ptx_token *array, uint32_t symbol,
-                        struct ir_address *a)
-{
-    struct ptx_token t;
-    struct ptx_name name;
-    uint64_t element;
-    if (!open_array(p, array, symbol, &element))
-        return false;
-    if (p->token.kind != PTX_IDENT)
-        return parse_element(p, element, &a->displacement);
-    if (p->m->symbols[symbol].space == IR_SPACE_PARAM)
-        return ptx_fail(p, -ENOTSUP, &p->token, "an index in a register for .param '%.*s'",
-                        PTX_TEXT(array));
-    if (!ptx_expect_ident(p, &t, "index"))
-        return false;
-    if (!ptx_lookup(p, &t, &name) || !ptx_take_element(p, &t, &name) || name.kind != PTX_NAME_REG)
-        return ptx_fail(p, -EINVAL, &t, "'%.*s' is no register", PTX_TEXT(&t));
-    if (!scale_index(p, &t, name.index, element, &a->base) ||
-        !parse_displacement(p, &a->displacement))
-        return false;
-    if (__builtin_mul_overflow(a->displacement, (int64_t)element, &a->displacement) ||
-        a->displacement > INT32_MAX || a->displacement < INT32_MIN)
-        return ptx_fail(p, -E2BIG, &t, "offset over 2 GiB");
-    return ptx_expect(p, ']');
-}
-
 /* The address of a variable, or of an array's element, as a value. */
 static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t,
                          const struct ptx_name *name, enum ir_type type, struct ir_src *out)
@@ -335,10 +245,9 @@ static bool parse_symbol(struct ptx_parser *p, const struct ptx_token *t,
         return ptx_fail(p, -EINVAL, t, "the address of '%.*s' does not fit .%s", PTX_TEXT(t),
                         ir_types[type].text);
     int64_t offset;
-    uint64_t element;
-    bool is_element = !is_temp && ptx_token_is(&p->token, '[');
-    if (is_element ? !open_array(p, t, name->index, &element) || !parse_element(p, element, &offset)
-                   : !parse_displacement(p, &offset))
+    if (!is_temp && ptx_token_is(&p->token, '['))
+        return ptx_parse_element_address(p, t, name->index, type, out);
+    if (!ptx_parse_displacement(p, &offset))
         return false;
     *out = (struct ir_src) { .kind = IR_SRC_SYMBOL,
                              .index = name->index | (is_temp ? IR_TEMP : 0),
@@ -444,8 +353,8 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
     if (i->space != space && !(i->space == IR_SPACE_GLOBAL && space == IR_SPACE_CONST))
         return ptx_fail(p, -EINVAL, &t, "'%.*s' lies in another space", PTX_TEXT(&t));
     if (is_element)
-        return parse_index(p, &t, name.index, a);
-    return parse_displacement(p, &a->displacement) && ptx_expect(p, ']');
+        return ptx_parse_element(p, &t, name.index, a);
+    return ptx_parse_displacement(p, &a->displacement) && ptx_expect(p, ']');
 }
 
 /* An access to a parameter by name must stay inside the parameter. That is checked here, because it

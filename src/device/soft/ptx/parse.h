@@ -175,6 +175,8 @@ void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 /* constant.c */
 /* An integer, or a constant expression of integers: its 64 bits. */
 bool ptx_parse_integer(struct ptx_parser *p, uint64_t *out);
+/* "+ 4 - 8" behind a variable or register, or nothing: 0. */
+bool ptx_parse_displacement(struct ptx_parser *p, int64_t *out);
 /* Whether a floating-point number is next; consumes the sign in front of it, if there is one. */
 bool ptx_accept_real(struct ptx_parser *p, bool *minus);
 
@@ -268,6 +270,13 @@ bool ptx_parse_units(struct ptx_parser *p);
  * one. */
 bool ptx_skip_debug(struct ptx_parser *p, bool *was);
 
+/* element.c: what follows the name `array` of the variable `symbol`, from "[" on: as a place to
+ * load from or store to, or as a value of that type, of 4 or 8 bytes. */
+bool ptx_parse_element(struct ptx_parser *p, const struct ptx_token *array, uint32_t symbol,
+                       struct ir_address *out);
+bool ptx_parse_element_address(struct ptx_parser *p, const struct ptx_token *array, uint32_t symbol,
+                               enum ir_type type, struct ir_src *out);
+
 /* link.c */
 /* Begins a unit, if one begins here (*was), and ends the one before. */
 bool ptx_unit_begin(struct ptx_parser *p, bool *was);
@@ -343,8 +352,8 @@ bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uin
 /* Takes the next token as a register to write; with `sink` it may be "_", which is IR_NONE. */
 bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink,
                            uint32_t *reg);
-/* Parses [reg + 4], [variable + 4] or [4] into i->address, and i->space if a variable decides
- * it. */
+/* Parses [reg + 4], [variable + 4], [4] or an array's element into i->address, and i->space if a
+ * variable decides it. */
 bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i);
 /* Checks that an access of `width` elements to a parameter by name stays inside the parameter. */
 bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i,
