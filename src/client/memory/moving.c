@@ -1,7 +1,9 @@
 /*
  * cuMemAllocManaged. Where device memory is not the host's, managed memory moves to the device and
  * back (memory/pages.h). A stream that no program has does that, through the staging slots; it
- * waits for no other stream. Where memory cannot move, managed memory is pinned host memory.
+ * waits for no other stream, and goes before them on a device that others keep busy: programs wait
+ * for it at each allocation and each piece. Where memory cannot move, managed memory is pinned host
+ * memory.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -75,7 +77,7 @@ static void open_pages(void)
     static const struct rt_pages_device gpu = {
         .put = put, .settle = settle, .get = get, .busy = busy
     };
-    unavailable = rt_stream_create_bare(&mover);
+    unavailable = rt_stream_create_bare(rt_session->devices[0].priority_greatest, &mover);
     if (unavailable)
         return;
     mover->role = RT_ROLE_MOVER;

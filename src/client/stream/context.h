@@ -234,7 +234,7 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
                      struct rt_stream **out);
 /* Makes a stream without a context, of which no program has a handle; it is never destroyed.
  * CUresult. */
-int rt_stream_create_bare(struct rt_stream **out);
+int rt_stream_create_bare(int priority, struct rt_stream **out);
 /* Destroys a stream without waiting: its number is used again when its work is done. */
 void rt_stream_destroy(struct rt_stream *st);
 /* Finds a stream, including the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one.

@@ -278,7 +278,7 @@ static int number_wait(struct rt_session *s, uint32_t device, bool kept, uint32_
     return error ? error : r < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-int rt_stream_create_bare(struct rt_stream **out)
+int rt_stream_create_bare(int priority, struct rt_stream **out)
 {
     struct rt_stream *st = calloc(1, sizeof(*st));
     int r = st ? number_wait(rt_session, 0, true, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -287,6 +287,9 @@ int rt_stream_create_bare(struct rt_stream **out)
         return r;
     }
     st->role = RT_ROLE_NON_BLOCKING;
+    st->priority = priority;
+    atomic_store_explicit(&rt_session->shared.streams[st->number].priority, priority,
+                          memory_order_relaxed);
     *out = st;
     return CUDA_SUCCESS;
 }
