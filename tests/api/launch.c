@@ -1,4 +1,5 @@
 /* Launches: what they compute, both ways to pass parameters, what is refused at the call. */
+#include "heavy.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -197,25 +198,11 @@ static void few_registers(const char *ptx)
  * one after the other, as are then written, the last one first. */
 static void registers(void)
 {
-    enum { VALUES = 120, ROOM = 64 * VALUES + 1024 };
-    char *ptx = malloc(ROOM);
-    int used = 0, most = 0, registers = 0, all = 0;
+    char *ptx = heavy_text("", 120);
+    int most = 0, registers = 0, all = 0;
     CUmodule m;
     CUfunction f;
     CUdeviceptr p;
-    TRUE(ptx);
-    used += snprintf(
-        ptx, ROOM,
-        ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry heavy(.param .u64 p)\n{\n"
-        ".reg .u64 %%a;\n.reg .u32 %%r<%d>;\nld.param.u64 %%a, [p];\n",
-        VALUES);
-    for (int i = 0; i < VALUES; i++)
-        used += snprintf(ptx + used, (size_t)(ROOM - used),
-                         "ld.volatile.global.u32 %%r%d, [%%a];\n", i);
-    for (int i = VALUES; i > 0; i--)
-        used += snprintf(ptx + used, (size_t)(ROOM - used),
-                         "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
-    snprintf(ptx + used, (size_t)(ROOM - used), "ret;\n}\n");
     OK(cuModuleLoadData(&m, ptx));
     if (tap_computes())
         few_registers(ptx);

@@ -1,5 +1,8 @@
 /* Occupancy. */
+#include "heavy.h"
 #include "tap.h"
+
+#include <stdlib.h>
 
 static void active_blocks(void)
 {
@@ -100,27 +103,15 @@ static void best_block_with_memory(void)
        CUDA_ERROR_INVALID_VALUE);
 }
 
-/* A kernel that would like 100 registers, with bounds: as many values are read, one after the
- * other, as are then written. */
+/* A kernel that would like 100 registers, with bounds. */
 static CUmodule load_bounded(int threads, int blocks)
 {
-    enum { VALUES = 100, ROOM = 64 * VALUES + 1024 };
-    char ptx[ROOM];
+    char bounds[64];
     CUmodule m;
-    int used = snprintf(ptx, ROOM,
-                        ".version 6.0\n.target sm_50\n.address_size 64\n"
-                        ".visible .entry bounded(.param .u64 p)\n"
-                        ".maxntid %d, 1, 1\n.minnctapersm %d\n{\n"
-                        ".reg .u64 %%a;\n.reg .u32 %%r<%d>;\nld.param.u64 %%a, [p];\n",
-                        threads, blocks, VALUES);
-    for (int i = 0; i < VALUES; i++)
-        used += snprintf(ptx + used, (size_t)(ROOM - used),
-                         "ld.volatile.global.u32 %%r%d, [%%a];\n", i);
-    for (int i = VALUES; i > 0; i--)
-        used += snprintf(ptx + used, (size_t)(ROOM - used),
-                         "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
-    snprintf(ptx + used, (size_t)(ROOM - used), "ret;\n}\n");
+    snprintf(bounds, sizeof(bounds), ".maxntid %d, 1, 1\n.minnctapersm %d\n", threads, blocks);
+    char *ptx = heavy_text(bounds, 100);
     OK(cuModuleLoadData(&m, ptx));
+    free(ptx);
     return m;
 }
 
@@ -140,7 +131,7 @@ static void bounded_blocks(void)
     for (size_t i = 0; i < COUNT(bounds); i++) {
         CUmodule m = load_bounded(bounds[i].threads, bounds[i].blocks);
         CUfunction f;
-        OK(cuModuleGetFunction(&f, m, "bounded"));
+        OK(cuModuleGetFunction(&f, m, "heavy"));
         OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, bounds[i].threads, 0));
         TRUE(n >= bounds[i].blocks);
         if (cooperative)
