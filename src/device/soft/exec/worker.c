@@ -21,10 +21,7 @@
 /* grants that are expected to be shorter are charged by elapsed time */
 #define CPU_CLOCK_NS  100000u
 #define TIMERSLACK_NS 1000u
-/* Where blocks are set aside and end again, threads are wanted again at once; a new one would touch
- * its stack and scratch memory for the first time. */
-#define SPARES_LEAST 32u
-#define KEEP_NS      GM_NS_PER_S /* how long a sleeping worker keeps large scratch memory */
+#define KEEP_NS       GM_NS_PER_S /* how long a sleeping worker keeps large scratch memory */
 
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
 {
@@ -150,7 +147,7 @@ void soft_worker_end_block(struct soft_worker *w)
 static bool wait_as_spare(struct soft_worker *w)
 {
     struct soft_sched *s = w->sched;
-    if (s->spare >= GM_MAX(s->slots, SPARES_LEAST))
+    if (s->spare >= s->slots)
         return false;
     w->cpu_ns = 0;
     soft_scratch_trim(w); /* the wait may be long */
