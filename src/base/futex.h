@@ -1,6 +1,6 @@
 /*
- * Sleeping on a word of this process (futex(2)). Neither call takes a lock, so a signal handler and
- * code that may be left at any instruction (device/guard.h) can use both.
+ * Sleeping on a word of this process (futex(2)). No call takes a lock, so a signal handler and
+ * code that may be left at any instruction (device/guard.h) can use them.
  */
 #ifndef GMUX_BASE_FUTEX_H
 #define GMUX_BASE_FUTEX_H
@@ -26,6 +26,13 @@ static inline void gm_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_
 static inline void gm_futex_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Changes the word, and wakes one thread that sleeps on it. */
+static inline void gm_futex_ring(_Atomic uint32_t *word)
+{
+    atomic_fetch_add_explicit(word, 1, memory_order_relaxed);
+    gm_futex_wake(word);
 }
 
 #endif

@@ -117,7 +117,7 @@ struct jit_gen {
     LLVMValueRef matrices;    /* alloca: operands and results of MMA; NULL: none yet */
     LLVMValueRef samples;     /* alloca: the same of TEX */
     bool by_lane;             /* the instruction is emitted for such a register's lanes */
-    LLVMValueRef *waiting;    /* alloca i32 by block */
+    LLVMValueRef *waiting;    /* i32 by block: alloca, or in the array at waiting_at */
     LLVMValueRef patience;    /* alloca i32: how often lanes go back before they are parked */
     LLVMBasicBlockRef *entry; /* by block, NULL: not in this region */
     bool has_whole; /* blocks have a second version, for when all lanes of the warp run: flow.c */

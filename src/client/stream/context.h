@@ -232,8 +232,8 @@ int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 /* CUresult. */
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority,
                      struct rt_stream **out);
-/* Makes a stream without a context, of which no program has a handle; it is never destroyed.
- * CUresult. */
+/* Makes a stream of device 0 without a context, of which no program has a handle; it is never
+ * destroyed. `priority`: one that the device has. CUresult. */
 int rt_stream_create_bare(int priority, struct rt_stream **out);
 /* Destroys a stream without waiting: its number is used again when its work is done. */
 void rt_stream_destroy(struct rt_stream *st);

@@ -89,9 +89,9 @@ static inline enum soft_outcome launch_run(struct launch *l, const struct soft_c
     b->shared_mask = soft_shared_reserve(shared_bytes) - 1;
     b->params = l->params;
     b->local_stride = (code->local_bytes + 15) & ~15u;
-    b->save_stride = code->save_bytes;
+    b->save_stride = (code->save_bytes + SOFT_SAVE_ALIGN - 1) & ~(SOFT_SAVE_ALIGN - 1);
     b->local = aligned_alloc(64, (b->warps * SOFT_WARP * b->local_stride + 127) & ~63ull);
-    b->save = aligned_alloc(64, (b->warps * b->save_stride + 127) & ~63ull);
+    b->save = aligned_alloc(SOFT_SAVE_ALIGN, b->warps * b->save_stride + SOFT_SAVE_ALIGN);
     if (!b->local || !b->save)
         launch_die("block memory");
     b->window_base = LAUNCH_WINDOW;

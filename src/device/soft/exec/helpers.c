@@ -374,8 +374,7 @@ void soft_helper_give_way(struct soft_block *b)
     _Atomic uint32_t *call = atomic_load_explicit(&b->wanted, memory_order_relaxed);
     if (call) {
         atomic_store_explicit(&b->in_vain, true, memory_order_relaxed);
-        atomic_fetch_add_explicit(call, 1, memory_order_relaxed);
-        gm_futex_wake(call);
+        gm_futex_ring(call);
     }
     (void)syscall(SYS_sched_yield); /* sched.h here is exec/sched.h */
 }

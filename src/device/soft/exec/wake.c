@@ -34,7 +34,6 @@ void soft_supervisor_call(struct soft_sched *s)
 {
     if (!s->supervised) {
         s->supervised = true;
-        atomic_fetch_add_explicit(&s->call, 1, memory_order_relaxed);
-        gm_futex_wake(&s->call);
+        gm_futex_ring(&s->call);
     }
 }
