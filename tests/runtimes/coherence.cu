@@ -1,6 +1,6 @@
 /*
  * Managed memory that host and device use in turns and at the same time: each sees what the other wrote, whichever
- * waited, and nothing that either wrote is lost. Not what both do to one word at once, nor how long anything takes.
+ * waited, and nothing that either wrote is lost, also where both add to one word at once. Not how long anything takes.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -128,6 +128,25 @@ static void polled()
     SAY(cudaDeviceSynchronize());
     CHECK(*ball == 20);
     cudaFree((void *)ball);
+}
+
+__global__ void add_each(unsigned *word, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        atomicAdd_system(word, 1);
+}
+
+static void one_word(unsigned *p)
+{
+    const unsigned kernels = 64 * 256 * 20, hosts = 100000;
+    p[0] = 0;
+    for (unsigned round = 1; round <= 3; round++) {
+        add_each<<<64, 256>>>(p, 20);
+        for (unsigned i = 0; i < hosts; i++)
+            __atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST);
+        SAY(cudaDeviceSynchronize());
+        CHECK(p[0] == round * (kernels + hosts));
+    }
 }
 
 static void linked_list()
@@ -288,6 +307,7 @@ int main()
     MUST(cudaMallocManaged(&p, N * sizeof(*p)));
     CHECK(p[0] == 0 && p[N - 1] == 0);
     in_turns(p);
+    one_word(p);
     both_at_once(p);
     polled();
     linked_list();

@@ -8,11 +8,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/memory/pages.h"
 #include "client/memory/staging.h"
+#include "client/stream/hostfunc.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("managed");
 
@@ -72,10 +74,34 @@ static bool busy(void)
     return any;
 }
 
+static int is_late(void *arg)
+{
+    return gm_now_ns() >= *(const uint64_t *)arg;
+}
+
+/* What a host function touches does not wait for the work behind it. */
+static bool rest(uint64_t ns)
+{
+    struct rt_session *s = rt_session;
+    uint64_t until = gm_now_ns() + ns;
+    struct tp_wait_policy policy = s->patient;
+    policy.slice_ms = 1;
+    policy.watchdog = is_late;
+    policy.arg = &until;
+    if (atomic_load(&rt_hostfunc_runs))
+        return true;
+    uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
+    for (uint32_t i = 0; i < used; i++)
+        if (i != mover->number && !rt_queue_done(s, i, rt_queue_issued(s, i)) &&
+            tp_word_wait(&s->shared.streams[i].completed, rt_queue_issued(s, i), &policy) != 0)
+            return false;
+    return true;
+}
+
 static void open_pages(void)
 {
     static const struct rt_pages_device gpu = {
-        .put = put, .settle = settle, .get = get, .busy = busy
+        .put = put, .settle = settle, .get = get, .busy = busy, .rest = rest
     };
     unavailable = rt_stream_create_bare(rt_session->devices[0].priority_greatest, &mover);
     if (unavailable)

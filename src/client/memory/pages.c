@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "client/memory/userfault.h"
 #include "client/session/session.h"
@@ -41,6 +42,9 @@
  * for, even if others fault all the time. */
 #define STALE_MS   1
 #define STALE_MOST 256u
+/* How long a thread that touches a piece waits for work to end, the first time. All the waits that
+ * were in vain take twice as long at most. */
+#define PATIENCE_NS (GM_NS_PER_S / 2)
 /* Spans of equal bytes that are shorter than this are not looked for. */
 #define LOOK 64u
 
@@ -78,9 +82,10 @@ static uint64_t file_base;
 static uint8_t *own; /* where it is mapped as a whole */
 static struct area *areas;
 static struct gm_list here = { &here, &here };
-static unsigned stale_fetched; /* how many came since all stale pieces left */
-static uint64_t kept;          /* bytes of the pieces that have pages */
-static bool protects;          /* pieces can be mapped for reading only */
+static unsigned stale_fetched;          /* how many came since all stale pieces left */
+static uint64_t kept;                   /* bytes of the pieces that have pages */
+static bool protects;                   /* pieces can be mapped for reading only */
+static uint64_t patience = PATIENCE_NS; /* the pager's */
 
 /* --- runs: pieces of an area that follow each other ------------------------------------------ */
 
@@ -382,6 +387,19 @@ static void answer(uint64_t address, uint64_t flags)
     }
 }
 
+/* A thread waits for bytes of the device: work ends first, if it ends soon. Releases the lock
+ * meanwhile. */
+static void let_work_end(uint64_t address)
+{
+    const struct piece *p = find(address);
+    if (!p || p->state != THERE || p->area->fresh)
+        return;
+    pthread_mutex_unlock(&lock);
+    if (!device->rest(patience))
+        patience /= 2;
+    pthread_mutex_lock(&lock);
+}
+
 static void *pager_main(void *arg GM_UNUSED)
 {
     struct pollfd fd = { .fd = faults, .events = POLLIN };
@@ -391,8 +409,10 @@ static void *pager_main(void *arg GM_UNUSED)
         pthread_mutex_lock(&lock);
         if (n == 0 || stale_fetched >= STALE_MOST)
             (void)send_all(true);
-        if (n > 0 && read(faults, &m, sizeof(m)) == sizeof(m) && m.event == UFFD_EVENT_PAGEFAULT)
+        if (n > 0 && read(faults, &m, sizeof(m)) == sizeof(m) && m.event == UFFD_EVENT_PAGEFAULT) {
+            let_work_end(m.arg.pagefault.address);
             answer(m.arg.pagefault.address, m.arg.pagefault.flags);
+        }
         pthread_mutex_unlock(&lock);
     }
     return NULL;

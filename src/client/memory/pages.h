@@ -8,7 +8,11 @@
  * made when the piece is fetched: only bytes that differ from it are written back. So both may
  * write at the same time, as long as it is not the same byte. A piece that was fetched while work
  * ran is checked again when the work is done, or after a millisecond: so a program that polls sees
- * what it waits for. Atomic operations of both sides on the same word at once do not work.
+ * what it waits for.
+ *
+ * Of two writes to one word at once one is lost, also if they are atomic operations. So a thread
+ * that touches a piece first waits for the work to end, for a while. If it does not end in that
+ * time, which is what happens if it waits for the host, the next wait is half as long.
  *
  * This file knows nothing of CUDA. It maintains the counts of stream/coherence.h.
  */
@@ -31,6 +35,9 @@ struct rt_pages_device {
     /* Whether work is under way, or may enter without rt_pages_release() having been called since
      * rt_pages_here was raised. */
     bool (*busy)(void);
+    /* Waits until the work that is under way has ended, for at most so long. False: it has not. No
+     * lock held; others may be called meanwhile. */
+    bool (*rest)(uint64_t ns);
 };
 
 /* Called once in a process. All such memory is going to be within [base, base + size). 0, or a

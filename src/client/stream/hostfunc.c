@@ -19,6 +19,8 @@
 #define LOOK_MIN_NS 10000L
 #define LOOK_MAX_NS 500000L
 
+atomic_bool rt_hostfunc_runs;
+
 struct call {
     struct gm_list link;
     uint32_t number;
@@ -62,10 +64,12 @@ static void run(struct call *call, int error)
 {
     struct rt_session *s = rt_session;
     rt_coherence_acquire();
+    atomic_store(&rt_hostfunc_runs, true);
     if (call->callback)
         call->callback(call->handle, (CUresult)error, call->arg);
     else if (!error || call->ready)
         call->fn(call->arg);
+    atomic_store(&rt_hostfunc_runs, false);
     (void)rt_coherence_release(); /* the work behind it sees what the function wrote */
     atomic_store_explicit(&s->shared.streams[call->number].gate, call->seq, memory_order_release);
     tp_ring_kick(&s->shared.control->ring);

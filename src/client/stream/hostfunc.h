@@ -17,6 +17,8 @@ int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback
 int rt_hostfunc_put(struct rt_stream *st, CUhostFn fn, void *arg);
 /* Starts the library's thread if it does not run yet. CUresult. */
 int rt_hostfunc_ready(void);
+/* Whether a host function, or a function of a gate, runs now. */
+extern atomic_bool rt_hostfunc_runs;
 
 /* Stops the stream until ready(arg), which is called again and again, returns true. Then, or after
  * an error, end(arg) is called. Both run on the library's thread and must not wait. CUresult; on

@@ -60,8 +60,22 @@ static bool busy(void)
     return works;
 }
 
+static atomic_bool ends; /* what runs will end */
+static _Atomic uint64_t waited, waits;
+
+static bool rest(uint64_t ns)
+{
+    if (!works)
+        return true;
+    waited += ns;
+    waits++;
+    while (ends && works)
+        sched_yield();
+    return !works;
+}
+
 static const struct rt_pages_device device = {
-    .put = put, .settle = settle, .get = get, .busy = busy
+    .put = put, .settle = settle, .get = get, .busy = busy, .rest = rest
 };
 
 static void map(uint8_t *at)
@@ -196,6 +210,52 @@ Test(pages, both_may_write_at_once)
             cr_assert(i == 100 || i == 300 || there[i] == (uint8_t)(i + round));
         cr_assert_eq(base[101], (uint8_t)(101 + round));
     }
+}
+
+#define ADDS 3000u
+
+static void *adds(void *arg GM_UNUSED)
+{
+    _Atomic uint32_t *word = (_Atomic uint32_t *)(uintptr_t)there; /* NOLINT */
+    for (unsigned i = 0; i < ADDS; i++) {
+        atomic_fetch_add(word, 1);
+        sched_yield();
+    }
+    works = false;
+    return NULL;
+}
+
+/* The host's operations come after those of the work that was under way. */
+Test(pages, atomic_operations_of_both_on_one_word)
+{
+    _Atomic uint32_t *word = (_Atomic uint32_t *)(void *)base;
+    pthread_t thread;
+    ends = true;
+    for (uint32_t round = 1; round <= 3; round++) {
+        work_enters();
+        works = true;
+        cr_assert_eq(pthread_create(&thread, NULL, adds, NULL), 0);
+        for (unsigned i = 0; i < ADDS; i++)
+            atomic_fetch_add(word, 1);
+        pthread_join(thread, NULL);
+        cr_assert_eq(atomic_load(word), 2 * ADDS * round);
+    }
+}
+
+/* Work that does not end, perhaps because it waits for the host, is waited for less and less. */
+Test(pages, patience_ends)
+{
+    work_enters();
+    works = true;
+    (void)*(volatile uint8_t *)base;
+    const uint64_t first = waited;
+    cr_assert_gt(first, 0);
+    for (unsigned i = 0; i < 20; i++) {
+        work_enters();
+        (void)*(volatile uint8_t *)base;
+    }
+    cr_assert_gt(waits, 20);
+    cr_assert_lt(waited, 2 * first);
 }
 
 /* Work may be done while a piece is fetched: who learns that then has to know of the piece. */
