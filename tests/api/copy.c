@@ -189,6 +189,8 @@ static void two_dimensions(void)
     OK(cuStreamSynchronize(NULL));
     down.dstPitch = 10;
     IS(cuMemcpy2D(&down), CUDA_ERROR_INVALID_VALUE);
+    down.Height = 0; /* nothing to copy is right anywhere */
+    OK(cuMemcpy2D(&down));
     IS(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFree(p));
 }
@@ -226,6 +228,12 @@ static void three_dimensions(void)
     EQ(to[((4) * 8 + 2) * 8 + 5], 0);
     OK(cuMemcpy3DAsync(&up, NULL));
     OK(cuStreamSynchronize(NULL));
+    up.dstHeight = 4; /* rows 2 to 4 are not in a plane of 4 */
+    IS(cuMemcpy3D(&up), CUDA_ERROR_INVALID_VALUE);
+    up.Depth = 1;
+    IS(cuMemcpy3D(&up), CUDA_ERROR_INVALID_VALUE);
+    up.WidthInBytes = 0;
+    OK(cuMemcpy3D(&up));
     OK(cuMemFree(p));
 }
 

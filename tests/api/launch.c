@@ -538,6 +538,16 @@ static void extended(void)
     OK(cuLaunchKernelEx(&config, tap_function("nothing"), NULL, NULL));
     config.gridDimX = 0;
     IS(cuLaunchKernelEx(&config, tap_function("nothing"), NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    config.gridDimX = 1;
+    config.numAttrs = 1;
+    attribute.id = CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY; /* a stream's */
+    attribute.value.syncPolicy = CU_SYNC_POLICY_SPIN;
+    IS(cuLaunchKernelEx(&config, tap_function("nothing"), NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    attribute.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    attribute.value.memSyncDomain = 7;
+    IS(cuLaunchKernelEx(&config, tap_function("nothing"), NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    attribute.value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    OK(cuLaunchKernelEx(&config, tap_function("nothing"), NULL, NULL));
     OK(cuCtxSynchronize());
 }
 

@@ -124,6 +124,7 @@ static void managed(void)
     OK(cuMemPrefetchAsync_v2(p, 4096, here, 0, NULL));
     OK(cuMemAdvise_v2(p, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
     TRUE(cuMemPrefetchAsync_v2(p, 1 << 30, here, 0, NULL) != CUDA_SUCCESS);
+    IS(cuMemFreeAsync(p, NULL), CUDA_ERROR_NOT_SUPPORTED);
     OK(cuMemFree(p));
     IS(cuMemAllocManaged(&p, 4096, 77), CUDA_ERROR_INVALID_VALUE);
 }
@@ -235,6 +236,10 @@ static void registered(void)
     OK(cuMemHostUnregister(h));
     EQ(h[5], 55);
     IS(cuMemHostUnregister(h), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    void *allocated;
+    OK(cuMemAllocHost(&allocated, 100));
+    IS(cuMemHostUnregister(allocated), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFreeHost(allocated));
     OK(cuMemFree(p));
     munmap(h, size);
 }

@@ -114,6 +114,8 @@ static void jit_options(void)
     TRUE((uintptr_t)values[2] < sizeof(infos));
     OK(cuModuleUnload(m));
     IS(cuModuleLoadDataEx(&m, tap_ptx, 1, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    values[0] = NULL;
+    IS(cuModuleLoadDataEx(&m, tap_ptx, 1, options, values), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void globals(void)
@@ -145,6 +147,7 @@ static void globals(void)
     OK(cuModuleGetGlobal(NULL, &size, m, "buffer"));
     EQ(size, 256);
     IS(cuModuleGetGlobal(&p, &size, m, "nowhere"), CUDA_ERROR_NOT_FOUND);
+    IS(cuModuleGetGlobal(&p, &size, m, ""), CUDA_ERROR_INVALID_VALUE);
     if (!tap_genuine()) /* which really frees it */
         IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
     OK(cuModuleUnload(m));
@@ -203,6 +206,7 @@ static void parameters(void)
         EQ(size, want[i][1]);
     }
     IS(cuFuncGetParamInfo(f, COUNT(want), &offset, &size), CUDA_ERROR_INVALID_VALUE);
+    IS(cuFuncGetParamInfo(NULL, 0, &offset, &size), CUDA_ERROR_INVALID_VALUE);
     OK(cuFuncGetName(&name, f));
     EQ(strcmp(name, "mixed"), 0);
     OK(cuFuncGetModule(&m, f));

@@ -18,6 +18,8 @@ static void active_blocks(void)
     IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 0, 0), CUDA_ERROR_INVALID_VALUE);
     IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(NULL, f, 32, 0), CUDA_ERROR_INVALID_VALUE);
     IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, NULL, 32, 0), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, NULL, 32, 0, 2),
+       CUDA_ERROR_INVALID_VALUE);
 }
 
 static void best_block(void)

@@ -139,8 +139,17 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
     return CUDA_SUCCESS;
 }
 
+/* Whether a side's rows and planes have the box within them. */
+static bool has_room(const struct side_spec *s, const struct rt_box *box)
+{
+    uint64_t end;
+    if (s->pitch && (__builtin_add_overflow(s->x, box->width, &end) || end > s->pitch))
+        return false;
+    return !s->height || (!__builtin_add_overflow(s->y, box->height, &end) && end <= s->height);
+}
+
 /* Fills a side in, with its offsets added to its address. The width, height and depth of the box
- * are known. */
+ * are known. An empty box is right wherever it is. */
 static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
 {
     uint64_t pitch = spec->pitch ? spec->pitch : box->width, slice, offset, rows;
@@ -162,14 +171,9 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (box->height > 1 || box->depth > 1 || spec->pitch) {
-        uint64_t row_end;
-        if (__builtin_add_overflow(spec->x, box->width, &row_end) || row_end > pitch)
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (box->depth > 1 && height < box->height)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(pitch, height, &slice) ||
+    if (box->width == 0 || box->height == 0 || box->depth == 0)
+        return CUDA_SUCCESS;
+    if (!has_room(spec, box) || __builtin_mul_overflow(pitch, height, &slice) ||
         __builtin_mul_overflow(slice, spec->z, &offset) ||
         __builtin_mul_overflow(pitch, spec->y, &rows) ||
         __builtin_add_overflow(offset, rows, &offset) ||

@@ -340,7 +340,8 @@ CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
 }
 
 /* With unified addressing all pinned memory is mapped, which the flags say. It is portable, too,
- * which they do not say. */
+ * which they do not say. (The genuine driver's say that of all allocations from a slab whose first
+ * one was to be portable, and of no others.) */
 CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
     struct rt_context *c;

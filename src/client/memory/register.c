@@ -392,8 +392,8 @@ CUresult rt_cuMemHostUnregister(void *p)
         return CUDA_ERROR_INVALID_VALUE;
     const unsigned kinds = 1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE;
     if (!rt_memory_remove((uintptr_t)p, kinds, &range)) {
-        bool inside = rt_memory_find((uintptr_t)p, &range) && (kinds >> range.kind & 1);
-        return inside ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+        bool pinned = rt_memory_find((uintptr_t)p, &range) && rt_memory_is_host(&range);
+        return pinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
     r = rt_reach_wait(rt_reach_of(&range));
     return r || range.kind == RT_MEMORY_PAGEABLE ? r : rt_register_undo(&range);

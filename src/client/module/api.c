@@ -205,7 +205,7 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     int r = enter_module(hmod, &m);
     if (r)
         return r;
-    if (!name || (!dptr && !bytes))
+    if (!name || !*name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
     r = find_variable(m, name, &v);

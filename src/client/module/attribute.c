@@ -25,6 +25,15 @@ enum rt_attribute_use rt_attribute_use(const CUlaunchAttribute *a)
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
         return RT_ATTRIBUTE_EVENT;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: /* only of a stream */
+        return RT_ATTRIBUTE_UNKNOWN;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return rt_stream_domains_ok(a->value.memSyncDomainMap) ? RT_ATTRIBUTE_HINT
+                                                               : RT_ATTRIBUTE_UNKNOWN;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return (unsigned)a->value.memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE
+                   ? RT_ATTRIBUTE_HINT
+                   : RT_ATTRIBUTE_UNKNOWN;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return RT_ATTRIBUTE_REFUSED;
     default:

@@ -140,6 +140,8 @@ static int set_cache_config(const void *handle, CUfunc_cache config)
 static int get_param_info(const void *handle, size_t index, size_t *offset, size_t *size)
 {
     struct rt_function *f;
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter(handle, &f);
     if (r)
         return r;

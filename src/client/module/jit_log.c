@@ -27,6 +27,10 @@ int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_optio
             log->error_size = (uint32_t)(uintptr_t)values[i];
             log->error_used = &values[i];
             break;
+        case CU_JIT_MAX_REGISTERS:
+            if (!values[i])
+                return CUDA_ERROR_INVALID_VALUE;
+            break;
         default: /* other options are for a compiler that this library is not */
             if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
                 return CUDA_ERROR_INVALID_VALUE;

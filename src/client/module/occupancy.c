@@ -130,10 +130,12 @@ CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
                                                                  unsigned int flags)
 {
     struct rt_function *f;
+    if (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter(func, &f);
     if (r)
         return r;
-    if (!numBlocks || blockSize <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+    if (!numBlocks || blockSize <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t n;
     r = rt_occupancy_blocks(f, (uint32_t)blockSize, dynamicSMemSize, &n);

@@ -43,7 +43,7 @@ static CUlaunchMemSyncDomainMap domains(const struct rt_stream_hints *h)
                           : (CUlaunchMemSyncDomainMap) { .default_ = 0, .remote = one ? 0 : 1 };
 }
 
-static bool domains_ok(CUlaunchMemSyncDomainMap map)
+bool rt_stream_domains_ok(CUlaunchMemSyncDomainMap map)
 {
     int32_t count = GM_MAX(attribute(CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT), 1);
     return map.default_ < count && map.remote < count;
@@ -60,7 +60,7 @@ static int set_hint(struct rt_stream_hints *h, CUstreamAttrID attr, const CUstre
             h->window = v->accessPolicyWindow;
         break;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-        good = domains_ok(v->memSyncDomainMap);
+        good = rt_stream_domains_ok(v->memSyncDomainMap);
         if (good)
             h->domains = v->memSyncDomainMap;
         h->domains_set = h->domains_set || good;

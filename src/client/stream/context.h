@@ -235,6 +235,8 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
 /* Makes a stream of device 0 without a context, of which no program has a handle; it is never
  * destroyed. `priority`: one that the device has. CUresult. */
 int rt_stream_create_bare(int priority, struct rt_stream **out);
+/* Whether the device has the domains of memory synchronisation that the map names. */
+bool rt_stream_domains_ok(CUlaunchMemSyncDomainMap map);
 /* Destroys a stream without waiting: its number is used again when its work is done. */
 void rt_stream_destroy(struct rt_stream *st);
 /* Finds a stream, including the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one.
