@@ -1,0 +1,162 @@
+/* The objects that a program has, and which of its streams have work. */
+#include <stdio.h>
+
+#include "random.h"
+
+static struct random_object objects[KINDS][SLOTS];
+static const char *const names[KINDS] = { "context", "stream", "event",   "buffer",
+                                          "host",    "module", "function" };
+static bool busy[SLOTS + 3]; /* by stream, after the three that are always there */
+static bool orphans;         /* a stream was destroyed that had work */
+
+struct random_object *random_at(enum random_kind kind, int slot)
+{
+    return &objects[kind][slot];
+}
+
+uint64_t random_handle(enum random_kind kind, int slot)
+{
+    return slot < 0 ? 0 : objects[kind][slot].handle;
+}
+
+static int pick(enum random_kind kind, int owner)
+{
+    unsigned first = random_below(SLOTS);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        unsigned slot = (first + i) % SLOTS;
+        if (objects[kind][slot].handle && (owner < 0 || objects[kind][slot].owner == owner))
+            return (int)slot;
+    }
+    return -1;
+}
+
+int random_pick(enum random_kind kind)
+{
+    return pick(kind, -1);
+}
+
+int random_pick_or_null(enum random_kind kind)
+{
+    return random_chance(16) ? -1 : pick(kind, -1);
+}
+
+int random_pick_owned(enum random_kind kind)
+{
+    int owner = random_current();
+    return owner < 0 ? -1 : pick(kind, owner);
+}
+
+int random_free_slot(enum random_kind kind)
+{
+    unsigned first = random_below(SLOTS);
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (!objects[kind][(first + i) % SLOTS].handle)
+            return (int)((first + i) % SLOTS);
+    return (int)first;
+}
+
+const char *random_name(enum random_kind kind, int slot)
+{
+    static char text[8][24];
+    static unsigned turn;
+    char *t = text[turn++ % 8];
+    if (kind == STREAM && slot < -1)
+        return slot == STREAM_LEGACY ? "legacy" : "per-thread";
+    if (slot < 0)
+        return "NULL";
+    snprintf(t, sizeof(text[0]), "%s%d", names[kind], slot);
+    return t;
+}
+
+void random_keep(enum random_kind kind, int slot, uint64_t handle, size_t size)
+{
+    struct random_object *o = &objects[kind][slot];
+    if (kind == STREAM && o->handle && random_busy(slot)) {
+        orphans = true;
+        busy[slot + 3] = false;
+    }
+    *o = (struct random_object) { .handle = handle, .size = size, .owner = random_current() };
+}
+
+void random_drop(enum random_kind kind, int slot)
+{
+    if (slot < 0)
+        return;
+    if (kind == STREAM && busy[slot + 3]) {
+        orphans = true;
+        busy[slot + 3] = false;
+    }
+    objects[kind][slot].handle = 0;
+}
+
+void random_drop_context(int slot)
+{
+    for (unsigned kind = STREAM; kind < KINDS; kind++)
+        for (int i = 0; i < SLOTS; i++)
+            if (objects[kind][i].handle && objects[kind][i].owner == slot)
+                random_drop((enum random_kind)kind, i);
+    orphans = false;
+}
+
+int random_find(enum random_kind kind, uint64_t handle)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (handle && objects[kind][i].handle == handle)
+            return i;
+    return -1;
+}
+
+int random_current(void)
+{
+    CUcontext c = NULL;
+    return cuCtxGetCurrent(&c) == CUDA_SUCCESS ? random_find(CONTEXT, (uintptr_t)c) : -1;
+}
+
+CUstream random_stream(int slot)
+{
+    if (slot == STREAM_LEGACY)
+        return CU_STREAM_LEGACY;
+    return slot == STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : HANDLE(CUstream, STREAM, slot);
+}
+
+int random_pick_stream(void)
+{
+    return random_below(4) ? random_pick(STREAM) : -1 - (int)random_below(3);
+}
+
+bool random_busy(int stream)
+{
+    return busy[stream + 3];
+}
+
+static void wait_for(int stream)
+{
+    busy[stream + 3] = false;
+    random_say("cuStreamSynchronize(%s)", random_name(STREAM, stream));
+    random_done(cuStreamSynchronize(random_stream(stream)));
+}
+
+void random_use(int stream)
+{
+    for (int i = -3; i < SLOTS; i++)
+        if (busy[i + 3] && i != stream)
+            wait_for(i);
+    if (orphans) {
+        orphans = false;
+        random_say("cuCtxSynchronize()");
+        random_done(cuCtxSynchronize());
+    }
+}
+
+void random_settle(void)
+{
+    random_use(-4);
+}
+
+void random_used(int stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (cuStreamIsCapturing(random_stream(stream), &status) == CUDA_SUCCESS &&
+        status == CU_STREAM_CAPTURE_STATUS_NONE)
+        busy[stream + 3] = true;
+}
