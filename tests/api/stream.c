@@ -170,6 +170,22 @@ static void destroy_busy(void)
 }
 
 /* More streams than there are numbers, one after the other, and many at once. */
+/* The end of a stream that has done its work is none for the legacy stream. */
+static void destroy_idle(void)
+{
+    CUdeviceptr p;
+    CUstream s;
+    OK(cuMemAlloc(&p, 64));
+    for (int i = 0; i < 200; i++) {
+        OK(cuStreamCreate(&s, 0));
+        OK(cuMemsetD8Async(p, 1, 64, s));
+        OK(cuStreamSynchronize(s));
+        OK(cuStreamDestroy(s));
+        OK(cuStreamQuery(NULL));
+    }
+    OK(cuMemFree(p));
+}
+
 static void many(void)
 {
     static CUstream s[3000];
@@ -355,19 +371,11 @@ static void without_context(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(create_and_ask),
-        TEST(never_captures),
-        TEST(stale),
-        TEST(not_ready),
-        TEST(legacy_order),
-        TEST(wait_event),
-        TEST(destroy_busy),
-        TEST(many),
-        TEST(leave_room),
-        TEST(legacy_and_successors),
-        TEST(per_thread_stream),
-        TEST(per_thread_symbols),
-        TEST(without_context),
+        TEST(create_and_ask),     TEST(never_captures),        TEST(stale),
+        TEST(not_ready),          TEST(legacy_order),          TEST(wait_event),
+        TEST(destroy_busy),       TEST(destroy_idle),          TEST(many),
+        TEST(leave_room),         TEST(legacy_and_successors), TEST(per_thread_stream),
+        TEST(per_thread_symbols), TEST(without_context),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -357,9 +357,12 @@ void rt_stream_destroy(struct rt_stream *st)
         rt_hooks.capture_stream_ends(st);
     pthread_mutex_lock(&s->ring_lock);
     if (st->number < TP_STREAMS) {
+        bool idle = rt_queue_done(s, st->number, rt_queue_issued(s, st->number));
         /* The device does not know a stream that never had a record: nothing has to be retired. */
         if (rt_queue_issued(s, st->number) != 0)
             (void)rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
+        if (idle) /* its end is no work: the legacy stream is as ready as it was before */
+            st->context->dirty[st->number / 64] &= ~(1ull << st->number % 64);
         number_give(s, st->number);
         st->number = TP_STREAMS;
     }
