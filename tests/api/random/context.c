@@ -240,6 +240,7 @@ static void record_event(void)
     random_settle();
     random_say("cuCtxRecordEvent(%s, %s)", context(slot), random_name(EVENT, e));
     random_done(cuCtxRecordEvent(HANDLE(CUcontext, CONTEXT, slot), HANDLE(CUevent, EVENT, e)));
+    random_used_context(slot);
 }
 
 static void wait_event(void)
@@ -248,6 +249,7 @@ static void wait_event(void)
     random_settle();
     random_say("cuCtxWaitEvent(%s, %s)", context(slot), random_name(EVENT, e));
     random_done(cuCtxWaitEvent(HANDLE(CUcontext, CONTEXT, slot), HANDLE(CUevent, EVENT, e)));
+    random_used_context(slot);
 }
 
 static void exec_affinity(void)

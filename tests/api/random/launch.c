@@ -143,9 +143,9 @@ static void launch_packed(void)
     size_t size = p.packed_size;
     void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, p.packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                       CU_LAUNCH_PARAM_END };
-    /* With a size of 0, or none, a kernel is launched, and what it finds is not defined. */
-    if (wrong == 0 && size)
-        size = ONE_OF(size_t, 1, 7, size - 1);
+    /* With too few bytes a kernel is launched, and what it finds is not defined. */
+    if (wrong == 0)
+        size = ONE_OF(size_t, size + 4, size + 8, 60);
     else if (wrong == 1)
         extra[0] = (void *)7;
     else if (wrong == 2 && !size)

@@ -7,7 +7,7 @@ static struct random_object objects[KINDS][SLOTS];
 static const char *const names[KINDS] = { "context", "stream", "event",   "buffer",
                                           "host",    "module", "function" };
 static bool busy[SLOTS + 3]; /* by stream, after the three that are always there */
-static bool orphans;         /* a stream was destroyed that had work */
+static bool unknown[SLOTS];  /* by context: it has work in a stream that is none of these */
 
 struct random_object *random_at(enum random_kind kind, int slot)
 {
@@ -70,12 +70,9 @@ const char *random_name(enum random_kind kind, int slot)
 
 void random_keep(enum random_kind kind, int slot, uint64_t handle, size_t size)
 {
-    struct random_object *o = &objects[kind][slot];
-    if (kind == STREAM && o->handle && random_busy(slot)) {
-        orphans = true;
-        busy[slot + 3] = false;
-    }
-    *o = (struct random_object) { .handle = handle, .size = size, .owner = random_current() };
+    random_drop(kind, slot);
+    objects[kind][slot] =
+        (struct random_object) { .handle = handle, .size = size, .owner = random_current() };
 }
 
 void random_drop(enum random_kind kind, int slot)
@@ -83,7 +80,8 @@ void random_drop(enum random_kind kind, int slot)
     if (slot < 0)
         return;
     if (kind == STREAM && busy[slot + 3]) {
-        orphans = true;
+        if (objects[kind][slot].owner >= 0)
+            unknown[objects[kind][slot].owner] = true;
         busy[slot + 3] = false;
     }
     objects[kind][slot].handle = 0;
@@ -95,7 +93,7 @@ void random_drop_context(int slot)
         for (int i = 0; i < SLOTS; i++)
             if (objects[kind][i].handle && objects[kind][i].owner == slot)
                 random_drop((enum random_kind)kind, i);
-    orphans = false;
+    unknown[slot] = false;
 }
 
 int random_find(enum random_kind kind, uint64_t handle)
@@ -124,6 +122,12 @@ int random_pick_stream(void)
     return random_below(4) ? random_pick(STREAM) : -1 - (int)random_below(3);
 }
 
+void random_used_context(int slot)
+{
+    if (slot >= 0)
+        unknown[slot] = true;
+}
+
 bool random_busy(int stream)
 {
     return busy[stream + 3];
@@ -141,11 +145,12 @@ void random_use(int stream)
     for (int i = -3; i < SLOTS; i++)
         if (busy[i + 3] && i != stream)
             wait_for(i);
-    if (orphans) {
-        orphans = false;
-        random_say("cuCtxSynchronize()");
-        random_done(cuCtxSynchronize());
-    }
+    for (int i = 0; i < SLOTS; i++)
+        if (unknown[i]) {
+            unknown[i] = false;
+            random_say("cuCtxSynchronize_v2(%s)", random_name(CONTEXT, i));
+            random_done(cuCtxSynchronize_v2(HANDLE(CUcontext, CONTEXT, i)));
+        }
 }
 
 void random_settle(void)

@@ -118,6 +118,8 @@ int random_pick_stream(void);
 void random_use(int stream);
 /* Says that a stream has work now, unless it records. */
 void random_used(int stream);
+/* Says that a context has work in a stream without a slot. */
+void random_used_context(int slot);
 /* Waits for all work. */
 void random_settle(void);
 /* Whether a stream has work that is not known to be done. */
