@@ -76,9 +76,9 @@ static void to_host(void)
 {
     struct place to = host_place(true), from = device_place();
     size_t n = amount(&to, &from);
-    random_settle();
+    bool known = random_settle();
     random_say("cuMemcpyDtoH(%s, %s, %zu)", to.name, from.name, n);
-    if (random_done(cuMemcpyDtoH(pointer(to.at), from.at, n)) == CUDA_SUCCESS)
+    if (random_done(cuMemcpyDtoH(pointer(to.at), from.at, n)) == CUDA_SUCCESS && known)
         random_out("%08x", random_hash(pointer(to.at), n));
 }
 
@@ -342,4 +342,4 @@ static const struct random_generator copies[] = {
     GENERATOR(peer, 1),      GENERATOR(two_dimensions, 6), GENERATOR(three_dimensions, 4),
     GENERATOR(fill, 8),      GENERATOR(fill_rectangle, 4), GENERATOR(random_look, 1),
 };
-const struct random_subject random_copies = SUBJECT(copies);
+const struct random_subject random_copies = SUBJECT(copies, NULL);

@@ -19,6 +19,8 @@ static void create(void)
 static void destroy(void)
 {
     int slot = random_pick_or_null(EVENT);
+    if (random_graphs())
+        return;
     random_say("cuEventDestroy(%s)", event(slot));
     if (random_done(cuEventDestroy(HANDLE(CUevent, EVENT, slot))) == CUDA_SUCCESS)
         random_drop(EVENT, slot);
@@ -46,7 +48,8 @@ static void record_with_flags(void)
 static void query(void)
 {
     int slot = random_pick_or_null(EVENT);
-    random_settle();
+    if (!random_settle())
+        return;
     random_say("cuEventQuery(%s)", event(slot));
     random_done(cuEventQuery(HANDLE(CUevent, EVENT, slot)));
 }
@@ -63,9 +66,17 @@ static void elapsed(void)
 {
     int from = random_pick_or_null(EVENT), to = random_pick_or_null(EVENT);
     float ms = -1;
-    random_settle();
+    if (!random_settle())
+        return;
     random_say("cuEventElapsedTime(%s, %s)", event(from), event(to));
     random_done(cuEventElapsedTime(&ms, HANDLE(CUevent, EVENT, from), HANDLE(CUevent, EVENT, to)));
+}
+
+static void begin_events(void)
+{
+    create();
+    create();
+    create();
 }
 
 static const struct random_generator events[] = {
@@ -74,4 +85,4 @@ static const struct random_generator events[] = {
     GENERATOR(query, 4),   GENERATOR(synchronize, 2),
     GENERATOR(elapsed, 3),
 };
-const struct random_subject random_events = SUBJECT(events);
+const struct random_subject random_events = SUBJECT(events, begin_events);

@@ -227,6 +227,30 @@ static void launch_without(void)
     random_used(stream);
 }
 
+const char *random_node_kernel(CUDA_KERNEL_NODE_PARAMS *params, CUdeviceptr out)
+{
+    static struct parameters p;
+    int f = random_pick_owned(FUNCTION);
+    enum kernel kernel = f < 0 ? POKE : (enum kernel)random_at(FUNCTION, f)->mark;
+    if (kernel == ADD_TO || kernel == READ_GLOBALS || kernel == POKE)
+        return NULL;
+    fill_in(&p, kernel, out);
+    if (kernel == STORE_INDEX)
+        p.d %= 33;
+    *params = (CUDA_KERNEL_NODE_PARAMS) {
+        .func = HANDLE(CUfunction, FUNCTION, f),
+        .gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = random_below(33),
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = ONE_OF(unsigned, 0, 0, 0, 1000, 1 << 20),
+        .kernelParams = p.list,
+    };
+    return kernel_name(f);
+}
+
 static void occupancy(void)
 {
     int f = random_pick_or_null(FUNCTION), blocks = -1;
@@ -247,6 +271,8 @@ void random_fault(void)
     CUfunction f = NULL;
     uint64_t nowhere = 16;
     void *list[] = { &nowhere };
+    if (random_capturing())
+        return;
     random_settle();
     random_say("cuModuleLoadData(kernels)");
     if (random_done(cuModuleLoadData(&m, tap_ptx)) != CUDA_SUCCESS)
@@ -265,4 +291,4 @@ static const struct random_generator launches[] = {
     GENERATOR(launch_extended, 4), GENERATOR(launch_without, 2), GENERATOR(occupancy, 3),
     GENERATOR(random_look, 2),
 };
-const struct random_subject random_launches = SUBJECT(launches);
+const struct random_subject random_launches = SUBJECT(launches, NULL);

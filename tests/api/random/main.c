@@ -20,8 +20,8 @@
 #define TEXT    (1u << 20)
 
 static const struct random_subject *const subjects[] = {
-    &random_contexts, &random_streams, &random_events,   &random_memory,
-    &random_copies,   &random_modules, &random_launches,
+    &random_contexts, &random_streams,  &random_events,        &random_memory,   &random_copies,
+    &random_modules,  &random_launches, &random_graph_subject, &random_captures,
 };
 
 bool random_dead;
@@ -70,6 +70,9 @@ static void run(uint64_t seed)
         random_memory_begin();
         if (module)
             random_module_begin();
+        for (size_t i = 0; i < COUNT(subjects); i++)
+            if (liked & 1u << i && subjects[i]->begin)
+                subjects[i]->begin();
     }
     for (unsigned n = 1; n <= calls; n++) {
         if (fault && n + 8 == calls)

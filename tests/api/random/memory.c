@@ -298,7 +298,8 @@ static void information(void)
 void random_look(void)
 {
     static unsigned char seen[PAGEABLE];
-    random_settle();
+    if (!random_settle())
+        return;
     for (int i = 0; i < SLOTS; i++) {
         const struct random_object *o = random_at(BUFFER, i);
         if (!o->handle || !o->size)
@@ -311,6 +312,7 @@ void random_look(void)
         if (random_handle(HOST, i))
             random_say("host%d: %08x", i,
                        random_hash(HANDLE(void *, HOST, i), random_at(HOST, i)->size));
+    random_look_arena();
     random_say("sink: %08x", random_hash(random_sink, sizeof(random_sink)));
 }
 
@@ -320,6 +322,13 @@ void random_memory_begin(void)
         random_source[i] = (unsigned char)(i * 7 + (i >> 8));
     alloc();
     alloc();
+}
+
+static void begin_memory(void)
+{
+    alloc_managed();
+    alloc_host();
+    alloc_async();
 }
 
 static const struct random_generator memory[] = {
@@ -341,4 +350,4 @@ static const struct random_generator memory[] = {
     GENERATOR(information, 1),
     GENERATOR(random_look, 3),
 };
-const struct random_subject random_memory = SUBJECT(memory);
+const struct random_subject random_memory = SUBJECT(memory, begin_memory);

@@ -1,6 +1,8 @@
 /* Modules and their functions and variables. */
 #include "random.h"
 
+typedef const char *text;
+
 static const char *module(int slot)
 {
     return random_name(MODULE, slot);
@@ -79,14 +81,14 @@ static void load_with_options(void)
 static void unload(void)
 {
     int slot = random_pick_or_null(MODULE);
+    if (random_graphs())
+        return;
     random_settle();
     random_say("cuModuleUnload(%s)", module(slot));
     if (random_done(cuModuleUnload(HANDLE(CUmodule, MODULE, slot))) != CUDA_SUCCESS || slot < 0)
         return;
     random_drop(MODULE, slot);
-    for (int i = 0; i < SLOTS; i++)
-        if (random_at(FUNCTION, i)->how == slot)
-            random_drop(FUNCTION, i);
+    random_drop_of(FUNCTION, slot);
 }
 
 static void get_function(void)
@@ -96,7 +98,7 @@ static void get_function(void)
     const char *name = random_kernels[which];
     CUfunction f = NULL;
     if (random_chance(10))
-        name = ONE_OF(const char *const, "", "counter", "no such kernel", "Nothing", NULL);
+        name = ONE_OF(text, "", "counter", "no such kernel", "Nothing", NULL);
     random_say("cuModuleGetFunction(%s, %s, %s)", function(slot), module(m), name ? name : "NULL");
     if (random_done(cuModuleGetFunction(&f, HANDLE(CUmodule, MODULE, m), name)) != CUDA_SUCCESS)
         return;
@@ -109,8 +111,7 @@ static void get_function(void)
 static void get_global(void)
 {
     int m = random_pick_or_null(MODULE);
-    const char *name =
-        ONE_OF(const char *const, "counter", "buffer", "table", "nothing", "", "none");
+    const char *name = ONE_OF(text, "counter", "buffer", "table", "nothing", "", "none");
     unsigned none = random_below(8), word = 0;
     CUdeviceptr p = 0;
     size_t size = 0;
@@ -237,4 +238,4 @@ static const struct random_generator modules[] = {
     GENERATOR(set_attribute, 5),
     GENERATOR(cache, 1),
 };
-const struct random_subject random_modules = SUBJECT(modules);
+const struct random_subject random_modules = SUBJECT(modules, NULL);

@@ -4,8 +4,11 @@
 #include "random.h"
 
 static struct random_object objects[KINDS][SLOTS];
-static const char *const names[KINDS] = { "context", "stream", "event",   "buffer",
-                                          "host",    "module", "function" };
+static const char *const names[KINDS] = {
+    "context", "stream",  "event",   "buffer", "host",   "module",   "function",
+    "arena",   "graph",   "node",    "exec",   "object", "pool",     "array",
+    "mipmap",  "texture", "library", "kernel", "range",  "physical", "linker",
+};
 static bool busy[SLOTS + 3]; /* by stream, after the three that are always there */
 static bool unknown[SLOTS];  /* by context: it has work in a stream that is none of these */
 
@@ -87,6 +90,21 @@ void random_drop(enum random_kind kind, int slot)
     objects[kind][slot].handle = 0;
 }
 
+void random_drop_of(enum random_kind kind, int how)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (objects[kind][i].handle && objects[kind][i].how == how)
+            random_drop(kind, i);
+}
+
+bool random_graphs(void)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (objects[GRAPH][i].handle || objects[EXEC][i].handle)
+            return true;
+    return false;
+}
+
 void random_drop_context(int slot)
 {
     for (unsigned kind = STREAM; kind < KINDS; kind++)
@@ -128,16 +146,39 @@ void random_used_context(int slot)
         unknown[slot] = true;
 }
 
+bool random_capturing(void)
+{
+    for (int i = -3; i < SLOTS; i++) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (i >= 0 && !objects[STREAM][i].handle)
+            continue;
+        if (cuStreamIsCapturing(random_stream(i), &status) != CUDA_SUCCESS ||
+            status != CU_STREAM_CAPTURE_STATUS_NONE)
+            return true;
+    }
+    return false;
+}
+
 bool random_busy(int stream)
 {
     return busy[stream + 3];
 }
 
+static bool refused(CUresult r)
+{
+    return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+           r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+/* Waits also while a stream records, if the driver lets it. */
 static void wait_for(int stream)
 {
-    busy[stream + 3] = false;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cuThreadExchangeStreamCaptureMode(&mode);
     random_say("cuStreamSynchronize(%s)", random_name(STREAM, stream));
-    random_done(cuStreamSynchronize(random_stream(stream)));
+    CUresult r = random_done(cuStreamSynchronize(random_stream(stream)));
+    busy[stream + 3] = refused(r);
+    cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 void random_use(int stream)
@@ -147,15 +188,18 @@ void random_use(int stream)
             wait_for(i);
     for (int i = 0; i < SLOTS; i++)
         if (unknown[i]) {
-            unknown[i] = false;
             random_say("cuCtxSynchronize_v2(%s)", random_name(CONTEXT, i));
-            random_done(cuCtxSynchronize_v2(HANDLE(CUcontext, CONTEXT, i)));
+            unknown[i] = refused(random_done(cuCtxSynchronize_v2(HANDLE(CUcontext, CONTEXT, i))));
         }
 }
 
-void random_settle(void)
+bool random_settle(void)
 {
     random_use(-4);
+    for (unsigned i = 0; i < COUNT(busy); i++)
+        if (busy[i] || (i < SLOTS && unknown[i]))
+            return false;
+    return true;
 }
 
 void random_used(int stream)

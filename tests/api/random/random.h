@@ -28,10 +28,24 @@ enum random_kind {
     HOST,   /* pinned memory */
     MODULE,
     FUNCTION,
+    ARENA, /* memory that graphs use, which nobody frees */
+    GRAPH,
+    NODE,
+    EXEC,
+    OBJECT, /* a user object */
+    POOL,
+    ARRAY,
+    MIPMAP,
+    TEXTURE, /* or a surface */
+    LIBRARY,
+    KERNEL,
+    RANGE,    /* reserved addresses */
+    PHYSICAL, /* memory to be mapped there */
+    LINKER,
     KINDS
 };
 
-#define SLOTS 6
+#define SLOTS 8
 
 /* A slot is empty where the handle is 0. */
 struct random_object {
@@ -53,15 +67,16 @@ struct random_subject {
     const char *name;
     const struct random_generator *generators;
     size_t count;
+    void (*begin)(void); /* makes what the calls of a program about this need; may be NULL */
 };
 
 extern const struct random_subject random_contexts, random_streams, random_events, random_memory,
-    random_copies, random_modules, random_launches;
+    random_copies, random_modules, random_launches, random_graph_subject, random_captures;
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define SUBJECT(table)                                                                             \
+#define SUBJECT(table, begin)                                                                      \
     {                                                                                              \
-#table, table, COUNT(table)                                                                \
+#table, table, COUNT(table), begin                                                         \
     }
 #define GENERATOR(function, weight)                                                                \
     {                                                                                              \
@@ -77,6 +92,28 @@ void random_memory_begin(void);
 void random_module_begin(void);
 void random_fault(void);
 
+/* A kernel for a node of a graph, which writes up to 128 bytes; its name, or NULL if the current
+ * context has none. */
+const char *random_node_kernel(CUDA_KERNEL_NODE_PARAMS *params, CUdeviceptr out);
+/* A part of 128 bytes of the current context's arena, which no other node writes; 0: there is none.
+ */
+CUdeviceptr random_region(unsigned *number);
+void random_look_arena(void);
+/* Generators of nodes, in node.c. */
+void random_add_node(void);
+void random_set_params(void);
+void random_get_params(void);
+/* Whether the result is the same without an edge. */
+bool random_edge_may_go(int from, int to);
+/* What counts how often the host was called. */
+void CUDA_CB random_count(void *by);
+int *random_step(void);
+/* The graphs that were made may have what an end takes with it: no event, module or buffer of
+ * theirs is destroyed. */
+bool random_graphs(void);
+/* Keeps a graph and its nodes. */
+void random_keep_graph(int slot, CUgraph graph);
+
 /* The kernels that programs use, by name. */
 extern const char *const random_kernels[];
 extern const char tap_ptx[];
@@ -85,7 +122,7 @@ extern const char tap_ptx[];
 void random_seed(uint64_t seed, uint64_t number);
 unsigned random_below(unsigned n);
 bool random_chance(unsigned in); /* true once in so many times */
-/* One of a list of numbers. */
+/* One of a list of values. */
 #define ONE_OF(type, ...)                                                                          \
     (((const type[]) {                                                                             \
         __VA_ARGS__ })[random_below((unsigned)COUNT(((const type[]) { __VA_ARGS__ })))])
@@ -102,6 +139,8 @@ const char *random_name(enum random_kind kind, int slot);
 /* Keeps a handle in a slot; what was there is left alone for good. */
 void random_keep(enum random_kind kind, int slot, uint64_t handle, size_t size);
 void random_drop(enum random_kind kind, int slot);
+/* Drops those of a kind that belong to a slot of another one. */
+void random_drop_of(enum random_kind kind, int how);
 /* Drops what ends with a context, and what may refer to that. */
 void random_drop_context(int slot);
 /* The slot of the current context, -1 if there is none, or none of ours. */
@@ -120,14 +159,18 @@ void random_use(int stream);
 void random_used(int stream);
 /* Says that a context has work in a stream without a slot. */
 void random_used_context(int slot);
-/* Waits for all work. */
-void random_settle(void);
+/* Waits for all work. False if the driver refuses it, because a stream records. */
+bool random_settle(void);
+/* Whether any stream records, or answers an error. */
+bool random_capturing(void);
 /* Whether a stream has work that is not known to be done. */
 bool random_busy(int stream);
 
 /* What is printed, in say.c. A call's text comes before the call, its result after it, then values
  * that it gave. */
 void random_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Goes on with a call's text. */
+void random_put(const char *format, ...) __attribute__((format(printf, 1, 2)));
 CUresult random_done(CUresult result);
 void random_out(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void random_end_line(void);

@@ -27,6 +27,15 @@ void random_say(const char *format, ...)
     open = true;
 }
 
+void random_put(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    fflush(stdout);
+}
+
 CUresult random_done(CUresult result)
 {
     const char *name = NULL;

@@ -40,7 +40,8 @@ static void destroy(void)
 static void query(void)
 {
     int slot = random_pick_stream();
-    random_settle();
+    if (!random_settle())
+        return;
     random_say("cuStreamQuery(%s)", stream(slot));
     random_done(cuStreamQuery(random_stream(slot)));
 }
@@ -133,26 +134,32 @@ static void copy_attributes(void)
 
 static _Atomic int calls, held;
 
-static void CUDA_CB count_call(void *by)
+void CUDA_CB random_count(void *by)
 {
     calls += *(const int *)by;
 }
 
-static void host_function(void)
+int *random_step(void)
 {
     static int steps[] = { 1, 10, 100 };
+    return &steps[random_below(3)];
+}
+
+static void host_function(void)
+{
     int slot = random_pick_stream();
-    int *by = &steps[random_below(3)];
+    int *by = random_step();
     bool none = random_chance(12);
     random_use(slot);
     random_say("cuLaunchHostFunc(%s, %s, %d)", stream(slot), none ? "NULL" : "count", *by);
-    random_done(cuLaunchHostFunc(random_stream(slot), none ? NULL : count_call, by));
+    random_done(cuLaunchHostFunc(random_stream(slot), none ? NULL : random_count, by));
     random_used(slot);
 }
 
 static void counted(void)
 {
-    random_settle();
+    if (!random_settle())
+        return;
     random_say("calls of host functions: %d", calls);
 }
 
@@ -166,7 +173,8 @@ static void CUDA_CB hold(void *unused)
 static void held_work(void)
 {
     int slot = random_pick_stream(), e = random_pick(EVENT), b = random_pick(BUFFER);
-    random_settle();
+    if (!random_settle())
+        return;
     held = 1;
     random_say("cuLaunchHostFunc(%s, hold)", stream(slot));
     if (random_done(cuLaunchHostFunc(random_stream(slot), hold, NULL)) == CUDA_SUCCESS) {
@@ -193,7 +201,8 @@ static void held_work(void)
         }
     }
     hold_set(&held, 0);
-    random_settle();
+    if (!random_settle())
+        return;
     if (e >= 0) {
         random_say("cuEventQuery(event%d)", e);
         random_done(cuEventQuery(HANDLE(CUevent, EVENT, e)));
@@ -209,6 +218,13 @@ static void capture_status(void)
         random_out("%d", (int)status);
 }
 
+static void begin_streams(void)
+{
+    create();
+    create_with_priority();
+    create();
+}
+
 static const struct random_generator streams[] = {
     GENERATOR(create, 4),          GENERATOR(create_with_priority, 3), GENERATOR(destroy, 3),
     GENERATOR(query, 3),           GENERATOR(synchronize, 2),          GENERATOR(get_flags, 2),
@@ -217,4 +233,4 @@ static const struct random_generator streams[] = {
     GENERATOR(copy_attributes, 1), GENERATOR(host_function, 4),        GENERATOR(counted, 2),
     GENERATOR(held_work, 3),       GENERATOR(capture_status, 1),
 };
-const struct random_subject random_streams = SUBJECT(streams);
+const struct random_subject random_streams = SUBJECT(streams, begin_streams);
