@@ -20,8 +20,10 @@
 #define TEXT    (1u << 20)
 
 static const struct random_subject *const subjects[] = {
-    &random_contexts, &random_streams,  &random_events,        &random_memory,   &random_copies,
-    &random_modules,  &random_launches, &random_graph_subject, &random_captures,
+    &random_contexts, &random_streams,  &random_events,   &random_memory,
+    &random_copies,   &random_modules,  &random_launches, &random_graph_subject,
+    &random_captures, &random_pools,    &random_virtual,  &random_libraries,
+    &random_arrays,   &random_textures, &random_batches,  &random_misc,
 };
 
 bool random_dead;

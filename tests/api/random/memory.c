@@ -101,6 +101,11 @@ static void alloc_async(void)
         keep_buffer(slot, p, size, ASYNC, s);
 }
 
+void random_keep_pooled(int slot, CUdeviceptr p, size_t size, int stream)
+{
+    keep_buffer(slot, p, size, ASYNC, stream);
+}
+
 static void free_buffer(void)
 {
     int slot = random_pick_or_null(BUFFER);
@@ -139,7 +144,8 @@ static void alloc_host(void)
     random_say("cuMemHostAlloc(%s, %zu, %#x)", random_name(HOST, slot), size, flags);
     if (random_done(cuMemHostAlloc(&p, size, flags)) != CUDA_SUCCESS)
         return;
-    memset(p, slot + 1, size);
+    if (size)
+        memset(p, slot + 1, size);
     random_keep(HOST, slot, (uintptr_t)p, size);
 }
 
@@ -164,7 +170,7 @@ static void register_host(void)
 static void free_host(void)
 {
     int slot = random_pick_or_null(HOST);
-    char *p = HANDLE(char *, HOST, slot);
+    uintptr_t p = random_handle(HOST, slot);
     bool registered = slot >= 0 && random_at(HOST, slot)->how == REGISTERED;
     size_t off = random_chance(8) && p ? 16 : 0;
     CUresult r;
@@ -173,7 +179,8 @@ static void free_host(void)
         registered = !registered;
     random_say("%s(%s + %zu)", registered ? "cuMemHostUnregister" : "cuMemFreeHost",
                random_name(HOST, slot), off);
-    r = random_done(registered ? cuMemHostUnregister(p + off) : cuMemFreeHost(p + off));
+    r = random_done(registered ? cuMemHostUnregister((void *)(p + off))
+                               : cuMemFreeHost((void *)(p + off)));
     if (r == CUDA_SUCCESS)
         random_drop(HOST, slot);
 }
@@ -181,16 +188,16 @@ static void free_host(void)
 static void host_pointer(void)
 {
     int slot = random_pick_or_null(HOST);
-    char *p = HANDLE(char *, HOST, slot);
+    uintptr_t p = random_handle(HOST, slot);
     CUdeviceptr d = 0;
     size_t off = p && random_chance(3) ? 3 : 0;
     unsigned flags = random_chance(8), got = 99;
     random_say("cuMemHostGetDevicePointer(%s + %zu, %u)", random_name(HOST, slot), off, flags);
-    if (random_done(cuMemHostGetDevicePointer(&d, p + off, flags)) == CUDA_SUCCESS && slot >= 0 &&
-        random_at(HOST, slot)->how != REGISTERED)
-        random_out("%s", d == (uintptr_t)(p + off) ? "as on the host" : "elsewhere");
+    if (random_done(cuMemHostGetDevicePointer(&d, (void *)(p + off), flags)) == CUDA_SUCCESS &&
+        slot >= 0 && random_at(HOST, slot)->how != REGISTERED)
+        random_out("%s", d == p + off ? "as on the host" : "elsewhere");
     random_say("cuMemHostGetFlags(%s + %zu)", random_name(HOST, slot), off);
-    if (random_done(cuMemHostGetFlags(&got, p + off)) == CUDA_SUCCESS)
+    if (random_done(cuMemHostGetFlags(&got, (void *)(p + off))) == CUDA_SUCCESS)
         random_out("%#x", got);
 }
 

@@ -71,7 +71,9 @@ struct random_subject {
 };
 
 extern const struct random_subject random_contexts, random_streams, random_events, random_memory,
-    random_copies, random_modules, random_launches, random_graph_subject, random_captures;
+    random_copies, random_modules, random_launches, random_graph_subject, random_captures,
+    random_pools, random_virtual, random_libraries, random_arrays, random_textures, random_batches,
+    random_misc;
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SUBJECT(table, begin)                                                                      \
@@ -105,6 +107,8 @@ void random_set_params(void);
 void random_get_params(void);
 /* Whether the result is the same without an edge. */
 bool random_edge_may_go(int from, int to);
+/* Makes some arrays. */
+void random_begin_arrays(void);
 /* What counts how often the host was called. */
 void CUDA_CB random_count(void *by);
 int *random_step(void);
@@ -179,6 +183,8 @@ uint32_t random_hash(const void *data, size_t size);
 /* Memory that is not pinned: what is copied from, and what is copied to. */
 #define PAGEABLE (256u << 10)
 extern unsigned char random_source[PAGEABLE], random_sink[PAGEABLE];
+/* Keeps memory that was allocated in a stream's order, in which it is made known. */
+void random_keep_pooled(int slot, CUdeviceptr p, size_t size, int stream);
 /* A buffer of at least so many bytes; -1 if there is none. */
 int random_buffer(size_t size);
 /* Prints a hash of all that can be seen: buffers, pinned memory, the sink. */
