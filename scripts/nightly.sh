@@ -1,7 +1,7 @@
 #!/bin/bash
 # nightly.sh BUILD [CORPUS]: the software device compared with itself at length. Every PTX test, the examples, random
 # kernels of many seeds and, with CORPUS, the PTX files of that directory run interpreted, compiled and changing over
-# in between; random programs in CUDA C++, whose results the host computes, too.
+# in between; random programs in CUDA C++, whose results the host computes, too; random programs of driver calls.
 set -uo pipefail
 
 build=$1 corpus=${2:-}
@@ -30,6 +30,9 @@ step "random, compiled" "$ptx/random_cases" --against=jit --count="${COUNT:-2000
 step "random, compiled as large kernels are" "$ptx/random_cases" --against=jit --large --count="${COUNT:-2000}"
 step "random, compiled with chains" "$ptx/random_cases" --against=jit --chains --count="${COUNT:-2000}"
 step "random programs" tests/cudart/random_cuda.py "$build" --count="$((${COUNT:-2000} / 20))"
+soft=(env CUDA_MPS_PIPE_DIRECTORY=/nonexistent GMUX_GENUINE_LIBCUDA=none GMUX_DEVICE=soft "$build/tests/api/random/random-calls")
+step "random calls" "${soft[@]}" --count="${COUNT:-2000}"
+step "random calls, also of what was destroyed" "${soft[@]}" --dead --count="${COUNT:-2000}"
 if [ -n "$corpus" ]; then
     for file in "$corpus"/*.ptx; do
         step "$file" "$ptx/corpus" "$file"

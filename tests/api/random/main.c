@@ -5,7 +5,8 @@
  *
  * Without --print each program runs twice, and it is wrong if one of them crashes, takes too long,
  * or prints something else than the other one. --print writes what each program printed, for a
- * comparison with another driver's; then a crash is part of the output.
+ * comparison with another driver's; then a crash is part of the output. With --dead a handle is
+ * now and then that of something destroyed, which NVIDIA's library follows.
  */
 #include <getopt.h>
 #include <signal.h>

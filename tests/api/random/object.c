@@ -3,14 +3,15 @@
 
 #include "random.h"
 
-static struct random_object objects[KINDS][SLOTS];
+/* Behind its slots each kind has as many for what was there last and is destroyed. */
+static struct random_object objects[KINDS][2 * SLOTS];
 static const char *const names[KINDS] = {
     "context", "stream",  "event",   "buffer", "host",   "module",   "function",
     "arena",   "graph",   "node",    "exec",   "object", "pool",     "array",
     "mipmap",  "texture", "library", "kernel", "range",  "physical", "linker",
 };
-static bool busy[SLOTS + 3]; /* by stream, after the three that are always there */
-static bool unknown[SLOTS];  /* by context: it has work in a stream that is none of these */
+static bool busy[2 * SLOTS + 3]; /* by stream, after the three that are always there */
+static bool unknown[SLOTS];      /* by context: it has work in a stream that is none of these */
 
 struct random_object *random_at(enum random_kind kind, int slot)
 {
@@ -22,8 +23,19 @@ uint64_t random_handle(enum random_kind kind, int slot)
     return slot < 0 ? 0 : objects[kind][slot].handle;
 }
 
+static bool may_be_dead(enum random_kind kind)
+{
+    return random_dead && kind != BUFFER && kind != HOST && kind != ARENA && kind != RANGE &&
+           kind != PHYSICAL;
+}
+
 static int pick(enum random_kind kind, int owner)
 {
+    if (may_be_dead(kind) && random_chance(8)) {
+        unsigned slot = SLOTS + random_below(SLOTS);
+        if (objects[kind][slot].handle)
+            return (int)slot;
+    }
     unsigned first = random_below(SLOTS);
     for (unsigned i = 0; i < SLOTS; i++) {
         unsigned slot = (first + i) % SLOTS;
@@ -60,14 +72,14 @@ int random_free_slot(enum random_kind kind)
 
 const char *random_name(enum random_kind kind, int slot)
 {
-    static char text[8][24];
+    static char text[8][32];
     static unsigned turn;
     char *t = text[turn++ % 8];
     if (kind == STREAM && slot < -1)
         return slot == STREAM_LEGACY ? "legacy" : "per-thread";
     if (slot < 0)
         return "NULL";
-    snprintf(t, sizeof(text[0]), "%s%d", names[kind], slot);
+    snprintf(t, sizeof(text[0]), slot < SLOTS ? "%s%d" : "dead %s%d", names[kind], slot % SLOTS);
     return t;
 }
 
@@ -87,6 +99,8 @@ void random_drop(enum random_kind kind, int slot)
             unknown[objects[kind][slot].owner] = true;
         busy[slot + 3] = false;
     }
+    if (slot < SLOTS && objects[kind][slot].handle)
+        objects[kind][slot + SLOTS] = objects[kind][slot];
     objects[kind][slot].handle = 0;
 }
 
