@@ -833,6 +833,39 @@ static void placeholder(void)
 }
 
 /* A call that fails on a stream that captures spoils the capture. */
+/* An event that was never recorded is not waited for; one that was recorded in a capture that has
+ * ended is good for nothing. */
+static void events_of_no_capture(void)
+{
+    CUstream s = make_stream(), t = make_stream();
+    CUevent e = make_event();
+    CUgraph g;
+    size_t count = 9;
+    begin(s);
+    OK(cuStreamWaitEvent(s, e, 0));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphGetNodes(g, NULL, &count));
+    EQ(count, 0);
+    OK(cuGraphDestroy(g));
+    begin(s);
+    OK(cuEventRecord(e, s));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphDestroy(g));
+    IS(cuEventQuery(e), CUDA_ERROR_INVALID_VALUE);
+    IS(cuEventSynchronize(e), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitEvent(t, e, 0), CUDA_ERROR_INVALID_VALUE);
+    begin(s);
+    IS(cuStreamWaitEvent(s, e, 0), CUDA_ERROR_INVALID_VALUE);
+    end_spoilt(s);
+    OK(cuEventRecord(e, t));
+    begin(s);
+    IS(cuStreamWaitEvent(s, e, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    end_spoilt(s);
+    OK(cuEventDestroy(e));
+    OK(cuStreamDestroy(s));
+    OK(cuStreamDestroy(t));
+}
+
 static void bad_calls(void)
 {
     CUstream s = make_stream();
@@ -880,6 +913,7 @@ int main(void)
         TEST(destroyed_unjoined_fork),
         TEST(destroyed_streams),
         TEST(destroyed_nodes),
+        TEST(events_of_no_capture),
         TEST(bad_calls),
         TEST(left_open),
     };

@@ -347,9 +347,8 @@ static int join(struct rt_stream *st, struct rt_stream_capture *sc,
                 const struct rt_event_capture *ec)
 {
     struct rt_capture *c = rt_capture_find(ec->id);
-    if (!c)
-        return sc ? rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
-                  : CUDA_ERROR_CAPTURED_EVENT;
+    if (!c) /* that has ended */
+        return sc ? rt_capture_spoil(st, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
     if (c->invalidated)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (sc && sc->capture != c) {
@@ -382,7 +381,7 @@ int rt_capture_wait(struct rt_stream *st, CUevent event, bool external)
                : CUDA_ERROR_ILLEGAL_STATE;
     else if (ec)
         r = join(st, sc, ec);
-    else
+    else if (rt_event_recorded(event)) /* one that never was is not waited for */
         r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     if (r == CUDA_SUCCESS && external)
         r = rt_capture_add_locked(st, &p);

@@ -151,7 +151,7 @@ int rt_event_capture_used(CUevent event)
     const struct rt_event_capture *ec = rt_event_capture(event);
     if (ec) {
         struct rt_capture *c = rt_capture_find(ec->id);
-        r = c && c->invalidated ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+        r = c && !c->invalidated ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
         if (c)
             c->invalidated = true;
     }
@@ -197,6 +197,12 @@ static struct point event_point(struct rt_event *e)
     struct point p = { e->recorded, e->number, e->seq };
     pthread_mutex_unlock(&point_lock);
     return p;
+}
+
+bool rt_event_recorded(CUevent handle)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    return e && (e->signal.page || event_point(e).recorded);
 }
 
 int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq)

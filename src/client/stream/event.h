@@ -15,6 +15,8 @@ int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq);
  * CUresult. */
 int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign);
 bool rt_event_exists(CUevent handle);
+/* Whether the event was recorded as work, or belongs to several processes. */
+bool rt_event_recorded(CUevent handle);
 /* Whether the event has no times and belongs to this process alone. */
 bool rt_event_is_plain(CUevent handle);
 /* Whether other processes may use the event, too. */
