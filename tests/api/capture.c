@@ -833,6 +833,30 @@ static void placeholder(void)
 }
 
 /* A call that fails on a stream that captures spoils the capture. */
+/* Copies and fills that are waited for disturb no capture of a stream that the legacy stream does
+ * not wait for. */
+static void copies_beside(void)
+{
+    static unsigned char host[64];
+    CUstream s;
+    CUdeviceptr p;
+    CUgraph g;
+    size_t count = 0;
+    OK(cuMemAlloc(&p, 64));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    begin_mode(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemsetD8Async(p, 1, 64, s));
+    OK(cuMemcpyHtoD(p, host, 64));
+    OK(cuMemcpyDtoH(host, p, 64));
+    OK(cuMemsetD8(p, 2, 64));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphGetNodes(g, NULL, &count));
+    EQ(count, 1);
+    OK(cuGraphDestroy(g));
+    OK(cuStreamDestroy(s));
+    OK(cuMemFree(p));
+}
+
 /* An event that was never recorded is not waited for; one that was recorded in a capture that has
  * ended is good for nothing. */
 static void events_of_no_capture(void)
@@ -913,6 +937,7 @@ int main(void)
         TEST(destroyed_unjoined_fork),
         TEST(destroyed_streams),
         TEST(destroyed_nodes),
+        TEST(copies_beside),
         TEST(events_of_no_capture),
         TEST(bad_calls),
         TEST(left_open),

@@ -79,12 +79,12 @@ GM_COLD int rt_capture_refuse(struct rt_stream *st);
 /* An operation was refused with `result`: if the stream captures, spoils the capture. Returns the
  * error to report. */
 GM_COLD int rt_capture_failed(struct rt_stream *st, int result);
-/* Called at the beginning of an operation on `st`. */
+/* Called at the beginning of an operation on `st`. Copies and fills that are waited for disturb no
+ * capture but that of their own stream. */
 static inline int rt_capture_check(struct rt_stream *st, bool synchronous)
 {
-    if (GM_LIKELY(!synchronous))
-        return CUDA_SUCCESS;
-    return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : rt_capture_unsafe();
+    return GM_UNLIKELY(synchronous && rt_stream_captures(st)) ? rt_capture_refuse(st)
+                                                              : CUDA_SUCCESS;
 }
 /* Called by cuCtxSynchronize. */
 int rt_capture_context_used(struct rt_context *c);

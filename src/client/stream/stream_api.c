@@ -53,6 +53,7 @@ CUresult rt_cuStreamSynchronize(CUstream hStream)
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
     r = r ? r : rt_capture_check(st, true);
+    r = r ? r : rt_capture_unsafe();
     r = r ? r : rt_stream_wait(st);
     if (r == CUDA_SUCCESS)
         rt_hooks.synchronized();
