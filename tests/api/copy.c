@@ -237,12 +237,53 @@ static void three_dimensions(void)
     OK(cuMemFree(p));
 }
 
+/* A copy of nothing is none, whatever else is wrong with it. Rows have to be in their plane. */
+static void empty_and_beyond(void)
+{
+    static unsigned char host[64];
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 256));
+    CUDA_MEMCPY2D flat = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = host,
+                           .srcXInBytes = 9,
+                           .srcPitch = 16,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = p,
+                           .WidthInBytes = 16 };
+    OK(cuMemcpy2D(&flat));
+    OK(cuMemcpy2DUnaligned(&flat));
+    flat.srcMemoryType = (CUmemorytype)99;
+    OK(cuMemcpy2DAsync(&flat, NULL));
+    flat.Height = 1;
+    IS(cuMemcpy2D(&flat), CUDA_ERROR_INVALID_VALUE);
+    CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = 8,
+                        .srcHeight = 4,
+                        .srcY = 2,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = p,
+                        .dstPitch = 8,
+                        .WidthInBytes = 8,
+                        .Height = 2,
+                        .Depth = 1 };
+    OK(cuMemcpy3D(&c));
+    c.Height = 3;
+    IS(cuMemcpy3D(&c), CUDA_ERROR_INVALID_VALUE);
+    c.srcHeight = 0;
+    OK(cuMemcpy3D(&c));
+    c.srcHeight = 1;
+    c.Depth = 0;
+    OK(cuMemcpy3D(&c));
+    OK(cuMemFree(p));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         TEST(round_trip),     TEST(asynchronous),     TEST(small_source_is_free_at_once),
         TEST(unified),        TEST(out_of_range),     TEST(sets),
-        TEST(two_dimensions), TEST(three_dimensions),
+        TEST(two_dimensions), TEST(three_dimensions), TEST(empty_and_beyond),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -149,7 +149,7 @@ static bool has_room(const struct side_spec *s, const struct rt_box *box)
 }
 
 /* Fills a side in, with its offsets added to its address. The width, height and depth of the box
- * are known. An empty box is right wherever it is. */
+ * are known. */
 static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
 {
     uint64_t pitch = spec->pitch ? spec->pitch : box->width, slice, offset, rows;
@@ -171,8 +171,6 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (box->width == 0 || box->height == 0 || box->depth == 0)
-        return CUDA_SUCCESS;
     if (!has_room(spec, box) || __builtin_mul_overflow(pitch, height, &slice) ||
         __builtin_mul_overflow(slice, spec->z, &offset) ||
         __builtin_mul_overflow(pitch, spec->y, &rows) ||
@@ -185,11 +183,19 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     return CUDA_SUCCESS;
 }
 
+/* Nothing is copied then, whatever the sides are. */
+static bool is_empty(const struct rt_box *box)
+{
+    return box->width == 0 || box->height == 0 || box->depth == 0;
+}
+
 static int copy_box(struct rt_box *box, const struct side_spec *dst, const struct side_spec *src,
                     CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
     int r = enter(stream, &st);
+    if (r == CUDA_SUCCESS && is_empty(box))
+        return rt_copy(st, box, synchronous);
     r = r ? r : make_side(dst, box, &box->dst);
     r = r ? r : make_side(src, box, &box->src);
     return r ? r : rt_copy(st, box, synchronous);
@@ -276,11 +282,12 @@ void rt_copy_redescribe(const struct rt_box *b, CUDA_MEMCPY3D *out)
 static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
-    struct rt_box box;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
+    struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
     int r = enter(stream, &st);
-    r = r ? r : rt_copy_describe(p, &box);
+    if (r == CUDA_SUCCESS && !is_empty(&box))
+        r = rt_copy_describe(p, &box);
     return r ? r : rt_copy(st, &box, synchronous);
 }
 
