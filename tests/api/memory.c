@@ -127,6 +127,12 @@ static void managed(void)
     IS(cuMemFreeAsync(p, NULL), CUDA_ERROR_NOT_SUPPORTED);
     OK(cuMemFree(p));
     IS(cuMemAllocManaged(&p, 4096, 77), CUDA_ERROR_INVALID_VALUE);
+    CUcontext c;
+    OK(cuCtxPopCurrent(&c));
+    IS(cuMemAllocManaged(&p, 4096, 77), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuMemAllocPitch(&p, NULL, 1, 1, 4), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxPushCurrent(c));
 }
 
 /* After a synchronous copy from or to managed memory the host may look at once. */

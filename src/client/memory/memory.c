@@ -210,7 +210,11 @@ CUresult rt_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
                                size_t Height, unsigned int ElementSizeBytes)
 {
+    struct rt_context *c;
     uint64_t pitch, size;
+    int entered = rt_enter(&c);
+    if (entered)
+        return entered;
     if (!dptr || !pPitch ||
         (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
         return CUDA_ERROR_INVALID_VALUE;

@@ -167,11 +167,14 @@ CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
 {
     struct rt_context *c;
     uint64_t address;
-    int r = rt_enter(&c);
+    int r = rt_enter_any();
     if (r)
         return r;
     if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
+    r = rt_enter(&c);
+    if (r)
+        return r;
     r = allocate(c, bytesize, flags, &address);
     if (r)
         r = rt_memory_allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);

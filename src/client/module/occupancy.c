@@ -129,10 +129,12 @@ CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
                                                                  size_t dynamicSMemSize,
                                                                  unsigned int flags)
 {
+    struct rt_context *c;
     struct rt_function *f;
-    if (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+    int r = rt_enter(&c);
+    if (r == CUDA_SUCCESS && (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
         return CUDA_ERROR_INVALID_VALUE;
-    int r = enter(func, &f);
+    r = r ? r : enter(func, &f);
     if (r)
         return r;
     if (!numBlocks || blockSize <= 0)
