@@ -187,6 +187,10 @@ static void two_dimensions(void)
     EQ(to[2 * 48 + 36], 0);
     OK(cuMemcpy2DAsync(&down, NULL));
     OK(cuStreamSynchronize(NULL));
+    down.dstPitch = 0; /* 16 bytes and 20 */
+    OK(cuMemcpy2D(&down));
+    for (int y = 0; y < 10; y++)
+        EQ(memcmp(&to[(y + 2) * 36 + 16], &from[(y + 4) * 48 + 8], 20), 0);
     down.dstPitch = 10;
     IS(cuMemcpy2D(&down), CUDA_ERROR_INVALID_VALUE);
     down.Height = 0; /* nothing to copy is right anywhere */
@@ -228,6 +232,14 @@ static void three_dimensions(void)
     EQ(to[((4) * 8 + 2) * 8 + 5], 0);
     OK(cuMemcpy3DAsync(&up, NULL));
     OK(cuStreamSynchronize(NULL));
+    up.dstHeight = 0; /* planes of 5 rows */
+    OK(cuMemsetD8(p, 0, sizeof(from)));
+    OK(cuMemcpy3D(&up));
+    OK(cuMemcpyDtoH(to, p, sizeof(to)));
+    for (int z = 0; z < 2; z++)
+        for (int y = 0; y < 3; y++)
+            EQ(memcmp(&to[((z + 4) * 5 + y + 2) * 8 + 1], &from[((z + 3) * 8 + y + 1) * 8 + 2], 4),
+               0);
     up.dstHeight = 4; /* rows 2 to 4 are not in a plane of 4 */
     IS(cuMemcpy3D(&up), CUDA_ERROR_INVALID_VALUE);
     up.Depth = 1;

@@ -124,8 +124,8 @@ struct side_spec {
     CUdeviceptr device;
     CUarray array;
     size_t x, y, z;
-    size_t pitch;  /* 0: as wide as the box */
-    size_t height; /* rows of a plane; 0: as high as the box */
+    size_t pitch;  /* 0: up to the end of the box's rows */
+    size_t height; /* rows of a plane; 0: up to the last of the box's */
 };
 
 static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, struct rt_side *out)
@@ -152,8 +152,7 @@ static bool has_room(const struct side_spec *s, const struct rt_box *box)
  * are known. */
 static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
 {
-    uint64_t pitch = spec->pitch ? spec->pitch : box->width, slice, offset, rows;
-    uint64_t height = spec->height ? spec->height : box->height;
+    uint64_t pitch = spec->pitch, height = spec->height, slice, offset, rows;
     switch (spec->type) {
     case CU_MEMORYTYPE_HOST:
         *out = (struct rt_side) { .kind = RT_SIDE_HOST, .address = (uintptr_t)spec->host };
@@ -171,6 +170,9 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if ((!pitch && __builtin_add_overflow(spec->x, box->width, &pitch)) ||
+        (!height && __builtin_add_overflow(spec->y, box->height, &height)))
+        return CUDA_ERROR_INVALID_VALUE;
     if (!has_room(spec, box) || __builtin_mul_overflow(pitch, height, &slice) ||
         __builtin_mul_overflow(slice, spec->z, &offset) ||
         __builtin_mul_overflow(pitch, spec->y, &rows) ||
