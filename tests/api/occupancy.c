@@ -20,6 +20,9 @@ static void active_blocks(void)
     IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, NULL, 32, 0), CUDA_ERROR_INVALID_HANDLE);
     IS(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, NULL, 32, 0, 2),
        CUDA_ERROR_INVALID_VALUE);
+    OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0));
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 32, 1000));
+    TRUE(n >= 1);
 }
 
 static void best_block(void)

@@ -36,6 +36,10 @@ static void device_pointer(void)
     OK(cuPointerGetAttribute(&id2, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
     TRUE(id1 != id2);
     OK(cuMemFree(p));
+    OK(cuMemAllocAsync(&p, 5000, NULL)); /* of a pool, and so of no context */
+    OK(cuPointerGetAttribute(&c, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+    TRUE(c == NULL);
+    OK(cuMemFree(p));
 }
 
 static void host_pointer(void)

@@ -24,7 +24,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
     bool host = memory_type(range) == CU_MEMORYTYPE_HOST;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)data = rt_context_handle(range->context);
+        *(CUcontext *)data = range->block ? NULL : rt_context_handle(range->context);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)data = memory_type(range);

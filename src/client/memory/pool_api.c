@@ -104,8 +104,9 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     else if (rt_memory_is_imported_block(dptr) && (view = rt_pool_view_leave(dptr)) != NULL)
         r = CUDA_SUCCESS;
     else if (!rt_memory_remove(dptr, 1u << RT_MEMORY_DEVICE, &range))
-        r = rt_memory_find(dptr, &range) && rt_memory_is_managed(&range) ? CUDA_ERROR_NOT_SUPPORTED
-                                                                         : CUDA_ERROR_INVALID_VALUE;
+        r = rt_memory_find(dptr, &range) && rt_memory_is_managed(&range) && range.base == dptr
+                ? CUDA_ERROR_NOT_SUPPORTED
+                : CUDA_ERROR_INVALID_VALUE;
     rt_queue_end();
     if (r)
         return r;

@@ -56,14 +56,22 @@ uint32_t rt_occupancy_register_threads(const struct rt_function *f)
     return (uint32_t)(registers / QUARTERS / each * QUARTERS * warp);
 }
 
+/* How much dynamic shared memory a question may assume: what every kernel may have, also where the
+ * program has lowered the limit of this one for launches. */
+static uint64_t dynamic_most(const struct rt_function *f)
+{
+    uint64_t usual = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    uint64_t rest = usual > f->entry->shared_bytes ? usual - f->entry->shared_bytes : 0;
+    return GM_MAX(rest, (uint64_t)atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed));
+}
+
 static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes)
 {
     const struct limits l = device_limits(f);
     const struct rt_entry *e = f->entry;
     if (threads == 0 ||
         /* Not what the kernel was compiled for: NVIDIA's driver does so, too. */
-        threads > l.block_threads ||
-        dynamic_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed))
+        threads > l.block_threads || dynamic_bytes > dynamic_most(f))
         return 0;
     uint32_t warps = (threads + l.warp - 1) / l.warp;
     uint64_t n = l.threads / (warps * l.warp);
