@@ -306,12 +306,56 @@ static void reset(void)
     OK(cuMemFree(p));
 }
 
+/* Which of two mistakes is answered, and mistakes that are easily overlooked. */
+static void mistakes(void)
+{
+    CUcontext c, current;
+    CUstream s;
+    CUmodule m = tap_module();
+    CUfunction f = tap_function("nothing");
+    CUdeviceptr p;
+    size_t size = 0;
+    int blocks;
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *none = NULL;
+    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY };
+    CUlaunchConfig config = { 1, 1, 1, 1, 1, 1, 0, NULL, &a, 1 };
+    OK(cuCtxGetCurrent(&current));
+    IS(cuCtxCreate(&c, NULL, 0x200, 99), CUDA_ERROR_INVALID_DEVICE);
+    OK(cuStreamCreate(&s, 0));
+    IS(cuStreamWaitEvent(s, NULL, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamUpdateCaptureDependencies_v2(s, NULL, NULL, 0, 9), CUDA_ERROR_ILLEGAL_STATE);
+    OK(cuStreamDestroy(s));
+    IS(cuFuncGetParamInfo(NULL, 0, &size, &size), CUDA_ERROR_INVALID_VALUE);
+    IS(cuModuleGetGlobal(&p, &size, m, ""), CUDA_ERROR_INVALID_VALUE);
+    IS(cuModuleLoadDataEx(&m, tap_ptx, 1, &option, &none), CUDA_ERROR_INVALID_VALUE);
+    IS(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, NULL, 32, 0, 2),
+       CUDA_ERROR_INVALID_VALUE);
+    a.value.syncPolicy = CU_SYNC_POLICY_SPIN;
+    IS(cuLaunchKernelEx(&config, f, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    a.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    a.value.memSyncDomain = (CUlaunchMemSyncDomain)7;
+    IS(cuLaunchKernelEx(&config, f, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    a.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP;
+    a.value.memSyncDomainMap = (CUlaunchMemSyncDomainMap) { .default_ = 77 };
+    IS(cuLaunchKernelEx(&config, f, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL));
+    IS(cuMemFreeAsync(p, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuMemFree(p));
+    OK(cuMemGetAddressRange(NULL, NULL, 0));
+    OK(cuCtxSetCurrent(NULL));
+    IS(cuEventRecord(NULL, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxSetCurrent(current));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(primary),    TEST(create_and_stack), TEST(bad_creation), TEST(stale_handle),
-        TEST(questions),  TEST(limits),           TEST(stack),        TEST(flags_of_the_primary),
-        TEST(per_thread), TEST(ownership),        TEST(none_current), TEST(reset),
+        TEST(mistakes),     TEST(primary),      TEST(create_and_stack),
+        TEST(bad_creation), TEST(stale_handle), TEST(questions),
+        TEST(limits),       TEST(stack),        TEST(flags_of_the_primary),
+        TEST(per_thread),   TEST(ownership),    TEST(none_current),
+        TEST(reset),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -160,12 +160,13 @@ CUresult rt_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (numDependencies && !dependencies))
-        return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     r = rt_capture_look(st, &sc);
     if (r == CUDA_SUCCESS && !sc)
         r = CUDA_ERROR_ILLEGAL_STATE;
+    if (r == CUDA_SUCCESS &&
+        (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (numDependencies && !dependencies)))
+        r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && sc->capture->invalidated)
         r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     r = r ? r

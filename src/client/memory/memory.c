@@ -280,6 +280,8 @@ CUresult rt_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
 {
     struct rt_context *c;
     struct rt_range range;
+    if (!pbase && !psize) /* nothing is asked, not even whether there is such memory */
+        return rt_enter_any();
     int r = rt_enter(&c);
     if (r)
         return r;

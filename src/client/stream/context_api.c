@@ -23,10 +23,12 @@ static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevi
     int r = ready();
     if (r)
         return r;
-    if (!pctx || !rt_context_flags_ok(flags))
+    if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!rt_context_flags_ok(flags))
+        return CUDA_ERROR_INVALID_VALUE;
     if (!limit && (share = rt_part_percentage(dev)) != 0)
         limit = &share;
     if (limit)

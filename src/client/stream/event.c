@@ -373,6 +373,10 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
     struct rt_event *e;
     struct rt_stream *st;
     int r = enter(hEvent, &c, &e);
+    if (r == CUDA_ERROR_INVALID_HANDLE) { /* that there is no stream is said first */
+        int r2 = rt_enter_stream(hStream, &c, &st);
+        return r2 ? r2 : r;
+    }
     if (r)
         return r;
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)

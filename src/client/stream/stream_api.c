@@ -83,7 +83,7 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (GM_UNLIKELY(rt_stream_captures(st) || rt_event_captured(hEvent)))
         return rt_hooks.capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
     if (Flags) /* only a wait that is captured can be an external one */
-        return CUDA_ERROR_ILLEGAL_STATE;
+        return rt_event_exists(hEvent) ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_HANDLE;
     bool foreign = false;
     r = rt_event_wait_foreign(hEvent, st, &foreign);
     if (r || foreign)
