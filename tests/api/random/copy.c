@@ -290,8 +290,6 @@ static void fill(void)
     CUstream stream = random_stream(s);
     if (random_chance(2))
         to.at &= ~(CUdeviceptr)3;
-    if (random_chance(30))
-        n = SIZE_MAX >> random_below(4);
     if (async)
         random_use(s);
     else

@@ -99,7 +99,7 @@ static void variables(void)
 static void kernel_attribute(void)
 {
     int k = random_pick_or_null(KERNEL), value = 0,
-        what = ONE_OF(int, 0, 1, 2, 3, 4, 8, 8, 8, 9, 9, 10, 14, 15, 16, -1);
+        what = ONE_OF(int, 0, 1, 2, 3, 4, 8, 8, 8, 9, 9, 10, 16);
     CUdevice d = random_chance(10) ? 99 : 0;
     if (random_chance(2)) {
         value = what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -198,8 +198,7 @@ static void get_attribute(void)
 static void set_attribute(void)
 {
     int f = random_pick_or_null(FUNCTION), value;
-    CUfunction_attribute what =
-        (CUfunction_attribute)ONE_OF(int, 8, 8, 8, 9, 9, 1, 0, 7, 10, 11, 14, 15, 16, -1);
+    CUfunction_attribute what = (CUfunction_attribute)ONE_OF(int, 8, 8, 8, 9, 9, 1, 0, 7, 10, 16);
     value = what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 ? ONE_OF(int, 0, 1000, 40000, 49152, 49153, 60000, -1, 1 << 20, INT32_MIN)
                 : ONE_OF(int, 0, 1, 2, 50, 100, 101, -1, -2);

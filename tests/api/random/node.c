@@ -103,11 +103,12 @@ static CUDA_MEMSET_NODE_PARAMS fill_params(CUdeviceptr to)
     CUDA_MEMSET_NODE_PARAMS p = {
         .dst = to,
         .pitch = 32,
-        .value = random_below(UINT32_MAX),
         .elementSize = ONE_OF(unsigned, 1, 2, 4, 4, 1, 2, 4, 3, 0),
         .width = random_chance(10) ? 0 : 1 + random_below(8),
         .height = 1 + random_below(4),
     };
+    /* What becomes of a value that does not fit its element is not defined. */
+    p.value = random_below(UINT32_MAX) >> (p.elementSize == 1 ? 24 : p.elementSize == 2 ? 16 : 0);
     return p;
 }
 
@@ -181,7 +182,7 @@ static void add_other_node(int graph, int slot, const struct after *a)
     unsigned what = random_below(5);
     int e = random_pick_or_null(EVENT), child = random_pick_or_null(GRAPH), *by = random_step();
     CUDA_HOST_NODE_PARAMS h = { random_chance(12) ? NULL : random_count, by };
-    if (what == 4 && child >= 0 && random_at(GRAPH, child)->mark)
+    if (what == 4 && child >= 0 && (random_at(GRAPH, child)->mark || child == graph))
         what = 0; /* its nodes would write the same regions twice */
     random_say("cuGraphAdd%sNode(%s, %s, %s, %s)",
                what == 0   ? "Empty"
