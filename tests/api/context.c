@@ -343,8 +343,10 @@ static void mistakes(void)
     IS(cuMemFreeAsync(p, NULL), CUDA_ERROR_NOT_SUPPORTED);
     OK(cuMemFree(p));
     OK(cuMemGetAddressRange(NULL, NULL, 0));
+    IS(cuDevicePrimaryCtxSetFlags(99, 0x200), CUDA_ERROR_INVALID_DEVICE);
     OK(cuCtxSetCurrent(NULL));
     IS(cuEventRecord(NULL, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuStreamCreate(&s, 2), CUDA_ERROR_INVALID_VALUE);
     OK(cuCtxSetCurrent(current));
 }
 

@@ -74,10 +74,10 @@ CUresult rt_cuDevicePrimaryCtxReset(CUdevice dev)
 CUresult rt_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
     struct rt_context *c;
-    if (!rt_context_flags_ok(flags) || (flags & CU_CTX_MAP_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
     int r = rt_context_primary(dev, &c);
+    if (r == CUDA_SUCCESS && (!rt_context_flags_ok(flags) || (flags & CU_CTX_MAP_HOST)))
+        r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS) {
         c->wanted = flags;
         rt_context_set_flags(c, flags | CU_CTX_MAP_HOST);

@@ -11,10 +11,13 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
 {
     struct rt_context *c;
     struct rt_stream *st;
+    bool good = phStream && !(flags & ~(unsigned)CU_STREAM_NON_BLOCKING);
     int r = rt_enter(&c);
+    if (!good && (r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_CONTEXT_IS_DESTROYED))
+        r = CUDA_ERROR_INVALID_VALUE;
     if (r)
         return r;
-    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+    if (!good)
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_stream_create(c,
                          flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING,
