@@ -135,6 +135,7 @@ static void synchronous_on_request(void)
 {
     CUdeviceptr p, q;
     unsigned on = 1, is = 0;
+    void *host;
     OK(cuMemAlloc(&p, 1 << 20));
     OK(cuMemAlloc(&q, 1 << 20));
     OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
@@ -150,6 +151,9 @@ static void synchronous_on_request(void)
     }
     TRUE(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_IS_MANAGED, p) != CUDA_SUCCESS);
     TRUE(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 0x1000) != CUDA_SUCCESS);
+    OK(cuMemAllocHost(&host, 64));
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)host));
+    OK(cuMemFreeHost(host));
     OK(cuMemFree(p));
     OK(cuMemFree(q));
 }

@@ -120,7 +120,8 @@ bool rt_memory_set_sync(uint64_t address, bool sync)
 {
     pthread_rwlock_wrlock(&map_lock);
     struct mapped *e = find(address, 1);
-    bool found = e && (rt_memory_is_device(&e->range) || rt_memory_is_managed(&e->range));
+    bool found = e && (rt_memory_is_device(&e->range) || rt_memory_is_managed(&e->range) ||
+                       rt_memory_is_host(&e->range));
     if (found)
         e->range.sync = sync;
     pthread_rwlock_unlock(&map_lock);

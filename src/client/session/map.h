@@ -63,7 +63,7 @@ int rt_memory_insert(struct rt_range *r);
 /* Removes the range that starts at `base`, if its kind is in `accept` (a mask of 1 << kind). */
 bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out);
 
-/* Sets `sync` of the device memory that contains `address`; false: there is none. */
+/* Sets `sync` of the memory that contains `address`; false: there is none. */
 bool rt_memory_set_sync(uint64_t address, bool sync);
 /* Changes the access, of all devices, of the virtual range that starts at `base`. */
 void rt_memory_set_access(uint64_t base, unsigned access);
