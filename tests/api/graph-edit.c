@@ -443,12 +443,45 @@ static void drawing(void)
     OK(cuMemFree(p));
 }
 
+static void CUDA_CB nothing(void *unused)
+{
+    (void)unused;
+}
+
+/* Nodes that have nothing of a context's are added without one. */
+static void without_context(void)
+{
+    CUcontext current;
+    CUgraph g, h;
+    CUgraphNode n;
+    CUevent e;
+    CUDA_HOST_NODE_PARAMS p = { nothing, NULL };
+    size_t count = 0;
+    OK(cuCtxGetCurrent(&current));
+    OK(cuEventCreate(&e, 0));
+    OK(cuCtxSetCurrent(NULL));
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphCreate(&h, 0));
+    OK(cuGraphAddEmptyNode(&n, g, NULL, 0));
+    OK(cuGraphAddHostNode(&n, g, &n, 1, &p));
+    OK(cuGraphAddEventRecordNode(&n, g, &n, 1, e));
+    OK(cuGraphAddChildGraphNode(&n, g, &n, 1, h));
+    IS(cuGraphAddEmptyNode(&n, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphGetNodes(g, NULL, &count));
+    EQ(count, 4);
+    OK(cuGraphDestroy(g));
+    OK(cuGraphDestroy(h));
+    OK(cuCtxSetCurrent(current));
+    OK(cuEventDestroy(e));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(structure),  TEST(bad_structure), TEST(cycle),    TEST(stale),  TEST(stale_module),
-        TEST(bad_params), TEST(get_and_set),   TEST(exec_set), TEST(update), TEST(generic_nodes),
-        TEST(attributes), TEST(user_objects),  TEST(drawing),
+        TEST(structure),    TEST(bad_structure),   TEST(cycle),       TEST(stale),
+        TEST(stale_module), TEST(bad_params),      TEST(get_and_set), TEST(exec_set),
+        TEST(update),       TEST(generic_nodes),   TEST(attributes),  TEST(user_objects),
+        TEST(drawing),      TEST(without_context),
     };
     return nodes_main(tests, COUNT(tests));
 }

@@ -62,6 +62,12 @@ int rt_node_enter(const void *needed)
     return r || needed ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
+int rt_node_enter_any(const void *needed)
+{
+    int r = rt_enter_any();
+    return r || needed ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
 int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out,
                  void (*get)(const struct rt_params *p, void *out))
 {
@@ -94,7 +100,7 @@ CUresult rt_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                      CUgraph childGraph)
 {
     struct rt_params p;
-    int r = rt_node_enter(phGraphNode);
+    int r = rt_node_enter_any(phGraphNode);
     if (r)
         return r;
     rt_graph_lock();

@@ -9,6 +9,8 @@
 /* Every such call begins with this. CUDA_ERROR_INVALID_VALUE: `needed` is NULL; or why there is no
  * current context. */
 int rt_node_enter(const void *needed);
+/* Like rt_node_enter(), for nodes that have nothing of a context's. */
+int rt_node_enter_any(const void *needed);
 /* Adds a node to `graph`; takes over `p`. `r` is the result of reading the parameters: if that
  * failed, nothing is added. */
 int rt_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,

@@ -217,7 +217,7 @@ CUresult rt_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
-    int r = rt_node_enter(phGraphNode ? nodeParams : NULL);
+    int r = rt_node_enter_any(phGraphNode ? nodeParams : NULL);
     r = r ? r : rt_params_host(&p, nodeParams);
     return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
 }
@@ -239,14 +239,14 @@ CUresult rt_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
     struct rt_params p = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
     return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p,
-                       rt_node_enter(phGraphNode));
+                       rt_node_enter_any(phGraphNode));
 }
 
 static int add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                      CUgraphNodeType type, CUevent event)
 {
     struct rt_params p;
-    int r = rt_node_enter(out);
+    int r = rt_node_enter_any(out);
     return rt_node_add(out, graph, dependencies, count, &p,
                        r ? r : rt_params_event(&p, type, event));
 }
