@@ -305,6 +305,19 @@ cudaError_t crt_cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
     return crt_of(r);
 }
 
+cudaError_t crt_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
+{
+    return (unsigned)config > cudaSharedMemBankSizeEightByte ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+cudaError_t crt_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config)
+{
+    if (!config)
+        return cudaErrorInvalidValue;
+    *config = cudaSharedMemBankSizeFourByte;
+    return cudaSuccess;
+}
+
 #if CUDART_VERSION < 13000
 cudaError_t crt_cudaThreadSetLimit(enum cudaLimit limit, size_t value)
 {
@@ -324,19 +337,6 @@ cudaError_t crt_cudaThreadSetCacheConfig(enum cudaFuncCache config)
 cudaError_t crt_cudaThreadGetCacheConfig(enum cudaFuncCache *config)
 {
     return crt_cudaDeviceGetCacheConfig(config);
-}
-
-cudaError_t crt_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
-{
-    return (unsigned)config > cudaSharedMemBankSizeEightByte ? cudaErrorInvalidValue : cudaSuccess;
-}
-
-cudaError_t crt_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config)
-{
-    if (!config)
-        return cudaErrorInvalidValue;
-    *config = cudaSharedMemBankSizeFourByte;
-    return cudaSuccess;
 }
 #endif
 

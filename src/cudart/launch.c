@@ -230,15 +230,13 @@ cudaError_t crt_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cach
     return r ? r : crt_of(cuFuncSetCacheConfig(f, (CUfunc_cache)cacheConfig));
 }
 
-#if CUDART_VERSION < 13000
-/* On all devices that this version supports banks have one size. */
+/* On all devices that these versions support banks have one size. */
 cudaError_t crt_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
 {
     CUfunction f;
     return (unsigned)config > cudaSharedMemBankSizeEightByte ? cudaErrorInvalidValue
                                                              : crt_function(func, &f);
 }
-#endif
 
 cudaError_t crt_cudaFuncGetParamInfo(const void *func, size_t index, size_t *offset, size_t *size)
 {

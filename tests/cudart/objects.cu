@@ -201,9 +201,22 @@ static void freed()
     cudaGetLastError();
 }
 
+/* Banks of shared memory have one size on all devices of today; asking for another one is no error. */
+static void banks()
+{
+    enum cudaSharedMemConfig config = cudaSharedMemBankSizeDefault;
+    OK(cudaDeviceSetSharedMemConfig(cudaSharedMemBankSizeEightByte));
+    OK(cudaDeviceGetSharedMemConfig(&config));
+    CHECK(config == cudaSharedMemBankSizeFourByte);
+    OK(cudaFuncSetSharedMemConfig((const void *)mixed, cudaSharedMemBankSizeFourByte));
+    CHECK(cudaDeviceSetSharedMemConfig((enum cudaSharedMemConfig)9) == cudaErrorInvalidValue);
+    cudaGetLastError();
+}
+
 int main()
 {
     freed();
+    banks();
     rows();
     textures();
     libraries();
