@@ -112,6 +112,21 @@ static void place_workspace(struct ir_finisher *f)
     fn->param_bytes = fn->workspace_at + 8;
 }
 
+/* Whether the kernel takes memory of the thread's stack by itself (ptx/stack.c). */
+static bool takes_stack(const struct ir_finisher *f)
+{
+    for (uint32_t n = 0; n < f->raw->instr_count; n++) {
+        const struct ir_src *src = &f->raw->instrs[n].src[0];
+        if (f->raw->instrs[n].src_count == 0 || src->kind != IR_SRC_SYMBOL ||
+            (src->index & IR_TEMP))
+            continue;
+        const struct ir_symbol *s = &f->m->symbols[src->index];
+        if (s->space == IR_SPACE_LOCAL && (s->flags & IR_SYM_EXTERN))
+            return true;
+    }
+    return false;
+}
+
 /* --- symbols ---------------------------------------------------------------------------------- */
 
 static bool known_place(const struct ir_finisher *f, uint32_t symbol, uint64_t *at)
@@ -436,9 +451,15 @@ bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struc
 {
     struct ir_finisher f = { .m = m, .fn = &m->fns[fn], .index = fn, .raw = raw, .why = why };
     place_workspace(&f);
-    uint32_t local = (raw->frame_bytes + 15) & ~15u;
+    f.fn->local_bytes = (raw->frame_bytes + 15) & ~15u;
     if (raw->uses_stack) {
-        raw->instrs[0].src[0].bits = local;
+        raw->instrs[0].src[0].bits = f.fn->local_bytes;
+        f.fn->uses_stack = true;
+    }
+    if (takes_stack(&f)) {
+        if (raw->uses_stack)
+            return ir_refuse(why, -ENOTSUP, f.fn->line, 1,
+                             "'alloca' beside recursive functions is not supported");
         f.fn->uses_stack = true;
     }
     if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_results(&f) || !drop_registers(&f))
@@ -447,7 +468,6 @@ bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struc
         return no_memory(&f);
     if (!cut_blocks(&f) || !drop_dead_returns(&f))
         return false;
-    f.fn->local_bytes = local;
     f.fn->instrs = raw->instrs;
     f.fn->instr_count = raw->instr_count;
     f.fn->regs = raw->regs;

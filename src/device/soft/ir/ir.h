@@ -409,7 +409,7 @@ struct ir_reg {
 };
 
 enum ir_symbol_flags {
-    IR_SYM_EXTERN = 1,  /* without storage here. shared: the dynamic shared memory */
+    IR_SYM_EXTERN = 1,  /* without storage here: dynamic shared memory, the thread's stack */
     IR_SYM_VISIBLE = 2, /* .visible, .weak or .common */
     IR_SYM_ARRAY = 4,
     IR_SYM_KERNEL_PARAM = 8,
@@ -559,8 +559,8 @@ static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct 
                                         uint32_t symbol)
 {
     const struct ir_symbol *s = &m->symbols[symbol];
-    if (s->space == IR_SPACE_SHARED && (s->flags & IR_SYM_EXTERN))
-        return fn->shared_dynamic;
+    if ((s->flags & IR_SYM_EXTERN) && (s->space == IR_SPACE_SHARED || s->space == IR_SPACE_LOCAL))
+        return s->space == IR_SPACE_SHARED ? fn->shared_dynamic : fn->local_bytes;
     if (s->flags & IR_SYM_WORKSPACE)
         return fn->workspace_at;
     return s->offset;

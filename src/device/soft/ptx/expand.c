@@ -52,6 +52,9 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
         { "txq", ptx_x_query },
         { "suq", ptx_x_query },
         { "istypep", ptx_x_istypep },
+        { "alloca", ptx_x_alloca },
+        { "stacksave", ptx_x_stacksave },
+        { "stackrestore", ptx_x_stackrestore },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {
         if (ptx_text_is(opcode, all[k].word)) {

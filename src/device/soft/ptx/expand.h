@@ -125,5 +125,8 @@ bool ptx_x_istypep(struct ptx_expand *x);
 bool ptx_x_suld(struct ptx_expand *x); /* surface.c */
 bool ptx_x_sust(struct ptx_expand *x);
 bool ptx_x_sured(struct ptx_expand *x);
+bool ptx_x_alloca(struct ptx_expand *x); /* stack.c */
+bool ptx_x_stacksave(struct ptx_expand *x);
+bool ptx_x_stackrestore(struct ptx_expand *x);
 
 #endif

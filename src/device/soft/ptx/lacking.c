@@ -16,10 +16,7 @@ static bool among(const struct ptx_token *t, const char *const *words, size_t co
 bool ptx_lacks_instruction(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "alloca",    "clusterlaunchcontrol",
-        "multimem",  "stackrestore",
-        "stacksave", "tcgen05",
-        "tensormap", "wgmma",
+        "clusterlaunchcontrol", "multimem", "tcgen05", "tensormap", "wgmma",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }

@@ -300,6 +300,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
     forget_prototype(p);
     p->raw->linkage |= flags;
     p->raw->symbol_first = p->m->symbol_count;
+    p->stack_top = IR_NONE;
     struct ptx_mark head = ptx_here(p);
     if (!ptx_scope_begin(p))
         return false;
@@ -324,7 +325,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
     } else if ((is_entry || !declaration_follows(p)) && !ptx_expect(p, ';')) {
         return false;
     }
-    if (!ptx_scope_end(p))
+    if (!ptx_scope_end(p) || !ptx_begin_stack(p))
         return false;
     p->raw->symbol_count = p->m->symbol_count - p->raw->symbol_first;
     p->fn = IR_NONE;

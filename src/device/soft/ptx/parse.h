@@ -8,7 +8,8 @@
  *   body                statements, labels
  *   instr               opcode, modifiers, their rules
  *   expand              opcodes that become several instructions (expand.h), and where each is
- * made: async, bulk, mbarrier, newer, packed, matrix, wmma, mma, mma_quads, surface, texture, video
+ *                       made: async, bulk, mbarrier, newer, packed, matrix, stack, wmma, mma,
+ *                       mma_quads, surface, texture, video
  *   forms               the forms of operand lists
  *   call                operands of calls
  *   take                what expansions take from the text
@@ -145,6 +146,9 @@ struct ptx_parser {
     uint32_t alias_count, alias_cap;
     bool has_workspace;
     uint32_t workspace; /* the symbol of the hidden parameter (reserved.c) */
+    bool has_stack;
+    uint32_t stack;     /* the symbol of the thread's stack (stack.c) */
+    uint32_t stack_top; /* the kernel's register with the end of what it took, or IR_NONE */
 };
 
 /* A place in the text to return to. */
@@ -305,6 +309,10 @@ bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsign
  * block; *out is then its value. */
 bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text,
                         uint32_t length, struct ir_src *out);
+
+/* stack.c. In front of a kernel that takes memory of its stack: where that begins. After its labels
+ * are known. */
+bool ptx_begin_stack(struct ptx_parser *p);
 
 /* body.c. Parses from '{' to the matching '}'. */
 bool ptx_parse_body(struct ptx_parser *p);
