@@ -337,6 +337,48 @@ static bool fma_pair(struct ptx_expand *x)
     return floats(x, IR_OP_FMA, 3);
 }
 
+/* max.f32 d, a, b, c and min.f32: of the first two, then of that and the third. With .abs of their
+ * absolute values. */
+static bool of_three(struct ptx_expand *x, enum ir_op op)
+{
+    bool ftz = ptx_x_take(x, "ftz"), nan = ptx_x_take(x, "NaN"), abs = ptx_x_take(x, "abs");
+    uint32_t to;
+    struct ir_src v[3];
+    if (!ptx_x_take(x, "f32"))
+        return ptx_x_refuse(x);
+    if (!ptx_x_taken_all(x))
+        return false;
+    ptx_x_destinations(x, IR_F32, false, 1, &to);
+    ptx_expect(x->p, ',');
+    ptx_x_sources(x, IR_F32, false, 3, v);
+    if (x->p->why.error)
+        return false;
+    for (unsigned k = 0; k < 3 && abs; k++)
+        v[k] = ptx_x_op2(x, IR_OP_AND, IR_B32, v[k], ptx_x_imm(0x7fffffff));
+    for (unsigned k = 1; k < 3; k++) {
+        struct ir_instr i = ptx_x_instr(x, op, IR_F32);
+        i.flags = (uint16_t)(i.flags | (ftz ? IR_F_FTZ : 0) | (nan ? IR_F_NAN : 0));
+        i.src_count = 2;
+        i.src[0] = v[0];
+        i.src[1] = v[k];
+        i.dst_count = 1;
+        i.dst[0] = k == 2 ? to : ptx_x_register(x, IR_F32);
+        v[0] = ir_src_reg(i.dst[0]);
+        ptx_x_append(x, &i);
+    }
+    return true;
+}
+
+static bool min_of_three(struct ptx_expand *x)
+{
+    return of_three(x, IR_OP_MIN);
+}
+
+static bool max_of_three(struct ptx_expand *x)
+{
+    return of_three(x, IR_OP_MAX);
+}
+
 /* mov.v2.b32 {a, b}, v; mov.b128. All elements move at once: source and destination may overlap. */
 static bool move_vector(struct ptx_expand *x)
 {
@@ -485,6 +527,17 @@ static bool follows(const struct ptx_parser *p, const char *word)
     return false;
 }
 
+/* Whether the instruction that begins here has so many operands. */
+static bool has_operands(const struct ptx_parser *p, unsigned count)
+{
+    struct ptx_lexer ahead = p->lexer;
+    struct ptx_token t = p->token;
+    unsigned commas = 0;
+    for (; t.kind != PTX_END && !ptx_token_is(&t, ';'); ptx_lexer_next(&ahead, &t))
+        commas += ptx_token_is(&t, ',');
+    return commas + 1 == count;
+}
+
 ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
 {
     static const struct {
@@ -530,6 +583,8 @@ ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
         { IR_OP_PREFETCH, "tensormap", prefetch_map },
         { IR_OP_FENCE, "proxy::alias", fence },
     };
+    if ((op == IR_OP_MIN || op == IR_OP_MAX) && has_operands(p, 4))
+        return op == IR_OP_MIN ? min_of_three : max_of_three;
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++)
         if (all[k].op == op && follows(p, all[k].word) &&
             (!all[k].second || follows(p, all[k].second)))
