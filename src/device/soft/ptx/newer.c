@@ -379,6 +379,24 @@ static bool max_of_three(struct ptx_expand *x)
     return of_three(x, IR_OP_MAX);
 }
 
+/* %tid and its like as vectors of four, the last of which is 0. */
+static bool take_special(struct ptx_expand *x, struct ir_src *out)
+{
+    static const char *const names[] = { "%tid", "%ntid", "%ctaid", "%nctaid" };
+    static const uint8_t first[] = { IR_SREG_TID_X, IR_SREG_NTID_X, IR_SREG_CTAID_X,
+                                     IR_SREG_NCTAID_X };
+    for (unsigned n = 0; n < GM_ARRAY_LEN(names); n++) {
+        if (!ptx_text_is(&x->p->token, names[n]))
+            continue;
+        for (unsigned k = 0; k < 3; k++)
+            out[k] = ptx_x_sreg(x, (enum ir_sreg)(first[n] + k));
+        out[3] = ptx_x_imm(0);
+        ptx_advance(x->p);
+        return true;
+    }
+    return false;
+}
+
 /* mov.v2.b32 {a, b}, v; mov.b128. All elements move at once: source and destination may overlap. */
 static bool move_vector(struct ptx_expand *x)
 {
@@ -395,7 +413,8 @@ static bool move_vector(struct ptx_expand *x)
         return ptx_x_refuse(x);
     ptx_x_destinations(x, type, false, count, to);
     ptx_expect(x->p, ',');
-    ptx_x_sources(x, type, false, count, from);
+    if (count != 4 || ir_types[type].size != 4 || !take_special(x, from))
+        ptx_x_sources(x, type, false, count, from);
     type = ir_type_untyped(type);
     for (unsigned k = 0; k < count && !x->p->why.error; k++) {
         kept[k] = ir_src_reg(ptx_x_register(x, type));
