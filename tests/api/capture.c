@@ -263,6 +263,58 @@ static void isolation_and_merge(void)
     destroy(t);
 }
 
+/* An event of a capture that has ended is good for nothing until it is recorded again. */
+static void ended(void)
+{
+    CUstream s = make_stream(), t = make_stream();
+    CUevent e = make_event(), fresh = make_event();
+    CUgraph g;
+    float ms;
+    begin(s);
+    OK(cuEventRecord(e, s));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphDestroy(g));
+    IS(cuEventQuery(e), CUDA_ERROR_INVALID_VALUE);
+    IS(cuEventSynchronize(e), CUDA_ERROR_INVALID_VALUE);
+    IS(cuEventElapsedTime(&ms, e, e), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitEvent(t, e, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitEvent(t, e, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_INVALID_VALUE);
+    begin(s);
+    IS(cuStreamWaitEvent(s, e, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitEvent(s, e, 0), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamWaitEvent(s, NULL, 0), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuEventRecord(NULL, s), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    end_spoilt(s);
+    begin(s);
+    OK(cuStreamWaitEvent(s, fresh, 0)); /* never recorded: there is nothing to wait for */
+    IS(cuStreamWaitEvent(s, NULL, 0), CUDA_ERROR_INVALID_HANDLE);
+    EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphDestroy(g));
+    OK(cuEventRecord(e, t));
+    OK(cuEventSynchronize(e));
+    OK(cuEventDestroy(e));
+    OK(cuEventDestroy(fresh));
+    destroy(s);
+    destroy(t);
+}
+
+/* Events that other processes may use are in no graph. */
+static void shared_events(void)
+{
+    CUstream s = make_stream();
+    CUevent e;
+    OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+    begin(s);
+    IS(cuEventRecord(e, s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    IS(cuStreamWaitEvent(s, e, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    IS(cuEventRecord(e, s), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    end_spoilt(s);
+    OK(cuEventDestroy(e));
+    destroy(s);
+}
+
 static void CUDA_CB callback(CUstream s, CUresult r, void *arg)
 {
     (void)s, (void)r, (void)arg;
@@ -325,6 +377,12 @@ static void implicit(void)
     IS(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE); /* asking is no harm */
     IS(cuMemsetD32Async(p, 1, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuEventRecord(NULL, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuStreamWaitEvent(NULL, NULL, 0), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     end_spoilt(s);
     begin(s);
     IS(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
@@ -922,6 +980,8 @@ int main(void)
         TEST(fork_and_join),
         TEST(unjoined),
         TEST(isolation_and_merge),
+        TEST(ended),
+        TEST(shared_events),
         TEST(refused),
         TEST(implicit),
         TEST(implicit_between),

@@ -18,10 +18,23 @@ static void life(void)
     IS(cuEventCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
     IS(cuEventCreate(&e, 0x100), CUDA_ERROR_INVALID_VALUE);
     IS(cuEventRecord(NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuEventRecordWithFlags(NULL, NULL, 2), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamWaitEvent(NULL, NULL, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamWaitEvent(NULL, NULL, 2), CUDA_ERROR_INVALID_VALUE);
     if (!tap_genuine()) {
         IS(cuEventDestroy(e), CUDA_ERROR_INVALID_HANDLE);
         IS(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
     }
+}
+
+/* The default stream needs a context before the event is looked at. */
+static void without_context(void)
+{
+    CUcontext before;
+    OK(cuCtxPopCurrent(&before));
+    IS(cuEventRecord(NULL, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuEventQuery(NULL), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuCtxPushCurrent(before));
 }
 
 static void pending(void)
@@ -196,8 +209,9 @@ static void many(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(life),    TEST(pending),   TEST(elapsed),
-                                             TEST(at_once), TEST(destroyed), TEST(by_threads),
-                                             TEST(many) };
+    static const struct tap_test tests[] = { TEST(life),       TEST(without_context),
+                                             TEST(pending),    TEST(elapsed),
+                                             TEST(at_once),    TEST(destroyed),
+                                             TEST(by_threads), TEST(many) };
     return tap_main(tests, COUNT(tests));
 }

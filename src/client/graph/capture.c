@@ -347,8 +347,8 @@ static int join(struct rt_stream *st, struct rt_stream_capture *sc,
                 const struct rt_event_capture *ec)
 {
     struct rt_capture *c = rt_capture_find(ec->id);
-    if (!c) /* that has ended */
-        return sc ? rt_capture_spoil(st, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
+    if (!c) /* it has ended */
+        return rt_capture_spoil(st, CUDA_ERROR_INVALID_VALUE);
     if (c->invalidated)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (sc && sc->capture != c) {
@@ -376,12 +376,14 @@ int rt_capture_wait(struct rt_stream *st, CUevent event, bool external)
         r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     else if (sc && sc->capture->invalidated)
         r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    else if (external)
+    else if (external && (sc || !ec || rt_capture_find(ec->id)))
         r = sc ? rt_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event)
                : CUDA_ERROR_ILLEGAL_STATE;
     else if (ec)
         r = join(st, sc, ec);
-    else if (rt_event_recorded(event)) /* one that never was is not waited for */
+    else if (rt_event_shared(event))
+        r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    else if (rt_event_recorded(event)) /* there is nothing to wait for before that */
         r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     if (r == CUDA_SUCCESS && external)
         r = rt_capture_add_locked(st, &p);

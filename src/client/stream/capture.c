@@ -191,6 +191,19 @@ int rt_capture_spoil(struct rt_stream *st, int result)
     return result;
 }
 
+int rt_capture_usable_slow(struct rt_stream *st)
+{
+    struct rt_stream_capture *sc;
+    int r = CUDA_SUCCESS;
+    rt_capture_lock();
+    if (rt_capture_look(st, &sc))
+        r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    else if (sc && sc->capture->invalidated)
+        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    rt_capture_unlock();
+    return r;
+}
+
 int rt_capture_failed(struct rt_stream *st, int result)
 {
     if (!rt_stream_captures(st))

@@ -74,6 +74,14 @@ static inline int rt_capture_unsafe(void)
                ? CUDA_SUCCESS
                : rt_capture_unsafe_slow();
 }
+GM_COLD int rt_capture_usable_slow(struct rt_stream *st);
+/* Whether a call on `st` may look at its other arguments. CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+ * its capture is spoilt. CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: it is the legacy stream beside
+ * captures in which it would take part, and which are spoilt by that. */
+static inline int rt_capture_usable(struct rt_stream *st)
+{
+    return GM_LIKELY(!rt_stream_captures(st)) ? CUDA_SUCCESS : rt_capture_usable_slow(st);
+}
 /* An operation that cannot be in a graph meets a stream that captures: spoils the capture. */
 GM_COLD int rt_capture_refuse(struct rt_stream *st);
 /* An operation was refused with `result`: if the stream captures, spoils the capture. Returns the

@@ -93,8 +93,8 @@ CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
     if (r)
         return r;
     if (rt_event_captured(hEvent)) {
-        (void)rt_event_capture_used(hEvent);
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        r = rt_event_capture_used(hEvent);
+        return r == CUDA_ERROR_CAPTURED_EVENT ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : r;
     }
     pthread_mutex_lock(&lock);
     r = barrier(c, &b);

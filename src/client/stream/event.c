@@ -114,6 +114,20 @@ bool rt_event_shared(CUevent handle)
     return e && e->signal.page;
 }
 
+static struct point event_point(struct rt_event *e)
+{
+    pthread_mutex_lock(&point_lock);
+    struct point p = { e->recorded, e->number, e->seq };
+    pthread_mutex_unlock(&point_lock);
+    return p;
+}
+
+bool rt_event_recorded(CUevent handle)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    return e && event_point(e).recorded;
+}
+
 bool rt_event_captured(CUevent handle)
 {
     struct rt_event *e = rt_object_find(&events, handle);
@@ -142,7 +156,8 @@ int rt_event_capture_set(CUevent handle, uint64_t id, const CUgraphNode *nodes, 
     return CUDA_SUCCESS;
 }
 
-int rt_event_capture_used(CUevent event)
+/* Why the event of a capture cannot be asked for anything; `spoils`: that spoils the capture. */
+static int capture_error(CUevent event, bool spoils)
 {
     int r = CUDA_SUCCESS;
     if (GM_LIKELY(!rt_event_captured(event)))
@@ -151,12 +166,17 @@ int rt_event_capture_used(CUevent event)
     const struct rt_event_capture *ec = rt_event_capture(event);
     if (ec) {
         struct rt_capture *c = rt_capture_find(ec->id);
-        r = c && !c->invalidated ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
-        if (c)
+        r = !c || c->invalidated ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+        if (c && spoils)
             c->invalidated = true;
     }
     rt_capture_unlock();
     return r;
+}
+
+int rt_event_capture_used(CUevent event)
+{
+    return capture_error(event, true);
 }
 
 static void event_destroy(struct rt_event *e)
@@ -191,20 +211,6 @@ void rt_event_destroy_all(struct rt_context *c)
     rt_table_each(&events, end_event, c);
 }
 
-static struct point event_point(struct rt_event *e)
-{
-    pthread_mutex_lock(&point_lock);
-    struct point p = { e->recorded, e->number, e->seq };
-    pthread_mutex_unlock(&point_lock);
-    return p;
-}
-
-bool rt_event_recorded(CUevent handle)
-{
-    struct rt_event *e = rt_object_find(&events, handle);
-    return e && (e->signal.page || event_point(e).recorded);
-}
-
 int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq)
 {
     struct rt_event *e = rt_object_find(&events, handle);
@@ -227,15 +233,15 @@ static int find(CUevent handle, struct rt_context **c, struct rt_event **e)
 
 static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
-    int r = rt_enter_any();
-    return r ? r : find(handle, c, e);
+    int r = find(handle, c, e);
+    return r ? r : rt_enter_any();
 }
 
 /* Like enter(), for a call that asks whether the event has happened; `looks`: and does not wait. */
 static int enter_waiting(CUevent handle, struct rt_context **c, struct rt_event **e, bool looks)
 {
-    int r = looks ? rt_enter_query() : rt_enter_any();
-    r = r ? r : find(handle, c, e);
+    int r = find(handle, c, e);
+    r = r ? r : looks ? rt_enter_query() : rt_enter_any();
     r = r ? r : rt_event_capture_used(handle);
     return r ? r : rt_capture_unsafe();
 }
@@ -372,23 +378,21 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
     struct rt_context *c;
     struct rt_event *e;
     struct rt_stream *st;
-    int r = enter(hEvent, &c, &e);
-    if (r == CUDA_ERROR_INVALID_HANDLE) { /* that there is no stream is said first */
-        int r2 = rt_enter_stream(hStream, &c, &st);
-        return r2 ? r2 : r;
-    }
+    int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
+    r = r ? r : find(hEvent, &c, &e);
     if (r)
         return r;
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
+    if (flags && !rt_stream_captures(st)) /* only a captured record can be an external one */
+        return CUDA_ERROR_ILLEGAL_STATE;
     if (rt_context_owner(st->context) != e->context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_hooks.capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
-    return flags ? CUDA_ERROR_ILLEGAL_STATE : record(e, st);
+        return e->signal.page ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                              : rt_hooks.capture_record(st, hEvent, flags);
+    return record(e, st);
 }
 
 CUresult rt_cuEventRecord(CUevent hEvent, CUstream hStream)
@@ -440,12 +444,13 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
 static int event_time(CUevent handle, uint64_t *ns)
 {
     struct rt_event *e = rt_object_find(&events, handle);
-    if (!e || !has_time(e))
+    if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (rt_event_captured(handle))
-        return CUDA_ERROR_CAPTURED_EVENT;
+    int r = capture_error(handle, false);
+    if (r)
+        return r;
     struct point p = event_point(e);
-    if (!p.recorded)
+    if (!has_time(e) || !p.recorded)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!rt_queue_done(rt_session, p.number, p.seq))
         return CUDA_ERROR_NOT_READY;
@@ -458,7 +463,8 @@ static int event_time(CUevent handle, uint64_t *ns)
 CUresult rt_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
     uint64_t start, end;
-    int r = rt_enter_any();
+    int r = rt_event_exists(hStart) && rt_event_exists(hEnd) ? rt_enter_any()
+                                                             : CUDA_ERROR_INVALID_HANDLE;
     if (r)
         return r;
     r = event_time(hStart, &start);

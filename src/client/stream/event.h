@@ -15,12 +15,12 @@ int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq);
  * CUresult. */
 int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign);
 bool rt_event_exists(CUevent handle);
-/* Whether the event was recorded as work, or belongs to several processes. */
-bool rt_event_recorded(CUevent handle);
 /* Whether the event has no times and belongs to this process alone. */
 bool rt_event_is_plain(CUevent handle);
 /* Whether other processes may use the event, too. */
 bool rt_event_shared(CUevent handle);
+/* Whether it was recorded by this process, and not in a capture. */
+bool rt_event_recorded(CUevent handle);
 /* Does what cuEventRecord does. Called between rt_queue_begin() and rt_queue_end(), with the graph
  * lock held. CUresult. */
 int rt_event_put(CUevent handle, struct rt_stream *st);
@@ -36,7 +36,7 @@ const struct rt_event_capture *rt_event_capture(CUevent handle);
 int rt_event_capture_set(CUevent handle, uint64_t id, const CUgraphNode *nodes, size_t count);
 
 /* Called when the program asks about an event. CUDA_ERROR_CAPTURED_EVENT: it was recorded in a
- * capture; CUDA_ERROR_INVALID_VALUE: in one that is spoilt already; CUDA_SUCCESS: in none. */
+ * capture; CUDA_ERROR_INVALID_VALUE: in one that has ended or is spoilt; CUDA_SUCCESS: in none. */
 int rt_event_capture_used(CUevent event);
 
 /* The context ends. */

@@ -79,6 +79,7 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     uint32_t number;
     uint64_t seq;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r)
         return r;
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
