@@ -363,6 +363,41 @@ static void refused(void)
     destroy(s);
 }
 
+/* What a stream is asked for while it captures. */
+static void asked(void)
+{
+    CUstream s = make_stream(), t = make_stream();
+    CUstreamAttrValue v;
+    CUdevice device;
+    CUcontext c;
+    unsigned long long id;
+    unsigned flags;
+    int priority;
+    memset(&v, 0, sizeof(v));
+    begin(s);
+    IS(cuStreamGetFlags(s, &flags), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    IS(cuStreamGetDevice(s, &device), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    IS(cuStreamGetPriority(s, &priority), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamGetId(s, &id), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamGetCtx(s, &c), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamGetAttribute(s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v),
+       CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v),
+       CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamUpdateCaptureDependencies(s, NULL, NULL, 0, 2),
+       CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    end_spoilt(s);
+    IS(cuStreamUpdateCaptureDependencies(s, NULL, NULL, 0, 2), CUDA_ERROR_ILLEGAL_STATE);
+    begin(s);
+    IS(cuStreamQuery(t), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); /* another stream */
+    end_spoilt(s);
+    begin_mode(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuStreamQuery(t));
+    OK(cuStreamEndCapture(s, &(CUgraph) { NULL }));
+    destroy(s);
+    destroy(t);
+}
+
 /* While a blocking stream captures, the legacy stream would have to wait for it. */
 static void implicit(void)
 {
@@ -380,6 +415,20 @@ static void implicit(void)
     end_spoilt(s);
     begin(s);
     IS(cuEventRecord(NULL, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+       CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuStreamEndCapture(NULL, &g), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuStreamUpdateCaptureDependencies(NULL, NULL, NULL, 0, 0),
+       CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuStreamGetPriority(NULL, &(int) { 0 }), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     end_spoilt(s);
     begin(s);
     IS(cuStreamWaitEvent(NULL, NULL, 0), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -525,6 +574,11 @@ static void modes(void)
     OK(cuStreamEndCapture(s, &g));
     OK(cuGraphDestroy(g));
     OK(cuMemFree(p));
+    mode = (CUstreamCaptureMode)3; /* no mode, which is kept nevertheless */
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    EQ(mode, 3);
 
     begin_mode(s, CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(cuMemAlloc(&p, 16));
@@ -983,6 +1037,7 @@ int main(void)
         TEST(ended),
         TEST(shared_events),
         TEST(refused),
+        TEST(asked),
         TEST(implicit),
         TEST(implicit_between),
         TEST(modes),

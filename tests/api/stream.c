@@ -35,6 +35,21 @@ static void create_and_ask(void)
     IS(cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Some arguments are looked at before the context. */
+static void arguments_first(void)
+{
+    CUcontext before;
+    CUstream s;
+    OK(cuCtxPopCurrent(&before));
+    IS(cuStreamCreate(&s, 0x2), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamCreateWithPriority(&s, 0x2, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamCreate(&s, 0), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamBeginCapture(NULL, (CUstreamCaptureMode)3), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxPushCurrent(before));
+}
+
 static void stale(void)
 {
     CUstream s;
@@ -371,11 +386,14 @@ static void without_context(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(create_and_ask),     TEST(never_captures),        TEST(stale),
-        TEST(not_ready),          TEST(legacy_order),          TEST(wait_event),
-        TEST(destroy_busy),       TEST(destroy_idle),          TEST(many),
-        TEST(leave_room),         TEST(legacy_and_successors), TEST(per_thread_stream),
-        TEST(per_thread_symbols), TEST(without_context),
+        TEST(create_and_ask),    TEST(never_captures),
+        TEST(arguments_first),   TEST(stale),
+        TEST(not_ready),         TEST(legacy_order),
+        TEST(wait_event),        TEST(destroy_busy),
+        TEST(destroy_idle),      TEST(many),
+        TEST(leave_room),        TEST(legacy_and_successors),
+        TEST(per_thread_stream), TEST(per_thread_symbols),
+        TEST(without_context),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -89,9 +89,11 @@ int rt_capture_begin(struct rt_stream *st, struct rt_graph *graph, const CUgraph
 {
     struct rt_stream_capture *sc;
     bool own_graph = !graph;
+    if (rt_capture_look(st, &sc))
+        return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     if (st->role == RT_ROLE_LEGACY)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (rt_stream_captures(st))
+    if (sc)
         return CUDA_ERROR_ILLEGAL_STATE;
     int r = own_graph ? rt_graph_create(&graph) : CUDA_SUCCESS;
     if (r)
@@ -123,12 +125,12 @@ static bool joined(const struct rt_capture *c, const struct rt_stream_capture *o
 int rt_capture_end(struct rt_stream *st, struct rt_graph **out)
 {
     struct rt_stream_capture *sc;
-    int r = rt_capture_look(st, &sc);
     *out = NULL;
-    if (r)
-        return r;
+    if (rt_capture_look(st, &sc))
+        return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     if (!sc)
         return CUDA_ERROR_ILLEGAL_STATE;
+    int r = CUDA_SUCCESS;
     struct rt_capture *c = sc->capture;
     bool stranger = c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !rt_capture_is_own(c);
     if (!stranger && c->origin != st) {
@@ -194,9 +196,9 @@ void rt_capture_stream_ends(struct rt_stream *st)
 /* Returns the stream's state in a capture that was not spoilt. CUresult. */
 static int good_part(struct rt_stream *st, struct rt_stream_capture **out)
 {
-    if (rt_capture_look(st, out) || !*out) /* if there is none, the capture has just ended */
-        return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    return (*out)->capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    int r = rt_capture_usable_locked(st, out);
+    /* If there is none, the capture has just ended. */
+    return r || *out ? r : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 int rt_capture_add_locked(struct rt_stream *st, struct rt_params *params)
@@ -363,28 +365,32 @@ static int join(struct rt_stream *st, struct rt_stream_capture *sc,
     return r ? r : depend(sc, ec->nodes, NULL, ec->count);
 }
 
+/* Waits in a stream that does not refuse to. `p` becomes an external wait's node. */
+static int wait_for(struct rt_stream *st, struct rt_stream_capture *sc, CUevent event,
+                    bool external, struct rt_params *p)
+{
+    const struct rt_event_capture *ec = rt_event_capture(event);
+    if (!rt_event_exists(event))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (external && (sc || !ec || rt_capture_find(ec->id)))
+        return sc ? rt_params_event(p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event)
+                  : CUDA_ERROR_ILLEGAL_STATE;
+    if (ec)
+        return join(st, sc, ec);
+    if (rt_event_shared(event))
+        return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (rt_event_recorded(event))
+        return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    return CUDA_SUCCESS; /* there is nothing to wait for */
+}
+
 int rt_capture_wait(struct rt_stream *st, CUevent event, bool external)
 {
     struct rt_params p;
     struct rt_stream_capture *sc;
-    int r = rt_event_exists(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    if (r)
-        return r;
     rt_graph_lock();
-    const struct rt_event_capture *ec = rt_event_capture(event);
-    if (rt_capture_look(st, &sc))
-        r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    else if (sc && sc->capture->invalidated)
-        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    else if (external && (sc || !ec || rt_capture_find(ec->id)))
-        r = sc ? rt_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event)
-               : CUDA_ERROR_ILLEGAL_STATE;
-    else if (ec)
-        r = join(st, sc, ec);
-    else if (rt_event_shared(event))
-        r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    else if (rt_event_recorded(event)) /* there is nothing to wait for before that */
-        r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    int r = rt_capture_usable_locked(st, &sc);
+    r = r ? r : wait_for(st, sc, event, external, &p);
     if (r == CUDA_SUCCESS && external)
         r = rt_capture_add_locked(st, &p);
     rt_graph_unlock();

@@ -11,10 +11,12 @@ static int begin(CUstream stream, CUgraph graph, bool to_graph, const CUgraphNod
     struct rt_context *c;
     struct rt_stream *st;
     struct rt_graph *g = NULL;
+    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = rt_enter_stream(stream, &c, &st);
     if (r)
         return r;
-    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (count && !dependencies))
+    if (count && !dependencies)
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     if (to_graph) {
@@ -161,14 +163,12 @@ CUresult rt_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *
     if (r)
         return r;
     rt_graph_lock();
-    r = rt_capture_look(st, &sc);
+    r = rt_capture_usable_locked(st, &sc);
     if (r == CUDA_SUCCESS && !sc)
         r = CUDA_ERROR_ILLEGAL_STATE;
     if (r == CUDA_SUCCESS &&
         (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (numDependencies && !dependencies)))
         r = CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS && sc->capture->invalidated)
-        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     r = r ? r
           : rt_capture_depend(sc, dependencies, dependencyData, numDependencies,
                               flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
@@ -190,11 +190,8 @@ CUresult rt_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
         return r;
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
-    /* NVIDIA's driver accepts any number. Here a number that is no mode counts as the strictest
-     * mode. */
     CUstreamCaptureMode before = rt_capture_mode;
-    bool known = (unsigned)*mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
-    rt_capture_mode = known ? *mode : CU_STREAM_CAPTURE_MODE_GLOBAL;
+    rt_capture_mode = *mode;
     *mode = before;
     return CUDA_SUCCESS;
 }

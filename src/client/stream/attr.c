@@ -4,6 +4,7 @@
  * how this process waits for the stream.
  */
 #include "client/gen/api.h"
+#include "client/stream/capture.h"
 #include "client/stream/context.h"
 
 /* The answer of NVIDIA's driver for a stream whose policy was never set. */
@@ -82,6 +83,7 @@ CUresult rt_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r)
         return r;
     if (!param)
@@ -108,6 +110,7 @@ CUresult rt_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r)
         return r;
     if (!value)

@@ -143,7 +143,7 @@ int rt_capture_unsafe_slow(void)
     gm_list_for_each (c, &captures, struct rt_capture, link) {
         bool mine = c->thread == me && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
         bool everybodys = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                          rt_capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+                          rt_capture_mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         if (mine || everybodys) {
             c->invalidated = true;
             r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -191,15 +191,19 @@ int rt_capture_spoil(struct rt_stream *st, int result)
     return result;
 }
 
+int rt_capture_usable_locked(struct rt_stream *st, struct rt_stream_capture **out)
+{
+    if (rt_capture_look(st, out))
+        return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    return *out && (*out)->capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                                : CUDA_SUCCESS;
+}
+
 int rt_capture_usable_slow(struct rt_stream *st)
 {
     struct rt_stream_capture *sc;
-    int r = CUDA_SUCCESS;
     rt_capture_lock();
-    if (rt_capture_look(st, &sc))
-        r = rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    else if (sc && sc->capture->invalidated)
-        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    int r = rt_capture_usable_locked(st, &sc);
     rt_capture_unlock();
     return r;
 }

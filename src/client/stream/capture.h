@@ -49,7 +49,8 @@ struct rt_event_capture {
 
 /* How many captures are going on in this process. */
 extern _Atomic unsigned rt_captures;
-/* This thread's capture mode. */
+/* This thread's capture mode. As with NVIDIA's driver it may be any number; one that is no mode
+ * counts as the strictest. */
 extern __thread CUstreamCaptureMode rt_capture_mode;
 
 static inline bool rt_stream_captures(const struct rt_stream *st)
@@ -113,6 +114,8 @@ bool rt_capture_is_own(const struct rt_capture *c);
 /* The stream's part; NULL: it does not capture. CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: it is the
  * legacy stream, beside a capture in which it would take part. */
 int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out);
+/* rt_capture_usable() with the graph lock held, and rt_capture_look(). */
+int rt_capture_usable_locked(struct rt_stream *st, struct rt_stream_capture **out);
 /* The stream takes part from now on. If it is a blocking one, its context must have a legacy
  * stream. CUresult. */
 int rt_capture_join(struct rt_capture *c, struct rt_stream *st, struct rt_stream_capture **out);

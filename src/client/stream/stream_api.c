@@ -11,14 +11,11 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
 {
     struct rt_context *c;
     struct rt_stream *st;
-    bool good = phStream && !(flags & ~(unsigned)CU_STREAM_NON_BLOCKING);
+    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+        return CUDA_ERROR_INVALID_VALUE;
     int r = rt_enter(&c);
-    if (!good && (r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_CONTEXT_IS_DESTROYED))
-        r = CUDA_ERROR_INVALID_VALUE;
     if (r)
         return r;
-    if (!good)
-        return CUDA_ERROR_INVALID_VALUE;
     r = rt_stream_create(c,
                          flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING,
                          flags, rt_stream_priority(c, priority), &st);
@@ -36,11 +33,11 @@ CUresult rt_cuStreamDestroy_v2(CUstream hStream)
 {
     struct rt_context *c;
     struct rt_stream *st;
+    if (rt_stream_is_default(hStream))
+        return CUDA_ERROR_INVALID_HANDLE;
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    if (rt_stream_is_default(hStream))
-        return CUDA_ERROR_INVALID_HANDLE;
     rt_stream_destroy(st);
     return CUDA_SUCCESS;
 }
@@ -67,8 +64,8 @@ CUresult rt_cuStreamQuery(CUstream hStream)
 {
     struct rt_stream *st;
     int r = rt_enter_stream_query(hStream, &st);
-    if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
-        r = rt_capture_refuse(st);
+    r = r ? r : rt_capture_check(st, true);
+    r = r ? r : rt_capture_unsafe();
     return r ? r : rt_stream_query(st);
 }
 
@@ -96,11 +93,19 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     return r || !seq ? r : rt_queue_wait(st, number, seq);
 }
 
+/* For questions that a capture does not survive; others are only refused if the capture is spoilt
+ * already. */
+static int refused(struct rt_stream *st)
+{
+    return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : CUDA_SUCCESS;
+}
+
 CUresult rt_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : refused(st);
     if (r)
         return r;
     if (!flags)
@@ -114,6 +119,7 @@ CUresult rt_cuStreamGetPriority(CUstream hStream, int *priority)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r)
         return r;
     if (!priority)
@@ -127,6 +133,7 @@ CUresult rt_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r)
         return r;
     if (!streamId)
@@ -140,6 +147,7 @@ CUresult rt_cuStreamGetDevice(CUstream hStream, CUdevice *device)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : refused(st);
     if (r)
         return r;
     if (!device)
@@ -153,6 +161,7 @@ CUresult rt_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r)
         return r;
     if (!pctx)
