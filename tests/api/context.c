@@ -55,6 +55,7 @@ static void bad_creation(void)
     IS(cuCtxCreate_v2(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
     IS(cuCtxCreate_v2(&c, 0, 99), CUDA_ERROR_INVALID_DEVICE);
     IS(cuCtxCreate_v2(&c, 0x80000000u, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxCreate_v2(&c, 0x80000000u, 99), CUDA_ERROR_INVALID_DEVICE);
     IS(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
     if (!tap_genuine()) /* which follows what it is given */
         IS(cuCtxSetCurrent((CUcontext)(uintptr_t)0x1234560), CUDA_ERROR_INVALID_CONTEXT);
@@ -208,6 +209,9 @@ static void flags_of_the_primary(void)
     OK(cuCtxSetFlags(CU_CTX_SCHED_YIELD));
     EQ(flags_now(), CU_CTX_SCHED_YIELD | CU_CTX_MAP_HOST);
     EQ(primary_flags(), CU_CTX_SCHED_SPIN);
+    OK(cuCtxSetFlags(CU_CTX_SYNC_MEMOPS)); /* which the primary context has, too */
+    EQ(primary_flags(), CU_CTX_SCHED_SPIN | CU_CTX_SYNC_MEMOPS);
+    IS(cuDevicePrimaryCtxSetFlags(-1, 0x8), CUDA_ERROR_INVALID_DEVICE);
     OK(cuDevicePrimaryCtxSetFlags(0, before));
     EQ(primary_flags(), before);
 }
@@ -300,6 +304,11 @@ static void reset(void)
     EQ(flags, 0);
     OK(cuDevicePrimaryCtxRelease(0)); /* who has retained it still releases it */
     IS(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    IS(cuCtxSynchronize_v2(c), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    IS(cuCtxRecordEvent(c, NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    IS(cuCtxWaitEvent(c, NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    OK(cuCtxGetFlags(&flags));
+    EQ(flags, 0);
     OK(cuDevicePrimaryCtxRetain(&c, 0));
     OK(cuCtxSetCurrent(c));
     OK(cuMemAlloc(&p, 16));

@@ -42,11 +42,13 @@ static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
 {
     static atomic_bool said;
     struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
     if (!out || (flags & ~FLAGS_KNOWN))
         return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_enter(&c);
+    if (r == CUDA_SUCCESS && !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
+        r = rt_capture_unsafe();
+    if (r)
+        return r;
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
         return rt_not_supported("a graph that kernels launch", &said);
     rt_graph_lock();
@@ -91,15 +93,15 @@ CUresult rt_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGrap
                 : CUDA_SUCCESS;
     r = r ? r : instantiate(phGraphExec, hGraph, p->flags);
     p->hErrNode_out = NULL;
-    p->result_out = r == CUDA_SUCCESS               ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-                    : r == CUDA_ERROR_INVALID_VALUE ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
-                                                    : CUDA_GRAPH_INSTANTIATE_ERROR;
+    p->result_out =
+        r == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
     return r;
 }
 
 CUresult rt_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     int r = rt_enter_any();
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     rt_graph_lock();

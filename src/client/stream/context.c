@@ -47,6 +47,16 @@ struct rt_context *rt_context_find(CUcontext handle, bool active)
     return c && (!active || atomic_load_explicit(&c->active, memory_order_acquire)) ? c : NULL;
 }
 
+int rt_context_find_to_work(CUcontext handle, struct rt_context **out)
+{
+    *out = rt_context_find(handle, false);
+    if (!*out)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return atomic_load_explicit(&(*out)->active, memory_order_acquire)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 bool rt_context_flags_ok(unsigned flags)
 {
     const unsigned known = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |

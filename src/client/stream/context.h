@@ -156,6 +156,9 @@ void rt_context_forget(void);
 
 /* Finds a context; NULL: there is none, or it is inactive and `active` is set. */
 struct rt_context *rt_context_find(CUcontext handle, bool active);
+/* Finds the context of a call that waits for its work or adds to it. CUDA_ERROR_INVALID_CONTEXT:
+ * there is none; CUDA_ERROR_CONTEXT_IS_DESTROYED: it is inactive. */
+int rt_context_find_to_work(CUcontext handle, struct rt_context **out);
 static inline CUcontext rt_context_handle(const struct rt_context *c)
 {
     return !c ? NULL : c->alias ? c->alias : (CUcontext)rt_object_handle(&rt_contexts, &c->object);

@@ -23,11 +23,9 @@ static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevi
     int r = ready();
     if (r)
         return r;
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!rt_context_flags_ok(flags))
+    if (!pctx || !rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
     if (!limit && (share = rt_part_percentage(dev)) != 0)
         limit = &share;
@@ -192,16 +190,21 @@ static int subject(CUcontext ctx, struct rt_context **out)
                                       : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Answers even for a primary context that nobody retains: NVIDIA's runtime asks before it retains
- * it. */
+/* Like subject(), but also a primary context that nobody retains: NVIDIA's runtime asks before it
+ * retains it. */
+static int subject_or_primary(CUcontext ctx, struct rt_context **out)
+{
+    int r = subject(ctx, out);
+    if (r == CUDA_SUCCESS || ready() != CUDA_SUCCESS)
+        return r;
+    *out = rt_context_find(ctx ? ctx : rt_stack_top(), false);
+    return *out && (*out)->primary ? CUDA_SUCCESS : r;
+}
+
 CUresult rt_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
     struct rt_context *c;
-    int r = subject(ctx, &c);
-    if (r && (r = ready()) == CUDA_SUCCESS) {
-        c = rt_context_find(ctx ? ctx : rt_stack_top(), false);
-        r = c && c->primary ? CUDA_SUCCESS : subject(ctx, &c);
-    }
+    int r = subject_or_primary(ctx, &c);
     if (r)
         return r;
     if (!device)
@@ -218,12 +221,12 @@ CUresult rt_cuCtxGetDevice(CUdevice *device)
 CUresult rt_cuCtxGetFlags(unsigned int *flags)
 {
     struct rt_context *c;
-    int r = subject(NULL, &c);
+    int r = subject_or_primary(NULL, &c);
     if (r)
         return r;
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = atomic_load(&c->flags);
+    *flags = atomic_load(&c->active) ? atomic_load(&c->flags) : c->wanted;
     return CUDA_SUCCESS;
 }
 
@@ -235,6 +238,10 @@ CUresult rt_cuCtxSetFlags(unsigned int flags)
         return r;
     if (!rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_CTX_SYNC_MEMOPS) /* what the context does by now ends before that */
+        r = rt_capture_context_used(c);
+    if (r)
+        return r;
     rt_context_set_flags(
         c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* the context keeps that flag */
     return CUDA_SUCCESS;
@@ -267,7 +274,9 @@ CUresult rt_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
 {
     struct rt_context *c;
-    int r = subject(ctx, &c);
+    int r = ctx ? ready() : subject(NULL, &c);
+    if (r == CUDA_SUCCESS && ctx)
+        r = rt_context_find_to_work(ctx, &c);
     r = r ? r : rt_capture_context_used(c);
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)
@@ -302,6 +311,7 @@ CUresult rt_cuCtxSetCacheConfig(CUfunc_cache config)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
@@ -327,6 +337,7 @@ CUresult rt_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)

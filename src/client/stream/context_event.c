@@ -23,18 +23,10 @@ static int barrier(struct rt_context *c, struct rt_stream **out)
     return r;
 }
 
-/* The checks with which both calls begin. */
-static int enter(CUcontext ctx, CUevent event, struct rt_context **c)
+static int enter(CUcontext ctx, struct rt_context **c)
 {
     int r = rt_enter_any();
-    if (r)
-        return r;
-    *c = rt_context_find(ctx, true);
-    if (!*c)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!rt_event_exists(event))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return rt_capture_context_used(*c);
+    return r ? r : rt_context_find_to_work(ctx, c);
 }
 
 /* Makes `b` wait for all work of the context's streams, and of destroyed ones, too. */
@@ -56,7 +48,10 @@ CUresult rt_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
     struct rt_context *c;
     struct rt_stream *b;
-    int r = enter(hCtx, hEvent, &c);
+    int r = enter(hCtx, &c);
+    if (r == CUDA_SUCCESS && !rt_event_exists(hEvent))
+        r = CUDA_ERROR_INVALID_HANDLE;
+    r = r ? r : rt_capture_context_used(c);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -89,7 +84,10 @@ CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
     struct rt_context *c;
     struct rt_stream *b;
-    int r = enter(hCtx, hEvent, &c);
+    int r = enter(hCtx, &c);
+    r = r ? r : rt_capture_context_used(c);
+    if (r == CUDA_SUCCESS && !rt_event_exists(hEvent))
+        r = CUDA_ERROR_INVALID_HANDLE;
     if (r)
         return r;
     if (rt_event_captured(hEvent)) {

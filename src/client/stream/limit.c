@@ -5,6 +5,7 @@
 #include "client/entry/hooks.h"
 #include "client/gen/api.h"
 #include "client/stream/call.h"
+#include "client/stream/capture.h"
 #include "client/stream/context.h"
 
 /* For each thread, by the CUDA C++ Programming Guide; a GPU's driver decides by itself. */
@@ -95,6 +96,7 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     if ((unsigned)limit >= CU_LIMIT_MAX)

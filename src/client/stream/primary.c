@@ -99,8 +99,8 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
     pthread_mutex_lock(&rt_context_lock);
     int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS) {
-        *flags = c->wanted;
         *active = atomic_load(&c->active);
+        *flags = c->wanted | (*active ? atomic_load(&c->flags) & CU_CTX_SYNC_MEMOPS : 0);
     }
     pthread_mutex_unlock(&rt_context_lock);
     return r;
