@@ -20,6 +20,14 @@ static void illegal_address(void)
     OK(cuDeviceGetCount(&n)); /* what asks nothing of the device still works */
     CUcontext c;
     OK(cuCtxGetCurrent(&c));
+    CUgraph g;
+    CUgraphNode node;
+    CUgraphExec e;
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphAddEmptyNode(&node, g, NULL, 0));
+    IS(cuGraphInstantiateWithFlags(&e, g, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuGraphDestroyNode(node));
+    OK(cuGraphDestroy(g));
 }
 
 int main(void)

@@ -347,6 +347,11 @@ static void generic_nodes(void)
     CUDA_GRAPH_INSTANTIATE_PARAMS how = { 0 };
     OK(cuGraphInstantiateWithParams(&e, g, &how));
     EQ(how.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
+    OK(cuGraphExecDestroy(e));
+    how.flags = 0x20;
+    IS(cuGraphInstantiateWithParams(&e, g, &how), CUDA_ERROR_INVALID_VALUE);
+    EQ(how.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
+    OK(cuGraphInstantiateWithFlags(&e, g, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
     OK(cuGraphExecGetFlags(e, &flags));
     EQ(flags, 0);
     run(e);
@@ -411,6 +416,7 @@ static void user_objects(void)
     OK(cuGraphCreate(&g, 0));
     OK(cuGraphRetainUserObject(g, o, 1, 0));
     OK(cuGraphReleaseUserObject(g, o, 1));
+    OK(cuGraphReleaseUserObject(g, o, 1)); /* which it does not have: nothing happens */
     OK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE)); /* ours is the graph's now */
     OK(cuGraphClone(&copy, g));
     CUgraphExec e = make(g);
@@ -420,6 +426,7 @@ static void user_objects(void)
     EQ(gone, 0);
     OK(cuGraphExecDestroy(e));
     wait_for(&gone, 1);
+    OK(cuUserObjectCreate(&o, &gone, count_up, 0x80000000u, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
 }
 
 static void drawing(void)
@@ -454,6 +461,7 @@ static void without_context(void)
     CUcontext current;
     CUgraph g, h;
     CUgraphNode n;
+    CUgraphExec exec;
     CUevent e;
     CUDA_HOST_NODE_PARAMS p = { nothing, NULL };
     size_t count = 0;
@@ -467,6 +475,11 @@ static void without_context(void)
     OK(cuGraphAddEventRecordNode(&n, g, &n, 1, e));
     OK(cuGraphAddChildGraphNode(&n, g, &n, 1, h));
     IS(cuGraphAddEmptyNode(&n, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphAddHostNode(&n, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphAddEventWaitNode(&n, g, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphAddChildGraphNode(&n, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphInstantiateWithFlags(&exec, NULL, 0x10), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphInstantiateWithFlags(&exec, NULL, 0), CUDA_ERROR_INVALID_CONTEXT);
     OK(cuGraphGetNodes(g, NULL, &count));
     EQ(count, 4);
     OK(cuGraphDestroy(g));

@@ -14,7 +14,7 @@ static struct rt_graph *find_free(CUgraph handle)
 CUresult rt_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
     struct rt_graph *g;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!phGraph || flags)
@@ -29,7 +29,7 @@ CUresult rt_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 
 CUresult rt_cuGraphDestroy(CUgraph hGraph)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     rt_graph_lock();
@@ -55,7 +55,7 @@ static bool has_memory(const struct rt_graph *g)
 CUresult rt_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
     struct rt_graph *copy;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!phGraphClone)
@@ -88,7 +88,7 @@ static struct rt_node *find_copy(const struct rt_graph *g, CUgraphNode original)
 CUresult rt_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
                                    CUgraph hClonedGraph)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!phNode)
@@ -145,7 +145,7 @@ static int list_end(struct list *l)
 
 static int list_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, bool roots)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!count)
@@ -174,7 +174,7 @@ CUresult rt_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *
 
 static int list_edges(CUgraph handle, struct list *l)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!l->count || !l->nodes != !l->others || (l->data && !l->nodes))
@@ -207,7 +207,7 @@ CUresult rt_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *t
 
 static int list_neighbours(CUgraphNode handle, struct list *l, bool incoming)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!l->count || (l->data && !l->nodes))
@@ -269,7 +269,7 @@ static int change_edge(const struct rt_graph *g, CUgraphNode from, CUgraphNode t
 static int change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
                         const CUgraphEdgeData *data, size_t count, bool add)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (count && (!from || !to))

@@ -80,7 +80,7 @@ static void print_graph(FILE *f, const struct rt_graph *g, unsigned flags, int d
 
 CUresult rt_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!path)

@@ -114,7 +114,7 @@ CUresult rt_cuGraphExecDestroy(CUgraphExec hGraphExec)
 
 CUresult rt_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!flags)
@@ -122,7 +122,7 @@ CUresult rt_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
     rt_graph_lock();
     const struct rt_exec *e = rt_exec_find(hGraphExec);
     if (e)
-        *flags = e->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+        *flags = e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     rt_graph_unlock();
     return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -302,7 +302,7 @@ static struct rt_node *find_switched(const struct rt_exec *e, CUgraphNode node)
 
 CUresult rt_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     rt_graph_lock();
@@ -316,7 +316,7 @@ CUresult rt_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, uns
 CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
                                   unsigned int *isEnabled)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!isEnabled)
@@ -335,7 +335,7 @@ CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
                                  CUgraphExecUpdateResultInfo *resultInfo)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     CUgraphExecUpdateResultInfo unasked;

@@ -62,16 +62,16 @@ int rt_node_enter(const void *needed)
     return r || needed ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
-int rt_node_enter_any(const void *needed)
+int rt_node_enter_plain(const void *needed)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     return r || needed ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
 int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out,
                  void (*get)(const struct rt_params *p, void *out))
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!out)
@@ -100,7 +100,7 @@ CUresult rt_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                      CUgraph childGraph)
 {
     struct rt_params p;
-    int r = rt_node_enter_any(phGraphNode);
+    int r = rt_node_enter_plain(phGraphNode);
     if (r)
         return r;
     rt_graph_lock();
@@ -218,7 +218,7 @@ CUresult rt_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParam
 
 CUresult rt_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!type)
@@ -233,7 +233,7 @@ CUresult rt_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 
 CUresult rt_cuGraphDestroyNode(CUgraphNode hNode)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     rt_graph_lock();

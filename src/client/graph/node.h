@@ -6,11 +6,10 @@
 
 #include "client/graph/graph.h"
 
-/* Every such call begins with this. CUDA_ERROR_INVALID_VALUE: `needed` is NULL; or why there is no
- * current context. */
+/* Every such call begins with one of these. CUDA_ERROR_INVALID_VALUE: `needed` is NULL; or why
+ * there is no current context. A plain node's parameters have nothing to do with a context. */
 int rt_node_enter(const void *needed);
-/* Like rt_node_enter(), for nodes that have nothing of a context's. */
-int rt_node_enter_any(const void *needed);
+int rt_node_enter_plain(const void *needed);
 /* Adds a node to `graph`; takes over `p`. `r` is the result of reading the parameters: if that
  * failed, nothing is added. */
 int rt_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,

@@ -89,7 +89,7 @@ static struct rt_kernel *find_kernel(CUgraphNode node)
 
 CUresult rt_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     rt_graph_lock();
@@ -103,7 +103,7 @@ CUresult rt_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 CUresult rt_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                           CUkernelNodeAttrValue *value_out)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!value_out)
@@ -118,7 +118,7 @@ CUresult rt_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID 
 CUresult rt_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                           const CUkernelNodeAttrValue *value)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!value)
@@ -217,7 +217,7 @@ CUresult rt_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
-    int r = rt_node_enter_any(phGraphNode ? nodeParams : NULL);
+    int r = rt_node_enter_plain(phGraphNode ? nodeParams : NULL);
     r = r ? r : rt_params_host(&p, nodeParams);
     return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
 }
@@ -230,7 +230,7 @@ CUresult rt_cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *n
 CUresult rt_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
-    int r = rt_node_enter(nodeParams);
+    int r = rt_node_enter_plain(nodeParams);
     return rt_node_set(hNode, &p, r ? r : rt_params_host(&p, nodeParams));
 }
 
@@ -239,14 +239,14 @@ CUresult rt_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
     struct rt_params p = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
     return rt_node_add(phGraphNode, hGraph, dependencies, numDependencies, &p,
-                       rt_node_enter_any(phGraphNode));
+                       rt_node_enter_plain(phGraphNode));
 }
 
 static int add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                      CUgraphNodeType type, CUevent event)
 {
     struct rt_params p;
-    int r = rt_node_enter_any(out);
+    int r = rt_node_enter_plain(out);
     return rt_node_add(out, graph, dependencies, count, &p,
                        r ? r : rt_params_event(&p, type, event));
 }
@@ -254,7 +254,7 @@ static int add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *depende
 static int set_event(CUgraphNode node, CUgraphNodeType type, CUevent event)
 {
     struct rt_params p;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     return rt_node_set(node, &p, r ? r : rt_params_event(&p, type, event));
 }
 

@@ -26,17 +26,16 @@ static int release_some(struct rt_graph *g, const struct rt_user_object *o, unsi
             *at = g->retained[--g->retained_count];
         return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS; /* NVIDIA's driver says so of references that a graph never had */
 }
 
 CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
                                unsigned int initialRefcount, unsigned int flags)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
-    if (!object_out || !destroy || !initialRefcount || initialRefcount > INT_MAX ||
-        flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    if (!object_out || !destroy || !initialRefcount || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_user_object *o = rt_object_take(&rt_user_objects);
     if (!o)
@@ -52,7 +51,7 @@ CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn des
 /* The checks with which each call with a number of references begins. CUresult. */
 static int enter(unsigned count)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     return r ? r : count == 0 || count > INT_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

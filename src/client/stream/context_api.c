@@ -2,15 +2,9 @@
  * cuCtx*: created contexts, the thread's stack of contexts, and questions about contexts.
  */
 #include "client/gen/api.h"
-#include "client/session/attach.h"
 #include "client/stream/call.h"
 #include "client/stream/capture.h"
 #include "client/stream/context.h"
-
-static int ready(void)
-{
-    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
-}
 
 /* --- life ------------------------------------------------------------------------------------- */
 
@@ -20,7 +14,7 @@ static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevi
 {
     struct rt_context *c;
     uint32_t part = 0, multiprocessors = 0, share = 0;
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
@@ -80,7 +74,7 @@ CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, 
 
 CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!ctx)
@@ -135,7 +129,7 @@ CUresult rt_cuCtxDetach(CUcontext ctx)
 
 CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!ctx)
@@ -146,13 +140,13 @@ CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)
 
 CUresult rt_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     return r ? r : rt_stack_pop(pctx);
 }
 
 CUresult rt_cuCtxSetCurrent(CUcontext ctx)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!ctx) {
@@ -165,7 +159,7 @@ CUresult rt_cuCtxSetCurrent(CUcontext ctx)
 
 CUresult rt_cuCtxGetCurrent(CUcontext *pctx)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!pctx)
@@ -180,7 +174,7 @@ CUresult rt_cuCtxGetCurrent(CUcontext *pctx)
  * matter: the answers are known anyway. */
 static int subject(CUcontext ctx, struct rt_context **out)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     *out = rt_context_find(ctx ? ctx : rt_stack_top(), true);
@@ -195,7 +189,7 @@ static int subject(CUcontext ctx, struct rt_context **out)
 static int subject_or_primary(CUcontext ctx, struct rt_context **out)
 {
     int r = subject(ctx, out);
-    if (r == CUDA_SUCCESS || ready() != CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS || rt_enter_plain() != CUDA_SUCCESS)
         return r;
     *out = rt_context_find(ctx ? ctx : rt_stack_top(), false);
     return *out && (*out)->primary ? CUDA_SUCCESS : r;
@@ -274,7 +268,7 @@ CUresult rt_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
 {
     struct rt_context *c;
-    int r = ctx ? ready() : subject(NULL, &c);
+    int r = ctx ? rt_enter_plain() : subject(NULL, &c);
     if (r == CUDA_SUCCESS && ctx)
         r = rt_context_find_to_work(ctx, &c);
     r = r ? r : rt_capture_context_used(c);

@@ -21,6 +21,11 @@ int rt_current_missing(void)
     return rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+int rt_enter_plain(void)
+{
+    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+}
+
 int rt_enter_any(void)
 {
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_enter_query();
