@@ -250,6 +250,8 @@ static void exec_set(void)
     EQ(read_word(p + 4), 5);
     m.srcHost = &words[1];
     OK(cuGraphExecMemcpyNodeSetParams(e, copy, &m, c));
+    m.WidthInBytes = 0;
+    IS(cuGraphExecMemcpyNodeSetParams(e, copy, &m, c), CUDA_ERROR_INVALID_VALUE);
     CUDA_KERNEL_NODE_PARAMS k = add_to_params(params);
     OK(cuGraphExecKernelNodeSetParams(e, n, &k));
     CUDA_MEMSET_NODE_PARAMS f = {
@@ -306,6 +308,19 @@ static void update(void)
     (void)add_fill(h, &k, 1, p, 100, 4);
     IS(cuGraphExecUpdate(e, h, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     TRUE(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+    TRUE(info.errorNode != NULL && info.errorFromNode == NULL);
+    OK(cuGraphDestroy(h));
+    OK(cuGraphCreate(&h, 0)); /* an edge less, and other nodes, which do not matter then */
+    (void)add_kernel(h, NULL, 0, p, 8);
+    (void)add_fill(h, NULL, 0, p, 100, 4);
+    IS(cuGraphExecUpdate(e, h, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    TRUE(info.errorNode != NULL && info.errorFromNode == NULL);
+    CUgraphExec loose = make(h);
+    IS(cuGraphExecUpdate(loose, g, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED); /* an edge more */
+    TRUE(info.errorNode == NULL && info.errorFromNode == NULL);
+    OK(cuGraphExecDestroy(loose));
     OK(cuGraphDestroy(h));
     run(e); /* unharmed */
     EQ(read_word(p), tap_computes() ? 108 : 100);

@@ -129,26 +129,27 @@ static bool same_dependencies(const struct rt_node *a, const struct rt_node *b,
     return true;
 }
 
+/* Says what differs: at a node, or NULL. */
 static int differ(CUgraphExecUpdateResultInfo *why, CUgraphExecUpdateResult result,
-                  const struct rt_node *mine, const struct rt_node *from)
+                  const struct rt_node *mine)
 {
     *why = (CUgraphExecUpdateResultInfo) { .result = result,
-                                           .errorNode = mine ? mine->original : NULL,
-                                           .errorFromNode = from ? rt_node_handle(from) : NULL };
+                                           .errorNode = mine ? mine->original : NULL };
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 static int compare_node(const struct rt_node *mine, const struct rt_node *from,
                         CUgraphExecUpdateResultInfo *why);
 
-/* Compares two graphs. Nodes are paired in the order in which they were made. */
+/* Compares two graphs, first their structure. Nodes are paired in the order in which they were
+ * made. */
 static int compare(const struct rt_graph *g, const struct rt_graph *from,
                    CUgraphExecUpdateResultInfo *why)
 {
     uint32_t i = 0;
     int r = CUDA_SUCCESS;
     if (g->count != from->count)
-        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL);
     struct rt_node **pairs = malloc((g->count + 1) * sizeof(struct rt_node *));
     if (!pairs)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -159,12 +160,12 @@ static int compare(const struct rt_graph *g, const struct rt_graph *from,
         n->waiting = i++;
     gm_list_for_each (n, &from->nodes, struct rt_node, link) {
         const struct rt_node *mine = pairs[n->waiting];
-        r = compare_node(mine, n, why);
         if (r == CUDA_SUCCESS && !same_dependencies(mine, n, pairs))
-            r = differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, mine, n);
-        if (r)
-            break;
+            r = differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                       n->in.count > mine->in.count ? NULL : mine);
     }
+    gm_list_for_each (n, &from->nodes, struct rt_node, link)
+        r = r ? r : compare_node(pairs[n->waiting], n, why);
     free(pairs);
     return r;
 }
@@ -181,14 +182,14 @@ static int compare_node(const struct rt_node *mine, const struct rt_node *from,
                         CUgraphExecUpdateResultInfo *why)
 {
     if (mine->params.type != from->params.type)
-        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine, from);
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine);
     if (!same_device(&mine->params, &from->params))
-        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine, from);
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine);
     /* Its handle belongs to another graph. */
     if (mine->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, mine, from);
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, mine);
     if (!same_memory(&mine->params, &from->params))
-        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine, NULL);
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine);
     return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH
                ? compare(mine->params.child, from->params.child, why)
                : CUDA_SUCCESS;

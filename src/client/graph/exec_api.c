@@ -210,7 +210,8 @@ CUresult rt_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 {
     struct rt_params p;
     int r = enter(copyParams);
-    if (r == CUDA_SUCCESS && (copyParams->Height > 1 || copyParams->Depth > 1)) /* as documented */
+    if (r == CUDA_SUCCESS && (copyParams->WidthInBytes == 0 || copyParams->Height != 1 ||
+                              copyParams->Depth != 1)) /* one row, as documented */
         r = CUDA_ERROR_INVALID_VALUE;
     return set(hGraphExec, hNode, &p, r ? r : rt_params_copy(&p, copyParams, ctx));
 }
