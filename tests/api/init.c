@@ -12,6 +12,22 @@ static void before_init(void)
     IS(cuCtxGetCurrent(&c), CUDA_ERROR_NOT_INITIALIZED);
     IS(cuMemAlloc(&p, 16), CUDA_ERROR_NOT_INITIALIZED);
     IS(cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
+    /* Some arguments are looked at before that. */
+    CUstream s;
+    CUgraphExec e;
+    float ms;
+    IS(cuStreamCreate(&s, 0x2), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamCreate(&s, 0), CUDA_ERROR_NOT_INITIALIZED);
+    IS(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamBeginCapture(NULL, (CUstreamCaptureMode)3), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_NOT_INITIALIZED);
+    IS(cuEventQuery(NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuEventSynchronize(NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuEventElapsedTime(&ms, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuEventDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuGraphInstantiateWithFlags(&e, NULL, 0x10), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphInstantiateWithFlags(&e, NULL, 0), CUDA_ERROR_NOT_INITIALIZED);
+    IS(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuDriverGetVersion(&version));
     TRUE(version >= 12000);
     IS(cuDriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);

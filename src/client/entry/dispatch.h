@@ -8,8 +8,8 @@
  * generated from protocol/cuda.api):
  *
  *   rt_api_first        up to the very first call, which looks whether calls are to be printed
- *   rt_api_initial      before cuInit: what may be called early is served, the rest is
- *                       CUDA_ERROR_NOT_INITIALIZED
+ *   rt_api_initial      before cuInit: what may be called early is served, and what looks at
+ *                       arguments first does so; the rest is CUDA_ERROR_NOT_INITIALIZED
  *   rt_api_session      served by a gmux server: rt_SYMBOL where somebody wrote it, else
  *                       rt_not_supported()
  *   rt_api_unsupported  every function answers CUDA_ERROR_NOT_SUPPORTED; the ground that

@@ -74,11 +74,11 @@ CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, 
 
 CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
 {
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = rt_enter_plain();
     if (r)
         return r;
-    if (!ctx)
-        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
     struct rt_context *c = rt_context_find(ctx, true);
     if (!c || c->primary || c->root)
