@@ -45,6 +45,7 @@ static void arguments_first(void)
     IS(cuStreamCreateWithPriority(&s, 0x2, 0), CUDA_ERROR_INVALID_VALUE);
     IS(cuStreamCreate(&s, 0), CUDA_ERROR_INVALID_CONTEXT);
     IS(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuLaunchHostFunc(NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cuStreamBeginCapture(NULL, (CUstreamCaptureMode)3), CUDA_ERROR_INVALID_VALUE);
     IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_INVALID_CONTEXT);
     OK(cuCtxPushCurrent(before));

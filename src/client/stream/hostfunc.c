@@ -219,9 +219,7 @@ int rt_gate_put(struct rt_stream *st, bool (*ready)(void *arg), void (*end)(void
 CUresult rt_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
     struct rt_stream *st;
-    int r = rt_enter_work(hStream, &st);
-    if (r == CUDA_SUCCESS && !fn)
-        r = CUDA_ERROR_INVALID_VALUE;
+    int r = fn ? rt_enter_work(hStream, &st) : (int)CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
         return rt_hooks.capture_host(st, fn, userData);
     return r ? r : rt_hostfunc_add(st, fn, NULL, hStream, userData);
