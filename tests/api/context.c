@@ -209,6 +209,8 @@ static void flags_of_the_primary(void)
     OK(cuCtxSetFlags(CU_CTX_SCHED_YIELD));
     EQ(flags_now(), CU_CTX_SCHED_YIELD | CU_CTX_MAP_HOST);
     EQ(primary_flags(), CU_CTX_SCHED_SPIN);
+    OK(cuCtxSetFlags(CU_CTX_SCHED_YIELD | CU_CTX_COREDUMP_ENABLE)); /* only when it is made */
+    EQ(flags_now(), CU_CTX_SCHED_YIELD | CU_CTX_MAP_HOST);
     OK(cuCtxSetFlags(CU_CTX_SYNC_MEMOPS)); /* which the primary context has, too */
     EQ(primary_flags(), CU_CTX_SCHED_SPIN | CU_CTX_SYNC_MEMOPS);
     IS(cuDevicePrimaryCtxSetFlags(-1, 0x8), CUDA_ERROR_INVALID_DEVICE);

@@ -236,8 +236,10 @@ CUresult rt_cuCtxSetFlags(unsigned int flags)
         r = rt_capture_context_used(c);
     if (r)
         return r;
-    rt_context_set_flags(
-        c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* the context keeps that flag */
+    /* Some flags are the context's from its beginning. */
+    const unsigned kept = CU_CTX_MAP_HOST | CU_CTX_COREDUMP_ENABLE;
+    rt_context_set_flags(c, (flags & ~(unsigned)CU_CTX_COREDUMP_ENABLE) |
+                                (atomic_load(&c->flags) & kept));
     return CUDA_SUCCESS;
 }
 
