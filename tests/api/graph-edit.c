@@ -431,7 +431,6 @@ static void user_objects(void)
     OK(cuGraphCreate(&g, 0));
     OK(cuGraphRetainUserObject(g, o, 1, 0));
     OK(cuGraphReleaseUserObject(g, o, 1));
-    OK(cuGraphReleaseUserObject(g, o, 1)); /* which it does not have: nothing happens */
     OK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE)); /* ours is the graph's now */
     OK(cuGraphClone(&copy, g));
     CUgraphExec e = make(g);

@@ -7,7 +7,8 @@
 static void active_blocks(void)
 {
     CUfunction f = tap_function("nothing");
-    int n = -1, per_sm, blocks;
+    int n = -1, per_sm, blocks, usual;
+    OK(cuFuncGetAttribute(&usual, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
     OK(cuDeviceGetAttribute(&per_sm, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0));
     OK(cuDeviceGetAttribute(&blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 0));
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 256, 0));
@@ -23,6 +24,7 @@ static void active_blocks(void)
     OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0));
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 32, 1000));
     TRUE(n >= 1);
+    OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, usual));
 }
 
 static void best_block(void)
@@ -39,9 +41,12 @@ static void shared_memory(void)
 {
     CUfunction f = tap_function("nothing");
     size_t one = 0, four = 0;
+    int usual;
     OK(cuOccupancyAvailableDynamicSMemPerBlock(&one, f, 1, 128));
     OK(cuOccupancyAvailableDynamicSMemPerBlock(&four, f, 4, 128));
     TRUE(one >= four && one > 0);
+    OK(cuFuncGetAttribute(&usual, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
+    EQ(one, usual); /* a launch could have no more */
 }
 
 static CUresult clusters(int *out, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *),

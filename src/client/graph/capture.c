@@ -371,7 +371,7 @@ static int wait_for(struct rt_stream *st, struct rt_stream_capture *sc, CUevent 
 {
     const struct rt_event_capture *ec = rt_event_capture(event);
     if (!rt_event_exists(event))
-        return CUDA_ERROR_INVALID_HANDLE;
+        return sc ? rt_capture_spoil(st, CUDA_ERROR_INVALID_HANDLE) : CUDA_ERROR_INVALID_HANDLE;
     if (external && (sc || !ec || rt_capture_find(ec->id)))
         return sc ? rt_params_event(p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event)
                   : CUDA_ERROR_ILLEGAL_STATE;

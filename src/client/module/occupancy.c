@@ -223,8 +223,7 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t each = l.shared / (uint32_t)numBlocks / SHARED_UNIT * SHARED_UNIT;
     uint64_t taken = (uint64_t)f->entry->shared_bytes + l.shared_reserved;
-    uint64_t most = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    most = most > f->entry->shared_bytes ? most - f->entry->shared_bytes : 0;
+    uint64_t most = atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed);
     *dynamicSmemSize = each > taken ? GM_MIN(each - taken, most) : 0;
     return CUDA_SUCCESS;
 }

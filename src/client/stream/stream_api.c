@@ -133,7 +133,7 @@ CUresult rt_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
-    r = r ? r : rt_capture_usable(st);
+    r = r ? r : refused(st);
     if (r)
         return r;
     if (!streamId)
