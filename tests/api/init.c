@@ -81,6 +81,11 @@ static void proc_address(void)
     OK(cuGetProcAddress("cuLaunchKernel", &g, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
                         &status));
     TRUE(f != NULL && g != NULL && f != g);
+    OK(cuGetProcAddress("cuLaunchKernel", &g, 12000,
+                        CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+                            CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                        &status));
+    TRUE(g != NULL);
     (void)cuGetProcAddress("cuNoSuchFunction", &f, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
     EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     TRUE(f == NULL);

@@ -247,6 +247,7 @@ static void after_a_reset(void)
     OK(cuLibraryGetKernel(&k, l, "store_index"));
     for (int i = 0; i < 3; i++) {
         OK(cuLibraryGetGlobal(&counter, &size, l, "counter"));
+        IS(cuLibraryGetGlobal(&p, NULL, l, ""), CUDA_ERROR_INVALID_VALUE);
         EQ(size, 4);
         OK(cuMemcpyDtoH(&value, counter, 4));
         EQ(value, 42);

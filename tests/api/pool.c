@@ -233,6 +233,12 @@ static void bounded(void)
     IS(cuMemAllocFromPoolAsync(&q, 48 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     OK(cuMemFreeAsync(p, NULL));
     OK(cuMemPoolDestroy(pool));
+    props.maxSize = 1 * MIB; /* less than the device gives at once */
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAllocFromPoolAsync(&p, 65536, pool, NULL));
+    IS(cuMemAllocFromPoolAsync(&q, 8 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemFreeAsync(p, NULL));
+    OK(cuMemPoolDestroy(pool));
 }
 
 static void too_much(void)

@@ -114,6 +114,7 @@ static void nearest(void)
     sample(tex, got, W, H, 1, 1000, 1, -1000); /* beyond the edges: the corner */
     EQ(got[0], value(W - 1, 0));
     OK(cuTexObjectDestroy(tex));
+    OK(cuTexObjectDestroy(0));
     OK(cuArrayDestroy(a));
 }
 

@@ -57,7 +57,7 @@ static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t fla
 {
     const cuuint64_t known =
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (!symbol || !pfn || version > VERSION_MAX || (flags & ~known) || flags == known)
+    if (!symbol || !pfn || version > VERSION_MAX || (flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_proc *p =
         rt_proc_find(rt_procs, rt_procs_count, symbol, version,

@@ -214,13 +214,20 @@ static bool trim(struct rt_pool *p, uint64_t keep)
 
 /* --- pools ------------------------------------------------------------------------------------ */
 
+/* A pool that is to have less than a segment has one. */
+static uint64_t whole_segments(uint64_t size)
+{
+    uint64_t whole;
+    return gm_align_up(size, SEGMENT_UNIT, &whole) ? whole : size;
+}
+
 static int create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
     struct rt_pool *p = rt_object_take(&pools);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     p->device = device;
-    p->max = max;
+    p->max = whole_segments(max);
     p->name = name;
     p->imported = imported;
     p->follow_events = p->opportunistic = p->internal = true;
@@ -548,7 +555,7 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum siz
     b = find(p, class, st->number, size, REUSE_NOW);
     if (b)
         return b;
-    uint64_t exact = (size + SEGMENT_UNIT - 1) / SEGMENT_UNIT * SEGMENT_UNIT;
+    uint64_t exact = whole_segments(size);
     uint64_t usual = class == SMALL ? SMALL_SEGMENT : GM_MAX(exact, (uint64_t)LARGE_SEGMENT);
     struct segment *s = segment_create(p, class, usual);
     if (!s && class == LARGE && exact < LARGE_SEGMENT)

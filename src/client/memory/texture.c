@@ -243,12 +243,13 @@ static int destroy(unsigned long long handle, bool surface)
     return o ? end(o) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Programs destroy textures and surfaces that they never made, and the genuine library lets
+ * them. */
 CUresult rt_cuTexObjectDestroy(CUtexObject texObject)
 {
-    return destroy(texObject, false);
+    return texObject ? (CUresult)destroy(texObject, false) : (CUresult)rt_enter_any();
 }
 
-/* Programs destroy surfaces that they never made, and the genuine library lets them. */
 CUresult rt_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
     return surfObject ? (CUresult)destroy(surfObject, true) : (CUresult)rt_enter_any();

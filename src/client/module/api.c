@@ -398,7 +398,7 @@ CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     int r = enter_library_here(library, &l);
     if (r)
         return r;
-    if (!name || (!dptr && !bytes))
+    if (!name || !*name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
     r = find_variable(l->module, name, &v);
@@ -412,7 +412,7 @@ CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary libr
     int r = enter_library(library, &l);
     if (r)
         return r;
-    if (!name || (!dptr && !bytes))
+    if (!name || !*name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
     r = rt_module_find_managed(l->module, name, &v);

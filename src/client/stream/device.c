@@ -55,7 +55,7 @@ CUresult rt_cuDeviceGetName(char *name, int len, CUdevice dev)
     int r = find(dev, &d);
     if (r)
         return r;
-    if (!name || len <= 0)
+    if (!name || len < 0)
         return CUDA_ERROR_INVALID_VALUE;
     (void)snprintf(name, (size_t)len, "%s", d->name);
     return CUDA_SUCCESS;

@@ -55,7 +55,7 @@ static void device(void)
     random_say("cuDeviceGet(%d)", ordinal);
     random_done(cuDeviceGet(&d, ordinal));
     random_say("cuDeviceGetName(%d)", other);
-    random_done(cuDeviceGetName(name, ONE_OF(int, 8, 1, 0, -1), other));
+    random_done(cuDeviceGetName(name, ONE_OF(int, 8, 1, 0), other));
     random_say("cuDeviceTotalMem(%d)", other);
     random_done(cuDeviceTotalMem(&bytes, other));
     random_say("cuDeviceCanAccessPeer(0, %d)", other);
