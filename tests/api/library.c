@@ -51,6 +51,7 @@ static void parameters(void)
     EQ(offset, 8);
     EQ(size, 4);
     IS(cuKernelGetParamInfo(k, 2, &offset, &size), CUDA_ERROR_INVALID_VALUE);
+    IS(cuKernelGetParamInfo(NULL, 0, &offset, &size), CUDA_ERROR_INVALID_VALUE);
     OK(cuLibraryUnload(l));
 }
 

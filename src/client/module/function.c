@@ -140,6 +140,8 @@ static int set_cache_config(const void *handle, CUfunc_cache config)
 static int get_param_info(const void *handle, size_t index, size_t *offset, size_t *size)
 {
     struct rt_function *f;
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter(handle, &f);
     if (r)
         return r;
@@ -191,8 +193,6 @@ CUresult rt_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 CUresult rt_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset,
                                size_t *paramSize)
 {
-    if (!func)
-        return CUDA_ERROR_INVALID_VALUE;
     return get_param_info(func, paramIndex, paramOffset, paramSize);
 }
 
