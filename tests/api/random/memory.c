@@ -151,10 +151,12 @@ static void alloc_host(void)
 
 static void register_host(void)
 {
+    static void *all[256]; /* as many as calls at least; they stay, as handles do */
+    static unsigned count;
     int slot = random_free_slot(HOST);
     size_t size = ONE_OF(size_t, 4096, 8192, 65536, 100, 0);
     unsigned flags = ONE_OF(unsigned, 0, 0, 1, 2, 3, 0x10, 0x20);
-    void *p = aligned_alloc(65536, 65536);
+    void *p = all[count++ % COUNT(all)] = aligned_alloc(65536, 65536);
     memset(p, slot + 1, 65536);
     random_say("cuMemHostRegister(%s, %zu, %#x)", random_name(HOST, slot), size, flags);
     if (random_done(cuMemHostRegister(p, size, flags)) != CUDA_SUCCESS)
