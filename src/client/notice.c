@@ -20,11 +20,6 @@ struct callback {
 
 static struct rt_table callbacks = RT_TABLE(RT_KIND_CALLBACK, struct callback);
 
-static int ready(void)
-{
-    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
-}
-
 static int enter_callback(bool log, void **out)
 {
     struct callback *c = rt_object_take(&callbacks);
@@ -50,7 +45,7 @@ static int forget_callback(bool log, const void *handle)
 
 static int enter_device(CUdevice device)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS
@@ -84,7 +79,7 @@ CUresult rt_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData G
                                    CUlogsCallbackHandle *callback_out)
 {
     void *handle = NULL;
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!callbackFunc)
@@ -97,13 +92,13 @@ CUresult rt_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData G
 
 CUresult rt_cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     return r ? r : forget_callback(true, callback);
 }
 
 CUresult rt_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     (void)flags; /* the genuine library ignores them */
@@ -116,7 +111,7 @@ CUresult rt_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 CUresult rt_cuLogsDumpToFile(CUlogIterator *iterator GM_UNUSED, const char *pathToFile,
                              unsigned int flags)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!pathToFile || flags)
@@ -128,7 +123,7 @@ CUresult rt_cuLogsDumpToFile(CUlogIterator *iterator GM_UNUSED, const char *path
 CUresult rt_cuLogsDumpToMemory(CUlogIterator *iterator GM_UNUSED, char *buffer, size_t *size,
                                unsigned int flags)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!buffer || !size || flags)

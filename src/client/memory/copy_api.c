@@ -139,20 +139,11 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
     return CUDA_SUCCESS;
 }
 
-/* Whether a side's rows and planes have the box within them. */
-static bool has_room(const struct side_spec *s, const struct rt_box *box)
-{
-    uint64_t end;
-    if (s->pitch && (__builtin_add_overflow(s->x, box->width, &end) || end > s->pitch))
-        return false;
-    return !s->height || (!__builtin_add_overflow(s->y, box->height, &end) && end <= s->height);
-}
-
 /* Fills a side in, with its offsets added to its address. The width, height and depth of the box
  * are known. */
 static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
 {
-    uint64_t pitch = spec->pitch, height = spec->height, slice, offset, rows;
+    uint64_t row_end, last_row, slice, offset, rows;
     switch (spec->type) {
     case CU_MEMORYTYPE_HOST:
         *out = (struct rt_side) { .kind = RT_SIDE_HOST, .address = (uintptr_t)spec->host };
@@ -170,10 +161,12 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((!pitch && __builtin_add_overflow(spec->x, box->width, &pitch)) ||
-        (!height && __builtin_add_overflow(spec->y, box->height, &height)))
+    if (__builtin_add_overflow(spec->x, box->width, &row_end) ||
+        __builtin_add_overflow(spec->y, box->height, &last_row))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!has_room(spec, box) || __builtin_mul_overflow(pitch, height, &slice) ||
+    const uint64_t pitch = spec->pitch ? spec->pitch : row_end;
+    const uint64_t height = spec->height ? spec->height : last_row;
+    if (row_end > pitch || last_row > height || __builtin_mul_overflow(pitch, height, &slice) ||
         __builtin_mul_overflow(slice, spec->z, &offset) ||
         __builtin_mul_overflow(pitch, spec->y, &rows) ||
         __builtin_add_overflow(offset, rows, &offset) ||

@@ -92,7 +92,7 @@ static bool rest(uint64_t ns)
         return true;
     uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++)
-        if (i != mover->number && !rt_queue_done(s, i, rt_queue_issued(s, i)) &&
+        if (i != mover->number &&
             tp_word_wait(&s->shared.streams[i].completed, rt_queue_issued(s, i), &policy) != 0)
             return false;
     return true;

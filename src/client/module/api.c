@@ -254,7 +254,7 @@ CUresult rt_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *n
 
 static int enter_library(CUlibrary handle, struct rt_library **l)
 {
-    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     *l = rt_object_find(&rt_libraries, handle);

@@ -7,7 +7,7 @@
 
 static int enter(const void *handle, struct rt_function **f)
 {
-    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     *f = rt_function_find(handle);

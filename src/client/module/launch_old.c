@@ -25,7 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Finds the function's settings, and takes the lock. CUresult. */
 static int begin(CUfunction handle, struct rt_old_launch **out)
 {
-    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     struct rt_function *f = rt_function_find(handle);

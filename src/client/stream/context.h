@@ -148,8 +148,8 @@ static inline int rt_enter(struct rt_context **out)
 
 /* Like rt_enter(), for calls that name their object by a handle and need no current context. */
 int rt_enter_any(void);
-/* Like rt_enter_any(), for calls about objects of this process that no device has to do with. The
- * session's error does not matter to them. */
+/* Like rt_enter_any(), for calls that work after the session's error, too: what they are about is
+ * this process's, or known anyway. */
 int rt_enter_plain(void);
 /* Like rt_enter_any(), for calls that only look, which host functions may make, too. */
 int rt_enter_query(void);

@@ -270,9 +270,8 @@ CUresult rt_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
 {
     struct rt_context *c;
-    int r = ctx ? rt_enter_plain() : subject(NULL, &c);
-    if (r == CUDA_SUCCESS && ctx)
-        r = rt_context_find_to_work(ctx, &c);
+    int r = rt_enter_plain();
+    r = r ? r : ctx ? rt_context_find_to_work(ctx, &c) : subject(NULL, &c);
     r = r ? r : rt_capture_context_used(c);
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)

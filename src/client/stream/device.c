@@ -17,7 +17,7 @@
 
 static int find(CUdevice dev, const struct rt_device **out)
 {
-    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
@@ -28,7 +28,7 @@ static int find(CUdevice dev, const struct rt_device **out)
 
 CUresult rt_cuDeviceGetCount(int *count)
 {
-    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!count)

@@ -51,11 +51,6 @@ struct description {
 
 static struct rt_table descriptions = RT_TABLE(RT_KIND_RESOURCE, struct description);
 
-static int ready(void)
-{
-    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
-}
-
 /* --- resources -------------------------------------------------------------------------------- */
 
 static uint32_t step_of(int device)
@@ -106,7 +101,7 @@ static int describe(const struct rt_context *c, int device, CUdevResource *resou
 
 CUresult rt_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (device < 0 || (unsigned)device >= rt_session->device_count)
@@ -116,7 +111,7 @@ CUresult rt_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUd
 
 CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     const struct rt_context *c = rt_context_find(hCtx, true);
@@ -188,7 +183,7 @@ CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
     const unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
                            CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
     struct part p;
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!nbGroups || !input || (useFlags & ~known) || (result && *nbGroups == 0))
@@ -238,7 +233,7 @@ CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *
                                       unsigned int nbResources)
 {
     struct part all, one;
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!phDesc || !resources || nbResources == 0)
@@ -272,7 +267,7 @@ static CUgreenCtx green_handle(const struct rt_context *c)
 
 static int find_green(CUgreenCtx handle, struct rt_context **c)
 {
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     *c = handle ? rt_context_find((CUcontext)(void *)handle, true) : NULL;
@@ -283,7 +278,7 @@ CUresult rt_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice
                              unsigned int flags)
 {
     struct rt_context *c;
-    int r = ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     const struct description *d = rt_object_find(&descriptions, desc);

@@ -9,7 +9,7 @@
 
 static int check_devices(CUdevice a, CUdevice b)
 {
-    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    int r = rt_enter_plain();
     if (r)
         return r;
     int count = (int)rt_session->device_count;

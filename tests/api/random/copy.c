@@ -197,6 +197,13 @@ static bool inside(const struct side *s, size_t width, size_t rows)
     return (s->y + rows) * pitch + width + s->x <= s->place.room;
 }
 
+/* What CUDA_MEMCPY2D and CUDA_MEMCPY3D both say of the two sides. */
+#define SIDES(to, from)                                                                            \
+    .srcXInBytes = (from).x, .srcY = (from).y, .srcMemoryType = (from).type,                       \
+    .srcHost = pointer((from).place.at), .srcDevice = (from).place.at, .srcPitch = (from).pitch,   \
+    .dstXInBytes = (to).x, .dstY = (to).y, .dstMemoryType = (to).type,                             \
+    .dstHost = pointer((to).place.at), .dstDevice = (to).place.at, .dstPitch = (to).pitch
+
 static void two_dimensions(void)
 {
     size_t width = random_chance(8) ? 0 : random_below(60) + 1, height = random_below(8);
@@ -204,18 +211,7 @@ static void two_dimensions(void)
     unsigned way = random_below(3);
     int s = random_pick_stream();
     CUDA_MEMCPY2D c = {
-        .srcXInBytes = from.x,
-        .srcY = from.y,
-        .srcMemoryType = from.type,
-        .srcHost = pointer(from.place.at),
-        .srcDevice = from.place.at,
-        .srcPitch = from.pitch,
-        .dstXInBytes = to.x,
-        .dstY = to.y,
-        .dstMemoryType = to.type,
-        .dstHost = pointer(to.place.at),
-        .dstDevice = to.place.at,
-        .dstPitch = to.pitch,
+        SIDES(to, from),
         .WidthInBytes = width,
         .Height = height,
     };
@@ -247,23 +243,8 @@ static void three_dimensions(void)
     struct side to = some_side(true, width), from = some_side(false, width);
     size_t rows = height + ONE_OF(size_t, 0, 0, 1, 3);
     CUDA_MEMCPY3D c = {
-        .srcXInBytes = from.x,
-        .srcY = from.y,
-        .srcMemoryType = from.type,
-        .srcHost = pointer(from.place.at),
-        .srcDevice = from.place.at,
-        .srcPitch = from.pitch,
-        .srcHeight = rows,
-        .dstXInBytes = to.x,
-        .dstY = to.y,
-        .dstMemoryType = to.type,
-        .dstHost = pointer(to.place.at),
-        .dstDevice = to.place.at,
-        .dstPitch = to.pitch,
-        .dstHeight = rows,
-        .WidthInBytes = width,
-        .Height = height,
-        .Depth = depth,
+        SIDES(to, from),       .srcHeight = rows, .dstHeight = rows,
+        .WidthInBytes = width, .Height = height,  .Depth = depth,
     };
     if (random_chance(12))
         c.dstHeight = 0;
