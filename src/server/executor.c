@@ -31,8 +31,10 @@
 #define PAUSE_MS             50u
 #define PAUSE_MAX_MS         5000u
 #define START_TRIES          3u
-/* how often sessions are looked at that wait because of their images */
+/* how often sessions are looked at that wait because of images */
 #define LOOK_MS 100u
+/* how long the work of all waits until the last client has been restored */
+#define RESTORE_NS GM_NS_PER_S
 /* After this many deaths no new client waits for the next start. A client's hang-up might not be
  * noticed, because it may have sent us its own end of the connection. */
 #define DEATHS_MAX 6u
@@ -101,9 +103,12 @@ static bool leads_there(const struct srv_request *r)
            r->type == WIRE_ENGINE_UNMAP;
 }
 
-static void on_patience(uv_timer_t *timer)
+static void on_patience(uv_timer_t *timer);
+
+static void look_again(struct srv_executor *x)
 {
-    srv_executor_go_on(GM_CONTAINER_OF(timer, struct srv_executor, patience));
+    if (!uv_is_active((uv_handle_t *)&x->patience))
+        uv_timer_start(&x->patience, on_patience, LOOK_MS, 0);
 }
 
 /* Whether the client has to wait with its next image, because executors died over its user's images
@@ -113,8 +118,7 @@ static bool makes_wait(struct srv_executor *x, const struct srv_session *c)
     const uint64_t now = gm_now_ns();
     if (x->server->users_count < 2 || !srv_backoff_until(&x->backoff, c->uid, now))
         return false;
-    if (!uv_is_active((uv_handle_t *)&x->patience))
-        uv_timer_start(&x->patience, on_patience, LOOK_MS, 0);
+    look_again(x);
     return true;
 }
 
@@ -148,17 +152,30 @@ void srv_executor_go_on(struct srv_executor *x)
     }
 }
 
+static bool is_repeating(const struct srv_executor *x)
+{
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
+        if (c->repeats)
+            return true;
+    return false;
+}
+
 /* Tells the executor about the clients that exist; about the next one only, if it has to be
- * careful. After that their work goes on. */
+ * careful. Their work goes on when all have everything back: a module that is loaded again may end
+ * this executor, too, and clients with work in flight would be lost with it. */
 static void replay(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
         if (!c->to_replay)
             continue;
+        if (x->careful && is_repeating(x))
+            return;
         c->to_replay = false;
         srv_hooks.session_replay(c);
-        if (x->careful && c->repeats)
-            return;
+    }
+    if (is_repeating(x) && (x->careful || gm_now_ns() - x->ready_ns < RESTORE_NS)) {
+        look_again(x);
+        return;
     }
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
         srv_hooks.session_resume(c);
@@ -177,14 +194,17 @@ static void go_on(struct srv_executor *x)
         srv_executor_go_on(x);
         return;
     }
-    unsigned repeats = 0;
-    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
-        repeats += c->repeats;
-    if (!repeats)
-        replay(x);
+    replay(x);
     if (srv_requests_are_settled(&x->sent))
         set_restored(x);
     srv_executor_go_on(x);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(timer, struct srv_executor, patience);
+    if (x->state == SRV_EXECUTOR_READY)
+        go_on(x);
 }
 
 /* The answer, a CUresult, if the executor need not be asked. */
@@ -422,6 +442,7 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
     uv_timer_stop(&x->timer);
     bool again = x->ready_once;
     x->ready_once = true;
+    x->ready_ns = gm_now_ns();
     if (again) {
         for (uint32_t d = 0; d < s->devices_count; d++)
             srv_say(s, "Executor %d takes over device %u (%s)", (int)x->process.pid, d,

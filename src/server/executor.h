@@ -8,9 +8,9 @@
  * loads under way are given up. Images over which executors die are refused in the end (blame.h),
  * and a user who sends more of them has to wait (backoff.h).
  *
- * Nobody must be lost over another client's module. So a client that the executor was working for
- * is restored after all others, and an executor whose predecessor died while it restored clients is
- * told about one client after the other.
+ * Nobody must be lost over another client's module. So work goes on when all clients are restored,
+ * or after a second, and an executor whose predecessor died while it restored clients is told about
+ * one client after the other.
  *
  * Event loop only.
  */
@@ -55,9 +55,10 @@ struct srv_executor {
     char why[512];          /* why the last one ended */
     uint64_t died_ns;       /* when the last one died that had everything restored */
     struct srv_backoff backoff;
-    uv_timer_t patience; /* runs while somebody has to wait because of an image */
+    uv_timer_t patience; /* runs while somebody has to wait because of another's image */
     unsigned deaths;     /* deaths in a row, without PEACE_NS in between */
     uint64_t started_ns;
+    uint64_t ready_ns; /* when this one could be asked */
 };
 
 void srv_executor_init(struct srv_executor *x, struct srv_server *s);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "frame.h"
 #include "transport/memfd.h"
@@ -137,6 +138,13 @@ static void what_ended_one_is_refused(const char *entry, unsigned times)
     check_all();
 }
 
+static void set_mine(bool is_there)
+{
+    const char *path = getenv("GMUX_MINE");
+    int fd = is_there ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    RAW_CHECK(is_there ? fd >= 0 && close(fd) == 0 : unlink(path) == 0);
+}
+
 /* They are loaded, and end the next executor. */
 static void mines_beside_innocents(void)
 {
@@ -144,8 +152,7 @@ static void mines_beside_innocents(void)
         raw_client_open(&attackers[a], raw_server_connect(&server, next_pid++));
         RAW_CHECK(raw_load(&attackers[a], text_of("mine"), NULL) != 0);
     }
-    int fd = open(getenv("GMUX_MINE"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    RAW_CHECK(fd >= 0 && close(fd) == 0);
+    set_mine(true);
     RAW_CHECK(kill(raw_server_executor(&server), SIGKILL) == 0);
     check_all();
     for (unsigned a = 0; a < ATTACKERS; a++) {
@@ -154,7 +161,44 @@ static void mines_beside_innocents(void)
         RAW_CHECK(raw_error(&attackers[a]) == GM_CUDA_LAUNCH_FAILED);
         raw_client_close(&attackers[a]);
     }
-    RAW_CHECK(unlink(getenv("GMUX_MINE")) == 0);
+    set_mine(false);
+    raw_server_settle(&server, INNOCENTS + 1);
+}
+
+/* It ends the next executor before anybody's work has gone on, unless that has waited for a
+ * second. */
+static void slow_mine_beside_waiting_work(void)
+{
+    struct raw_client *owner = &attackers[0], *waiting = &attackers[1];
+    raw_client_open(owner, raw_server_connect(&server, next_pid++));
+    raw_client_open(waiting, raw_server_connect(&server, next_pid++));
+    uint64_t memory = raw_alloc(waiting, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    _Atomic uint32_t *word = (_Atomic uint32_t *)(uintptr_t)memory;
+    raw_send_load(owner, HEAD ".visible .entry slow()\n{\nret;\n}\n"
+                              ".visible .entry mine()\n{\nret;\n}\n");
+    let_go(slow_begins());
+    RAW_CHECK(take_answer(owner) == 0);
+    set_mine(true);
+    RAW_CHECK(kill(raw_server_executor(&server), SIGKILL) == 0);
+    int go = slow_begins();
+    uint64_t begin = gm_now_ns();
+    struct wire_rec_wait_value r = { .address = memory, .value = 1, .width = 4 };
+    uint64_t seq = raw_post(waiting, 0, WIRE_OP_WAIT_VALUE, &r, sizeof(r), NULL, 0);
+    RAW_CHECK(raw_alloc(&neighbour, 16 << 20, WIRE_MEMORY_KIND_HOST, NULL) != 0);
+    pid_t executor = raw_server_executor(&server);
+    let_go(go);
+    while (!raw_process_is_gone(executor))
+        raw_server_read(&server, 1);
+    let_go(slow_begins()); /* alone now */
+    while (raw_error(owner) == 0)
+        raw_server_read(&server, 200);
+    bool was_in_time = gm_now_ns() - begin < GM_NS_PER_S;
+    atomic_store(word, 1);
+    int result = wait_while_executors_die(waiting, 0, seq);
+    RAW_CHECK(result == 0 || !was_in_time);
+    set_mine(false);
+    raw_client_close(owner);
+    raw_client_close(waiting);
     raw_server_settle(&server, INNOCENTS + 1);
 }
 
@@ -175,6 +219,7 @@ int main(void)
     what_ended_one_is_refused("bomb", 1);
     what_ended_one_is_refused("crash", 2);
     mines_beside_innocents();
+    slow_mine_beside_waiting_work();
     for (unsigned i = 0; i < INNOCENTS; i++)
         raw_client_close(&innocents[i].client);
     raw_client_close(&neighbour);
