@@ -182,7 +182,7 @@ static void on_output(void *owner, const char *line)
 {
     struct ctl_server *s = owner;
     ctl_server_log(s, line);
-    if (s->state == CTL_SERVER_STARTING)
+    if (s->state == CTL_SERVER_STARTING && !s->result) /* it has not said itself why it fails */
         snprintf(s->cause, sizeof(s->cause), "%.*s", (int)sizeof(s->cause) - 1, line);
 }
 

@@ -43,6 +43,7 @@ teardown() {
     start_daemon
     start_client one
     [ "$(answered one 200)" = "refused 100 there is no device" ]
+    has_line server "last words"
 }
 
 @test "a server that cannot be executed: the log names the path" {
