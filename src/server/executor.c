@@ -387,39 +387,6 @@ static void on_peer_closed(struct srv_peer *p)
     when_dead(x);
 }
 
-/* Keeps the devices' descriptions for the server's lifetime: every executor has the same back
- * end. */
-static const char *learn_devices(struct srv_executor *x, const struct wire_engine_ready *m)
-{
-    struct srv_server *s = x->server;
-    struct wire_dec list;
-    uint32_t n = 0;
-    if (m->devices.size > sizeof(s->device_packet))
-        return "devices that are too long";
-    memcpy(s->device_packet, m->devices.data, m->devices.size);
-    wire_dec_init(&list, s->device_packet, m->devices.size);
-    for (; n < TP_DEVICES && !wire_dec_end(&list); n++) {
-        struct wire_device *d = &s->devices[n];
-        wire_get_device(&list, d);
-        if (list.fatal || d->uuid.size != 16)
-            return "a malformed device";
-        if (m->memory_apart && srv_keeper_cuda_open(n, d->uuid.data, x->why, sizeof(x->why)) < 0)
-            return x->why;
-    }
-    if (!wire_dec_finish(&list) || n == 0)
-        return "no device, or too many";
-    s->memory_apart = m->memory_apart != 0;
-    s->devices_count = n;
-    return NULL;
-}
-
-static void learn_traits(struct srv_server *s, struct tp_packet *p)
-{
-    struct wire_engine_traits m;
-    wire_get_engine_traits(&p->body, &m);
-    s->guarantees = m.guarantees != 0;
-}
-
 static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
 {
     struct srv_server *s = x->server;
@@ -434,7 +401,7 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
         return NULL;
     }
     if (!s->devices_count) {
-        const char *why = learn_devices(x, &m);
+        const char *why = srv_executor_learn(x, &m);
         if (why)
             return why;
     }
@@ -476,7 +443,7 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
     struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
     switch (packet->header.type) {
     case WIRE_ENGINE_TRAITS:
-        learn_traits(x->server, packet);
+        srv_executor_learn_traits(x, packet);
         return NULL;
     case WIRE_ENGINE_READY:
         return on_ready(x, packet);

@@ -85,6 +85,10 @@ void srv_executor_blame(struct srv_executor *x, bool memory);
 void srv_executor_judge(struct srv_executor *x);
 /* judge.c. The next executor has restored all clients. */
 void srv_executor_settle(struct srv_executor *x);
+/* learn.c. Keeps what the first executor says of its devices. NULL, or what is wrong with it. */
+const char *srv_executor_learn(struct srv_executor *x, const struct wire_engine_ready *m);
+/* learn.c. Keeps what else its back end can do. */
+void srv_executor_learn_traits(struct srv_executor *x, struct tp_packet *p);
 /* program.c. Finds the path of the executor's program. False: it is not in any of the places. */
 GM_MUST_CHECK bool srv_executor_find(char *out, size_t size);
 /* program.c. Starts the process, with `child_fd` as its end of the socket. 0 or -errno of libuv.
