@@ -141,6 +141,28 @@ static void stale_and_forged(void)
 }
 
 /* What others have open stays as it is when the exporter frees it. */
+/* They may lie in one slab. */
+static void small_ones_together(void)
+{
+    enum { ALL = 3 };
+    CUdeviceptr p[ALL], there[ALL];
+    CUipcMemHandle handle[ALL];
+    for (unsigned i = 0; i < ALL; i++) {
+        OK(cuMemAlloc(&p[i], 1000));
+        OK(cuMemsetD8(p[i], (unsigned char)(i + 1), 1000));
+        OK(cuIpcGetMemHandle(&handle[i], p[i]));
+    }
+    OK(cuCtxSynchronize());
+    for (unsigned i = 0; i < ALL; i++)
+        there[i] = open_in(&peers[0], handle[i]);
+    for (unsigned i = 0; i < ALL; i++)
+        EQ(peer_byte(&peers[0], there[i]), i + 1);
+    for (unsigned i = 0; i < ALL; i++) {
+        ASK_OK(peers[0], .op = PEER_CLOSE, .pointer = there[i]);
+        OK(cuMemFree(p[i]));
+    }
+}
+
 static void freed_while_open(void)
 {
     CUdeviceptr p, q, there;
@@ -494,6 +516,7 @@ int main(void)
         TEST(opened_at_home),
         TEST(wrong),
         TEST(stale_and_forged),
+        TEST(small_ones_together),
         TEST(freed_while_open),
         TEST(exporter_killed),
         TEST(importer_killed),

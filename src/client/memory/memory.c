@@ -122,12 +122,42 @@ int rt_memory_allocate_range(struct rt_context *c, uint32_t from, uint64_t room,
     return r;
 }
 
+int rt_memory_enter_block(struct rt_context *c, uint64_t address, struct rt_range *range)
+{
+    range->base = range->window = address;
+    range->context = rt_context_owner(c);
+    range->device = rt_pool_device(rt_block_source(range->block));
+    int r = rt_memory_insert(range);
+    if (r)
+        rt_pool_free(range->block, 0, 0);
+    return r;
+}
+
+/* Without a message to the server, as a rule. False: it has to be asked for this allocation. */
+static bool allocate_small(struct rt_context *c, struct rt_range *range, int *result)
+{
+    uint64_t address, room = rt_check_padded(range->size);
+    if (room == 0 || room > RT_SMALL_MAX || range->kind != RT_MEMORY_DEVICE)
+        return false;
+    struct rt_pool *p = rt_pool_small(c->device);
+    *result = rt_capture_unsafe();
+    if (*result == CUDA_SUCCESS && p)
+        *result = rt_pool_alloc(p, NULL, room, &address, &range->block);
+    if (!p || *result == CUDA_ERROR_OUT_OF_MEMORY)
+        return false;
+    if (*result == CUDA_SUCCESS)
+        *result = rt_memory_enter_block(c, address, range);
+    return true;
+}
+
 int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
                        uint64_t *out)
 {
     bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
     struct rt_range range = { .size = size, .kind = kind, .flags = flags };
-    int r = rt_memory_allocate_range(c, device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST,
+    int r;
+    if (!allocate_small(c, &range, &r))
+        r = rt_memory_allocate_range(c, device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST,
                                      rt_check_padded(size), 0, &range);
     if (r == CUDA_SUCCESS)
         *out = range.base;

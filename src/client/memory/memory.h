@@ -20,6 +20,10 @@ int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind,
 int rt_memory_allocate_range(struct rt_context *c, uint32_t from, uint64_t room, uint64_t align,
                              struct rt_range *range);
 
+/* Enters a pool's block into the map. The caller has set size, kind and block of the range; if it
+ * fails the block is given back. CUresult. */
+int rt_memory_enter_block(struct rt_context *c, uint64_t address, struct rt_range *range);
+
 /* True if the address is where an allocation of another process's pool starts. */
 bool rt_memory_is_imported_block(uint64_t address);
 

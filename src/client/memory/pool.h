@@ -25,15 +25,24 @@ int rt_pool_device(const struct rt_pool *p);
 /* Whether another device may access the pool's memory: sets it, and tells it. */
 int rt_pool_let(struct rt_pool *p, int device, bool may);
 bool rt_pool_lets(const struct rt_pool *p, int device);
+/* The pool that small allocations of cuMemAlloc are cut from, so that they need no message. The
+ * program knows nothing of it. NULL: no memory. */
+struct rt_pool *rt_pool_small(int device);
 /* Finds a pool; NULL: the handle is not a pool's. */
 struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
-/* The handle of a block's pool; NULL: the pool was destroyed meanwhile. */
+/* Whether the block was allocated in the order of a stream; not if it is NULL, or of
+ * rt_pool_small(). */
+bool rt_block_is_ordered(const struct rt_block *b);
+/* The handle of a block's pool; NULL: the pool was destroyed meanwhile, or is not the program's. */
 CUmemoryPool rt_block_pool(const struct rt_block *b);
 /* A block's pool, even if it was destroyed; and the allocation of the server that contains the
  * block. */
 const struct rt_pool *rt_block_source(const struct rt_block *b);
 uint64_t rt_block_segment(const struct rt_block *b);
+/* Other processes may open the segment from now on: what is freed in it is not used again, and the
+ * server keeps it until they have closed it. */
+void rt_block_share(struct rt_block *b);
 
 /* Makes an empty pool of a device's memory, with at most `max` bytes (0: no bound). `name`: the
  * name by which other processes know it (pool_ipc.h); 0: none. An imported pool allocates nothing
@@ -49,7 +58,9 @@ int rt_pool_get(struct rt_pool *p, CUmemPool_attribute attribute, void *value);
 /* Gives back unused memory, as long as more than `keep` bytes remain. */
 void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 
-/* Allocates a block for later operations of `st`. */
+#define RT_SMALL_MAX (992u << 10) /* the largest block of rt_pool_small() */
+
+/* Allocates a block for later operations of `st`; NULL: for any. */
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
                   struct rt_block **out);
 /* Frees a block: others may use it when queue `number` has completed `seq`. */

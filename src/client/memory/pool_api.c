@@ -21,10 +21,8 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
 {
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct rt_range range = { .size = size,
-                              .kind = RT_MEMORY_DEVICE,
-                              .context = rt_context_owner(c),
-                              .device = rt_pool_device(p) };
+    struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE };
+    uint64_t address;
     /* No error, unlike with cuMemAlloc; 0 can be freed. */
     if (GM_UNLIKELY(size == 0 && !rt_pool_is_imported(p))) {
         *out = 0;
@@ -32,18 +30,13 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
     }
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_hooks.capture_alloc(st, size, out);
-    int r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
+    int r = rt_pool_alloc(p, st, rt_check_padded(size), &address, &range.block);
     if (r == CUDA_ERROR_OUT_OF_MEMORY &&
         rt_memory_reap(true)) /* what other pools hold unused may be room enough */
-        r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
-    if (r)
-        return r;
-    range.window = range.base;
-    r = rt_memory_insert(&range);
-    if (r)
-        rt_pool_free(range.block, 0, 0);
-    else
-        *out = range.base;
+        r = rt_pool_alloc(p, st, rt_check_padded(size), &address, &range.block);
+    r = r ? r : rt_memory_enter_block(c, address, &range);
+    if (r == CUDA_SUCCESS)
+        *out = address;
     return r;
 }
 

@@ -21,12 +21,12 @@ struct rt_ipc_handle {
     char magic[8];
     uint8_t token[RT_TOKEN_BYTES];
     uint32_t kind;
-    uint32_t slot; /* for an event: which signal of the page */
-    uint8_t reserved[16];
+    uint32_t slot;         /* for an event: which signal of the page */
+    uint64_t offset, size; /* for memory: the part that is meant; size 0: all of it */
 };
 _Static_assert(sizeof(struct rt_ipc_handle) == CU_IPC_HANDLE_SIZE, "layout");
 
-/* Fills in all but slot. */
+/* Fills in all but slot, offset and size. */
 static inline void rt_ipc_handle_init(struct rt_ipc_handle *h, enum rt_ipc_kind kind,
                                       const uint8_t token[RT_TOKEN_BYTES])
 {

@@ -276,14 +276,32 @@ static void serve_then_vanish(struct fake *f, int fd)
 }
 
 /* A server that goes away: its next question, and every wait, end with 806, which sticks. */
+Test(attach, small_allocations_ask_nothing)
+{
+    CUcontext c;
+    CUdeviceptr p, before;
+    cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&before, 64), CUDA_SUCCESS);
+    const uint64_t next = fake.next_address;
+    for (unsigned i = 0; i < 100; i++) {
+        cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_SUCCESS);
+        cr_assert_geq(p, before + 64);
+        before = p;
+    }
+    cr_assert_eq(fake.next_address, next);
+    cr_assert_eq(cuMemFree_v2(before), CUDA_SUCCESS);
+    cr_assert_eq(cuMemFree_v2(before), CUDA_ERROR_INVALID_VALUE);
+}
+
 Test(attach, server_gone_in_a_question)
 {
     CUcontext c;
     CUdeviceptr p;
     cr_assert_eq(init_with(serve_then_vanish), CUDA_SUCCESS);
     cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
-    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_SUCCESS);
-    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_ERROR_MPS_RPC_FAILURE);
+    cr_assert_eq(cuMemAlloc_v2(&p, 1 << 20), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 1 << 20), CUDA_ERROR_MPS_RPC_FAILURE);
     cr_assert_eq(cuCtxSynchronize(), CUDA_ERROR_MPS_RPC_FAILURE);
     cr_assert_eq(cuMemsetD8_v2(p, 0, 1), CUDA_ERROR_MPS_RPC_FAILURE);
 }

@@ -1,0 +1,269 @@
+/*
+ * Segments and blocks. A segment's blocks form a list in the order of their addresses. A free block
+ * is also in a bin, by the power of two of its size.
+ *
+ * Each free block remembers the last operation that may use it. Two neighbours become one if at
+ * least one of them is certainly unused, or if both wait for the same stream.
+ */
+#include "client/memory/block.h"
+
+#include <stdlib.h>
+
+#define GRANULE       512u
+#define SMALL_MAX     (1u << 20)
+#define SMALL_SEGMENT (2u << 20)
+#define LARGE_SEGMENT (32u << 20)
+/* Unused at the beginning of rt_pool_small()'s segments: what is before them may be a module's, and
+ * programs write a little before their memory. */
+#define GUARD (64u << 10)
+_Static_assert(2 * RT_SMALL_MAX + GUARD <= SMALL_SEGMENT, "two fit");
+
+static unsigned bin_of(uint64_t size)
+{
+    unsigned n = 63u - (unsigned)__builtin_clzll(size / GRANULE);
+    return GM_MIN(n, RT_BLOCK_BINS - 1);
+}
+
+static bool unused(struct rt_block *b)
+{
+    if (b->seq && rt_queue_done(rt_session, b->number, b->seq))
+        b->seq = 0;
+    return b->seq == 0;
+}
+
+static void bin_put(struct rt_block *b)
+{
+    if (!b->segment->shared)
+        gm_list_insert(&b->segment->pool->bins[b->segment->class][bin_of(b->size)], &b->bin);
+}
+
+static struct rt_block *neighbour(struct rt_block *b, struct gm_list *link)
+{
+    return link == &b->segment->blocks ? NULL : gm_list_entry(link, struct rt_block, link);
+}
+
+/* Joins `b` with the free block behind it, if that is possible. */
+static bool merge(struct rt_block *b)
+{
+    struct rt_block *next = neighbour(b, b->link.next);
+    if (!b->free || !next || !next->free)
+        return false;
+    if (!unused(b) && !unused(next)) {
+        if (b->number != next->number)
+            return false;
+        b->seq = GM_MAX(b->seq, next->seq);
+    } else if (next->seq) {
+        b->number = next->number;
+        b->seq = next->seq;
+    }
+    b->size += next->size;
+    gm_list_remove(&next->link);
+    gm_list_remove(&next->bin);
+    free(next);
+    gm_list_remove(&b->bin);
+    bin_put(b);
+    return true;
+}
+
+static void coalesce(struct rt_segment *s)
+{
+    for (struct gm_list *at = s->blocks.next; at != &s->blocks; at = at->next)
+        while (merge(gm_list_entry(at, struct rt_block, link)))
+            ;
+}
+
+/* Takes `size` bytes of a free block; the rest stays free. Returns false if there is no memory to
+ * describe the rest. */
+static bool split(struct rt_block *b, uint64_t size)
+{
+    if (b->size == size)
+        return true;
+    struct rt_block *rest = malloc(sizeof(*rest));
+    if (!rest)
+        return false;
+    *rest = (struct rt_block) { .segment = b->segment,
+                                .address = b->address + size,
+                                .size = b->size - size,
+                                .free = true,
+                                .number = b->number,
+                                .seq = b->seq };
+    gm_list_init(&rest->bin);
+    gm_list_insert(&b->link, &rest->link);
+    bin_put(rest);
+    b->size = size;
+    return true;
+}
+
+static struct rt_block *take(struct rt_block *b, uint64_t size)
+{
+    struct rt_pool *p = b->segment->pool;
+    if (!split(b, size))
+        return NULL;
+    gm_list_remove(&b->bin);
+    b->free = false;
+    p->used += size;
+    p->used_high = GM_MAX(p->used_high, p->used);
+    return b;
+}
+
+/* --- segments --------------------------------------------------------------------------------- */
+
+static uint64_t guard(const struct rt_segment *s)
+{
+    return s->pool->small ? GUARD : 0;
+}
+
+static struct rt_segment *segment_create(struct rt_pool *p, enum rt_size_class class, uint64_t size)
+{
+    struct rt_segment *s = malloc(sizeof(*s));
+    struct rt_block *b = malloc(sizeof(*b));
+    uint64_t address = 0;
+    if (!s || !b || (p->max && size > p->max - GM_MIN(p->reserved, p->max)) ||
+        rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, p->device, &address) !=
+            CUDA_SUCCESS) {
+        free(s);
+        free(b);
+        return NULL;
+    }
+    *s = (struct rt_segment) { .pool = p, .address = address, .size = size, .class = class };
+    *b = (struct rt_block) {
+        .segment = s, .address = address + guard(s), .size = size - guard(s), .free = true
+    };
+    gm_list_init(&s->blocks);
+    gm_list_append(&s->blocks, &b->link);
+    gm_list_init(&b->bin);
+    bin_put(b);
+    gm_list_append(&p->segments, &s->link);
+    p->reserved += size;
+    p->reserved_high = GM_MAX(p->reserved_high, p->reserved);
+    return s;
+}
+
+static bool segment_is_idle(struct rt_segment *s)
+{
+    coalesce(s);
+    struct rt_block *b = gm_list_entry(s->blocks.next, struct rt_block, link);
+    return b->free && b->size == s->size - guard(s) && unused(b);
+}
+
+static void segment_destroy(struct rt_segment *s)
+{
+    struct rt_block *b = gm_list_entry(s->blocks.next, struct rt_block, link);
+    s->pool->reserved -= s->size;
+    (void)rt_request_free(rt_session, s->address);
+    gm_list_remove(&b->bin);
+    gm_list_remove(&s->link);
+    free(b);
+    free(s);
+}
+
+bool rt_segments_trim(struct rt_pool *p, uint64_t keep)
+{
+    bool any = false;
+    gm_list_for_each_safe (s, &p->segments, struct rt_segment, link) {
+        if (p->reserved < s->size || p->reserved - s->size < keep || !segment_is_idle(s))
+            continue;
+        segment_destroy(s);
+        any = true;
+    }
+    return any;
+}
+
+/* --- handing out ------------------------------------------------------------------------------ */
+
+enum reuse {
+    REUSE_NOW, /* unused, or last used by the same stream */
+    REUSE_ANY, /* also blocks that have to be waited for */
+};
+
+static struct rt_block *find(struct rt_pool *p, enum rt_size_class class, uint32_t number,
+                             uint64_t size, enum reuse reuse)
+{
+    for (unsigned i = bin_of(size); i < RT_BLOCK_BINS; i++) {
+        struct rt_block *best = NULL;
+        gm_list_for_each (b, &p->bins[class][i], struct rt_block, bin) {
+            if (b->size < size || (best && best->size <= b->size))
+                continue;
+            bool now = b->seq == 0 || b->number == number || (p->opportunistic && unused(b));
+            if (now || reuse == REUSE_ANY)
+                best = b;
+            if (best && best->size == size)
+                break;
+        }
+        if (best)
+            return best;
+    }
+    return NULL;
+}
+
+/* Makes the next work of `st` wait for the block's last user. */
+static int wait_for(struct rt_block *b, struct rt_stream *st)
+{
+    int r = rt_queue_begin(st);
+    if (r)
+        return r;
+    r = rt_queue_put_wait(st, b->number, b->seq);
+    rt_queue_end();
+    return r;
+}
+
+static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_size_class class,
+                               uint64_t size)
+{
+    const uint32_t number = st ? st->number : TP_STREAMS;
+    struct rt_block *b = find(p, class, number, size, REUSE_NOW);
+    if (b)
+        return b;
+    gm_list_for_each (s, &p->segments, struct rt_segment, link)
+        if (s->class == class)
+            coalesce(s);
+    b = find(p, class, number, size, REUSE_NOW);
+    if (b)
+        return b;
+    uint64_t exact = (size + RT_SEGMENT_UNIT - 1) & ~(uint64_t)(RT_SEGMENT_UNIT - 1);
+    uint64_t usual = class == RT_SMALL ? SMALL_SEGMENT : GM_MAX(exact, (uint64_t)LARGE_SEGMENT);
+    struct rt_segment *s = segment_create(p, class, usual);
+    if (!s && class == RT_LARGE && exact < LARGE_SEGMENT)
+        s = segment_create(p, class, exact);
+    if (s)
+        return gm_list_entry(s->blocks.next, struct rt_block, link);
+    b = class == RT_SMALL ? find(p, RT_LARGE, number, size, REUSE_NOW) : NULL;
+    if (!b && st && p->internal) {
+        b = find(p, class, number, size, REUSE_ANY);
+        if (b && wait_for(b, st) != CUDA_SUCCESS)
+            b = NULL;
+    }
+    return b;
+}
+
+struct rt_block *rt_block_take(struct rt_pool *p, struct rt_stream *st, uint64_t size)
+{
+    enum rt_size_class class = size <= SMALL_MAX ? RT_SMALL : RT_LARGE;
+    if (size > 1ull << 47 || !gm_align_up(size, GRANULE, &size))
+        return NULL;
+    struct rt_block *b = obtain(p, st, class, size);
+    return b ? take(b, size) : NULL;
+}
+
+void rt_block_put(struct rt_block *b, uint32_t number, uint64_t seq)
+{
+    struct rt_segment *s = b->segment;
+    b->free = true;
+    b->number = number;
+    b->seq = seq;
+    s->pool->used -= b->size;
+    bin_put(b);
+    struct rt_block *before = neighbour(b, b->link.prev);
+    (void)merge(b);
+    if (before)
+        (void)merge(before);
+    if (s->shared && segment_is_idle(s))
+        segment_destroy(s);
+}
+
+void rt_segment_share(struct rt_segment *s)
+{
+    s->shared = true;
+    gm_list_for_each (b, &s->blocks, struct rt_block, link)
+        gm_list_remove(&b->bin);
+}
