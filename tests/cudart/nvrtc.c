@@ -158,6 +158,34 @@ static void mistakes(void)
     CHECK(nvrtcGetErrorString((nvrtcResult)-1) && nvrtcGetErrorString((nvrtcResult)999));
 }
 
+/* Programs that bring the standard's headers along, also by option; and that learn from the log
+ * which file is missing, as libraries around NVRTC do. */
+static void own_headers(void)
+{
+    static const char text[] = "#include <limits>\n"
+                               "static __constant__ int hidden;\n"
+                               "__global__ void k(int64_t *p)\n"
+                               "{ *p = std::numeric_limits<int>::max() + hidden; }\n";
+    const char *headers[] = {
+        "#pragma once\nnamespace std { template <class T> struct numeric_limits; template <> "
+        "struct "
+        "numeric_limits<int> { static constexpr int max() { return 2147483647; } }; }\n",
+        "#pragma once\nnamespace mine { typedef long long int64_t; }\nusing namespace mine;\n",
+        "#pragma once\n#define assert(condition)\n",
+        "#pragma once\n",
+    };
+    const char *names[] = { "limits", "stdint.h", "cassert", "math.h" };
+    const char *const options[] = { "-default-device", "-include=stdint.h", "-include=math.h" };
+    nvrtcProgram p;
+    CHECK(nvrtcCreateProgram(&p, text, "own.cu", 4, headers, names) == NVRTC_SUCCESS);
+    CHECK(nvrtcCompileProgram(p, 3, options) == NVRTC_SUCCESS);
+    if (*log_of(p))
+        printf("%s", log_of(p));
+    char *ptx = ptx_of(p);
+    free(ptx);
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
+}
+
 #if OURS
 static int cancel(void *payload, void *unused)
 {
@@ -200,6 +228,7 @@ int main(void)
     rare();
 #endif
     whole();
+    own_headers();
     if (!failures)
         printf("passed\n");
     return failures != 0;

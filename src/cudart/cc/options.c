@@ -149,6 +149,7 @@ static const struct option {
     { "std", BOTH_ARG, "-std=" },
     { "isystem", BOTH_TWO, "-isystem" },
     { "system-include", BOTH_TWO, "-isystem" },
+    { "idirafter", BOTH_TWO, "-idirafter" },
     { "include", BOTH_TWO, "-include" },
     { "pre-include", BOTH_TWO, "-include" },
     { "MF", BOTH_TWO, "-MF" },

@@ -175,8 +175,10 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     if (!r)
         r = write_source(p, source, a->default_device);
     if (!r) {
-        const char *const fixed[] = { compiler,           "-ptx", "-cudart", NVRTC_CUDART,
-                                      "-D__CUDACC_RTC__", "-I",   folder };
+        /* The system's headers go first: our own include them, and a program that brings
+         * replacements of them would have both. */
+        const char *const fixed[] = { compiler,           "-ptx",       "-cudart", NVRTC_CUDART,
+                                      "-D__CUDACC_RTC__", "-idirafter", folder };
         size_t n = sizeof(fixed) / sizeof(fixed[0]);
         memcpy(argv, fixed, sizeof(fixed));
         memcpy(argv + n, a->at, a->count * sizeof(*argv));
