@@ -162,10 +162,11 @@ static void mistakes(void)
  * which file is missing, as libraries around NVRTC do. */
 static void own_headers(void)
 {
-    static const char text[] = "#include <limits>\n"
-                               "static __constant__ int hidden;\n"
-                               "__global__ void k(int64_t *p)\n"
-                               "{ *p = std::numeric_limits<int>::max() + hidden; }\n";
+    static const char text[] =
+        "#include <limits>\n#include <cassert>\n"
+        "static __constant__ int hidden;\n"
+        "__global__ void k(int64_t *p)\n"
+        "{ assert(hidden); *p = std::numeric_limits<int>::max() + hidden; }\n";
     const char *headers[] = {
         "#pragma once\nnamespace std { template <class T> struct numeric_limits; template <> "
         "struct "

@@ -14,6 +14,7 @@
  * them for the host. */
 #include <__clang_cuda_math_forward_declares.h>
 #define __CUDACC__ 1 /* libstdc++ then leaves out what GPUs do not have */
+#include <assert.h>
 #include <cmath>
 #include <cstdlib>
 #include <ctype.h>
