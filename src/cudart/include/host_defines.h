@@ -6,11 +6,12 @@
 #define GMUX_CUDA_HOST_DEFINES_H
 
 #if defined(__CUDA__)
-#define __host__               __attribute__((host))
-#define __device__             __attribute__((device))
-#define __global__             __attribute__((global))
-#define __shared__             __attribute__((shared))
-#define __constant__           __attribute__((constant))
+#define __host__   __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+/* The host may write constants by their names, which the compiler of kernels does not see. */
+#define __constant__           __attribute__((constant, used))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __grid_constant__      __attribute__((grid_constant))
 /* clang has no such variables in CUDA: gmux-cc recognises them by their section (cc/managed.c). */
