@@ -187,6 +187,12 @@ static void own_headers(void)
     CHECK(strstr(ptx, "ld.const"));
     free(ptx);
     CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
+    const char *outer[] = { "\n#include <far/away.h>\n" }, *name[] = { "near/by.h" };
+    CHECK(nvrtcCreateProgram(&p, "#include <near/by.h>", "own.cu", 1, outer, name) ==
+          NVRTC_SUCCESS);
+    CHECK(nvrtcCompileProgram(p, 0, NULL) == NVRTC_ERROR_COMPILATION);
+    CHECK(strstr(log_of(p), "by.h(2): catastrophic error: cannot open source file \"far/away.h\""));
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
 }
 
 #if OURS

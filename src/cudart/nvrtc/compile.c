@@ -156,6 +156,27 @@ static void hide_folder(char *text, const char *folder)
         memmove(at, at + n + (at[n] == '/'), strlen(at + n + (at[n] == '/')) + 1);
 }
 
+/* Says in NVRTC's words which file is missing: programs look for them, supply the file and compile
+ * again. Returns the log, which may be another one. */
+static char *say_missing(char *log)
+{
+    static const char error[] = ": fatal error: '", missing[] = "' file not found";
+    char *place = strstr(log, error), *end = place ? strstr(place, missing) : NULL, *said;
+    const char *name = place ? place + strlen(error) : NULL;
+    if (!end || memchr(name, '\n', (size_t)(end - name)))
+        return log;
+    /* Before `place` stands FILE:LINE:COLUMN. */
+    const char *column = memrchr(log, ':', (size_t)(place - log));
+    const char *line = column ? memrchr(log, ':', (size_t)(column - log)) : NULL;
+    if (!line ||
+        asprintf(&said, "%.*s(%.*s): catastrophic error: cannot open source file \"%.*s\"%s",
+                 (int)(line - log), log, (int)(column - line - 1), line + 1, (int)(end - name),
+                 name, end + strlen(missing)) < 0)
+        return log;
+    free(log);
+    return said;
+}
+
 static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, const char *folder)
 {
     char *compiler = find_compiler(), *source = in(folder, "gmux-nvrtc.cu");
@@ -192,7 +213,7 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     if (said) {
         hide_folder(said, folder);
         free(p->log);
-        p->log = said;
+        p->log = say_missing(said);
     }
     if (!r && !(p->ptx = read_text(ptx)))
         r = errno == ENOENT ? 1 : -errno;
