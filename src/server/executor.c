@@ -31,10 +31,10 @@
 #define PAUSE_MS             50u
 #define PAUSE_MAX_MS         5000u
 #define START_TRIES          3u
-/* how often sessions are looked at that wait because of images */
+/* how often sessions are looked at that wait because of their images */
 #define LOOK_MS 100u
 /* how long the work of all waits until the last client has been restored */
-#define RESTORE_NS GM_NS_PER_S
+#define RESTORE_MS 1000u
 /* After this many deaths no new client waits for the next start. A client's hang-up might not be
  * noticed, because it may have sent us its own end of the connection. */
 #define DEATHS_MAX 6u
@@ -52,6 +52,8 @@ void srv_executor_init(struct srv_executor *x, struct srv_server *s)
     uv_timer_init(&s->loop, &x->timer);
     uv_timer_init(&s->loop, &x->patience);
     uv_unref((uv_handle_t *)&x->patience);
+    uv_timer_init(&s->loop, &x->resume);
+    uv_unref((uv_handle_t *)&x->resume);
 }
 
 /* --- asking and being answered ---------------------------------------------------------------- */
@@ -103,12 +105,9 @@ static bool leads_there(const struct srv_request *r)
            r->type == WIRE_ENGINE_UNMAP;
 }
 
-static void on_patience(uv_timer_t *timer);
-
-static void look_again(struct srv_executor *x)
+static void on_patience(uv_timer_t *timer)
 {
-    if (!uv_is_active((uv_handle_t *)&x->patience))
-        uv_timer_start(&x->patience, on_patience, LOOK_MS, 0);
+    srv_executor_go_on(GM_CONTAINER_OF(timer, struct srv_executor, patience));
 }
 
 /* Whether the client has to wait with its next image, because executors died over its user's images
@@ -118,7 +117,8 @@ static bool makes_wait(struct srv_executor *x, const struct srv_session *c)
     const uint64_t now = gm_now_ns();
     if (x->server->users_count < 2 || !srv_backoff_until(&x->backoff, c->uid, now))
         return false;
-    look_again(x);
+    if (!uv_is_active((uv_handle_t *)&x->patience))
+        uv_timer_start(&x->patience, on_patience, LOOK_MS, 0);
     return true;
 }
 
@@ -173,10 +173,8 @@ static void replay(struct srv_executor *x)
         c->to_replay = false;
         srv_hooks.session_replay(c);
     }
-    if (is_repeating(x) && (x->careful || gm_now_ns() - x->ready_ns < RESTORE_NS)) {
-        look_again(x);
+    if (is_repeating(x) && !x->resumes)
         return;
-    }
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
         srv_hooks.session_resume(c);
 }
@@ -200,11 +198,13 @@ static void go_on(struct srv_executor *x)
     srv_executor_go_on(x);
 }
 
-static void on_patience(uv_timer_t *timer)
+static void on_resume(uv_timer_t *timer)
 {
-    struct srv_executor *x = GM_CONTAINER_OF(timer, struct srv_executor, patience);
-    if (x->state == SRV_EXECUTOR_READY)
-        go_on(x);
+    struct srv_executor *x = GM_CONTAINER_OF(timer, struct srv_executor, resume);
+    if (x->state != SRV_EXECUTOR_READY || x->careful)
+        return;
+    x->resumes = true;
+    go_on(x);
 }
 
 /* The answer, a CUresult, if the executor need not be asked. */
@@ -409,7 +409,8 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
     uv_timer_stop(&x->timer);
     bool again = x->ready_once;
     x->ready_once = true;
-    x->ready_ns = gm_now_ns();
+    x->resumes = false;
+    uv_timer_start(&x->resume, on_resume, RESTORE_MS, 0);
     if (again) {
         for (uint32_t d = 0; d < s->devices_count; d++)
             srv_say(s, "Executor %d takes over device %u (%s)", (int)x->process.pid, d,
@@ -598,6 +599,7 @@ void srv_executor_close(struct srv_executor *x)
     x->closing = true;
     uv_close((uv_handle_t *)&x->timer, NULL);
     uv_close((uv_handle_t *)&x->patience, NULL);
+    uv_close((uv_handle_t *)&x->resume, NULL);
     srv_peer_close(&x->peer);
     if (x->process_alive && !uv_is_closing((uv_handle_t *)&x->process))
         uv_process_kill(&x->process, SIGKILL);

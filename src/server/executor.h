@@ -55,10 +55,11 @@ struct srv_executor {
     char why[512];          /* why the last one ended */
     uint64_t died_ns;       /* when the last one died that had everything restored */
     struct srv_backoff backoff;
-    uv_timer_t patience; /* runs while somebody has to wait because of another's image */
+    uv_timer_t patience; /* runs while somebody has to wait because of an image */
+    uv_timer_t resume;   /* runs from when this one is ready, for RESTORE_MS */
+    bool resumes;        /* that is over: work goes on although not all clients are restored */
     unsigned deaths;     /* deaths in a row, without PEACE_NS in between */
     uint64_t started_ns;
-    uint64_t ready_ns; /* when this one could be asked */
 };
 
 void srv_executor_init(struct srv_executor *x, struct srv_server *s);
