@@ -95,7 +95,7 @@ killed() {
         : > "$DIR/fill.out"
         [ "$(the_executor)" != "$executor" ]
     done
-    run -0 "$GMUX_BUILD/examples/vecadd"
     end_program fill
+    run -0 "$GMUX_BUILD/examples/vecadd"
     end_program idle
 }
