@@ -48,6 +48,9 @@ bool jit_target_init(void)
         /* Moves sets of lanes between kinds of registers. It takes more than half of the time for
          * kernels with many of them. */
         "-disable-x86-domain-reassignment",
+        /* The beginning of a function with a large frame uses r11 to touch the pages. LLVM 19 moves
+         * it behind a kernel's first tests, where r11 may hold a value, which is lost. */
+        "-enable-shrink-wrap=false",
 #endif
     };
     char *error = NULL;

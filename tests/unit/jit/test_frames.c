@@ -120,6 +120,89 @@ Test(frames, what_needs_too_much_stays_interpreted_and_right)
     code->destroy(code);
 }
 
+#define TURNING 10u
+
+/* A kernel that may end before it needs its large frame, and goes on with what it has computed for
+ * that test, in more or fewer registers (`kept`): none may be lost where the frame's pages are
+ * touched. In the loop all of TURNING registers hold values that lanes have in common. */
+static void write_early_exit(unsigned kept)
+{
+    text[0] = 0;
+    add(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry big(.param .u64 at)\n{\n"
+        ".reg .u64 %%q, %%t, %%s, %%v<%u>;\n.reg .u32 %%i, %%n, %%x, %%c, %%u<%u>, %%w<%u>;\n"
+        ".reg .pred %%p;\nmov.u32 %%n, %%ctaid.y;\nmov.u32 %%x, %%nctaid.x;\n"
+        "add.u32 %%n, %%n, %%x;\nmad.lo.u32 %%n, %%n, -100000, 350000;\nmov.u32 %%u0, %%ctaid.x;\n",
+        VALUES, kept, TURNING);
+    for (unsigned k = 1; k < kept; k++)
+        add("mad.lo.u32 %%u%u, %%u%u, %%u%u, %u;\n", k, k - 1, k - 1, k);
+    add("setp.gt.s32 %%p, %%u%u, %%n;\n@%%p bra end;\n"
+        "ld.param.u64 %%q, [at];\nmov.u32 %%i, %%tid.x;\nmul.wide.u32 %%t, %%i, 8;\n"
+        "add.u64 %%q, %%q, %%t;\nld.global.u64 %%v0, [%%q];\n",
+        kept - 1);
+    for (unsigned k = 0; k < TURNING; k++)
+        add("mul.lo.u32 %%w%u, %%u%u, %u;\n", k, k % kept, k + 1);
+    add("mov.u32 %%c, 0;\nagain:\n");
+    for (unsigned k = 1; k < VALUES; k++)
+        add("mad.lo.u64 %%v%u, %%v%u, %%v%u, %u;\n", k, k - 1, k - 1, k);
+    add("mov.u64 %%s, 0;\n");
+    for (unsigned k = VALUES; k-- > 0;)
+        add("mad.lo.u64 %%s, %%s, 3, %%v%u;\n", k);
+    for (unsigned k = 0; k < TURNING; k++)
+        add("mad.lo.u32 %%w%u, %%w%u, %%w%u, %u;\ncvt.u64.u32 %%t, %%w%u;\n"
+            "mad.lo.u64 %%s, %%s, 7, %%t;\n",
+            k, k, (k + 1) % TURNING, k, k);
+    add("mov.u64 %%v0, %%s;\nadd.u32 %%c, %%c, 1;\nsetp.lt.u32 %%p, %%c, 2;\n@%%p bra again;\n"
+        "cvt.u64.u32 %%t, %%x;\nmad.lo.u64 %%s, %%s, 7, %%t;\n");
+    for (unsigned k = 0; k < kept; k++)
+        add("cvt.u64.u32 %%t, %%u%u;\nmad.lo.u64 %%s, %%s, 7, %%t;\n", k);
+    add("st.global.u64 [%%q], %%s;\nend:\nret;\n}\n");
+}
+
+static uint64_t expected_beyond_exit(uint64_t v, unsigned kept)
+{
+    uint32_t u[TURNING] = { 0 }, w[TURNING];
+    for (unsigned k = 1; k < kept; k++)
+        u[k] = u[k - 1] * u[k - 1] + k;
+    for (unsigned k = 0; k < TURNING; k++)
+        w[k] = u[k % kept] * (k + 1);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        v = expected(v);
+        for (unsigned k = 0; k < TURNING; k++) {
+            w[k] = w[k] * w[(k + 1) % TURNING] + k;
+            v = v * 7 + w[k];
+        }
+    }
+    v = v * 7 + 1;
+    for (unsigned k = 0; k < kept; k++)
+        v = v * 7 + u[k];
+    return v;
+}
+
+Test(frames, what_is_known_before_a_large_frame_stays)
+{
+    for (unsigned kept = 2; kept <= 6; kept++) {
+        bool unsupported;
+        char why[512];
+        const uint32_t grid[3] = { 1, 4, 1 }, block[3] = { 32, 1, 1 };
+        write_early_exit(kept);
+        struct soft_code *code = compile(0, &unsupported, why);
+        cr_assert_not_null(code, "%s", why);
+        uint64_t *at = launch_alloc(&l, 4096);
+        for (uint64_t i = 0; i < 32; i++)
+            at[i] = i;
+        l.params_size = 0;
+        LAUNCH_PARAM(&l, void *, at);
+        cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_DONE);
+        code->destroy(code);
+        for (uint64_t i = 0; i < 32; i++) {
+            uint64_t v = i;
+            for (unsigned block_y = 0; block_y < 3; block_y++) /* the fourth one ends early */
+                v = expected_beyond_exit(v, kept);
+            cr_assert_eq(at[i], v, "%u kept, lane %u", kept, (unsigned)i);
+        }
+    }
+}
+
 #define PLACES 300u
 #define TURNS  500u
 

@@ -36,7 +36,7 @@ struct soft_check_block;
 /* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
  * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
  * change needs a new SOFT_ABI_VERSION. */
-#define SOFT_ABI_VERSION 7
+#define SOFT_ABI_VERSION 8
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
