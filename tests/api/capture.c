@@ -971,7 +971,6 @@ static void placeholder(void)
     destroy(s);
 }
 
-/* A call that fails on a stream that captures spoils the capture. */
 /* Copies and fills that are waited for disturb no capture of a stream that the legacy stream does
  * not wait for. */
 static void copies_beside(void)
@@ -981,6 +980,8 @@ static void copies_beside(void)
     CUdeviceptr p;
     CUgraph g;
     size_t count = 0;
+    if (tap_genuine())
+        tap_skip("the genuine library, 580.159, agrees, but dies in the next capture");
     OK(cuMemAlloc(&p, 64));
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     begin_mode(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -996,6 +997,7 @@ static void copies_beside(void)
     OK(cuMemFree(p));
 }
 
+/* A call that fails on a stream that captures spoils the capture. */
 static void bad_calls(void)
 {
     CUstream s = make_stream();

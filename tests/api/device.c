@@ -24,7 +24,8 @@ static void name_and_memory(void)
     TRUE(strlen(name) > 3);
     OK(cuDeviceGetName(cut, sizeof(cut), 0));
     TRUE(strncmp(cut, name, 3) == 0 && cut[3] == '\0');
-    OK(cuDeviceGetName(cut, 0, 0)); /* no room for anything */
+    if (!tap_genuine()) /* the genuine library, 580.159, writes all the same and dies */
+        OK(cuDeviceGetName(cut, 0, 0));
     IS(cuDeviceGetName(name, sizeof(name), 77), CUDA_ERROR_INVALID_DEVICE);
     OK(cuDeviceTotalMem(&bytes, 0));
     TRUE(bytes >= 64u << 20);

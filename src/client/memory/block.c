@@ -13,6 +13,7 @@
 #define SMALL_MAX     (1u << 20)
 #define SMALL_SEGMENT (2u << 20)
 #define LARGE_SEGMENT (32u << 20)
+#define CANDIDATES    16u /* free blocks that are compared before the best of them is taken */
 /* Unused at the beginning of rt_pool_small()'s segments: what is before them may be a module's, and
  * programs write a little before their memory. */
 #define GUARD (64u << 10)
@@ -181,7 +182,10 @@ static struct rt_block *find(struct rt_pool *p, enum rt_size_class class, uint32
 {
     for (unsigned i = bin_of(size); i < RT_BLOCK_BINS; i++) {
         struct rt_block *best = NULL;
+        unsigned candidates = 0;
         gm_list_for_each (b, &p->bins[class][i], struct rt_block, bin) {
+            if (best && ++candidates == CANDIDATES)
+                break;
             if (b->size < size || (best && best->size <= b->size))
                 continue;
             bool now = b->seq == 0 || b->number == number || (p->opportunistic && unused(b));
@@ -207,6 +211,13 @@ static int wait_for(struct rt_block *b, struct rt_stream *st)
     return r;
 }
 
+static uint64_t whole_units(uint64_t size)
+{
+    return (size + RT_SEGMENT_UNIT - 1) & ~(uint64_t)(RT_SEGMENT_UNIT - 1);
+}
+
+/* A free block, or a new segment. To ask the server takes long, so segments for small allocations
+ * grow with what the pool has: an eighth of it, as far as there is room. */
 static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_size_class class,
                                uint64_t size)
 {
@@ -220,11 +231,12 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_
     b = find(p, class, number, size, REUSE_NOW);
     if (b)
         return b;
-    uint64_t exact = (size + RT_SEGMENT_UNIT - 1) & ~(uint64_t)(RT_SEGMENT_UNIT - 1);
-    uint64_t usual = class == RT_SMALL ? SMALL_SEGMENT : GM_MAX(exact, (uint64_t)LARGE_SEGMENT);
-    struct rt_segment *s = segment_create(p, class, usual);
-    if (!s && class == RT_LARGE && exact < LARGE_SEGMENT)
-        s = segment_create(p, class, exact);
+    const uint64_t least = whole_units(class == RT_SMALL ? SMALL_SEGMENT : size);
+    const uint64_t usual =
+        GM_MIN(class == RT_SMALL ? p->reserved / 8 : LARGE_SEGMENT, LARGE_SEGMENT);
+    struct rt_segment *s = segment_create(p, class, GM_MAX(least, whole_units(usual)));
+    if (!s && least < usual)
+        s = segment_create(p, class, least);
     if (s)
         return gm_list_entry(s->blocks.next, struct rt_block, link);
     b = class == RT_SMALL ? find(p, RT_LARGE, number, size, REUSE_NOW) : NULL;

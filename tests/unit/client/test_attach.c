@@ -275,7 +275,6 @@ static void serve_then_vanish(struct fake *f, int fd)
     fake_answer(f, fd, 3); /* ready, context, one allocation */
 }
 
-/* A server that goes away: its next question, and every wait, end with 806, which sticks. */
 Test(attach, small_allocations_ask_nothing)
 {
     CUcontext c;
@@ -294,6 +293,23 @@ Test(attach, small_allocations_ask_nothing)
     cr_assert_eq(cuMemFree_v2(before), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Two fit into each of the first segments; later segments are larger. */
+Test(attach, many_small_allocations_ask_seldom)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    unsigned questions = 0;
+    cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    for (unsigned i = 0; i < 60; i++) {
+        const uint64_t next = fake.next_address;
+        cr_assert_eq(cuMemAlloc_v2(&p, 900 << 10), CUDA_SUCCESS);
+        questions += fake.next_address != next;
+    }
+    cr_assert_leq(questions, 25, "%u questions", questions);
+}
+
+/* A server that goes away: its next question, and every wait, end with 806, which sticks. */
 Test(attach, server_gone_in_a_question)
 {
     CUcontext c;
