@@ -542,8 +542,9 @@ static void handles(void)
     for (size_t i = 0; i < COUNT(bad); i++) {
         IS(cuArrayGetDescriptor(&d, bad[i]), CUDA_ERROR_INVALID_HANDLE);
         IS(cuArrayDestroy(bad[i]), CUDA_ERROR_INVALID_HANDLE);
-        IS(cuMemcpyHtoA(bad[i], 0, host, 64), CUDA_ERROR_INVALID_HANDLE);
-        IS(cuMemcpyAtoA(a, 0, bad[i], 0, 64), CUDA_ERROR_INVALID_HANDLE);
+        const CUresult r = bad[i] ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+        IS(cuMemcpyHtoA(bad[i], 0, host, 64), r);
+        IS(cuMemcpyAtoA(a, 0, bad[i], 0, 64), r);
     }
     OK(cuMemcpyHtoA(a, 0, host, 64));
     OK(cuStreamDestroy(s));

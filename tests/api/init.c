@@ -86,6 +86,8 @@ static void proc_address(void)
                             CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
                         &status));
     TRUE(g != NULL);
+    OK(cuGetProcAddress("cuDeviceGetUuid", &g, -1, CU_GET_PROC_ADDRESS_DEFAULT, &status));
+    TRUE(g != NULL);
     (void)cuGetProcAddress("cuNoSuchFunction", &f, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
     EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     TRUE(f == NULL);

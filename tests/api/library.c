@@ -23,6 +23,9 @@ static void kernels(void)
     all = calloc(count, sizeof(CUkernel));
     TRUE(all != NULL);
     OK(cuLibraryEnumerateKernels(all, count, l));
+    IS(cuLibraryGetKernel(&k, NULL, "store_index"), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuLibraryGetKernel(&k, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuLibraryGetManaged(NULL, NULL, NULL, ""), CUDA_ERROR_INVALID_VALUE);
     OK(cuLibraryGetKernel(&k, l, "store_index"));
     for (unsigned i = 0; i < count; i++) {
         OK(cuKernelGetName(&name, all[i]));

@@ -222,6 +222,8 @@ static void captured(void)
     OK(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cuStreamWaitValue32(a, p, 3, CU_STREAM_WAIT_VALUE_EQ));
     IS(cuStreamWriteValue32(a, p + 5, 9, 0), CUDA_ERROR_INVALID_VALUE); /* which spoils nothing */
+    IS(cuStreamWriteValue32(a, p + 4, 9, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER),
+       CUDA_ERROR_INVALID_VALUE); /* of the first version */
     OK(cuStreamWriteValue32(a, p + 4, 9, 0));
     OK(cuStreamEndCapture(a, &g));
     OK(cuGraphGetNodes(g, nodes, &count));

@@ -431,6 +431,9 @@ static void wrong_ones(void)
         IS(cuTexObjectCreate(&tex, &r, &plain, NULL), CUDA_ERROR_INVALID_HANDLE);
         a = plane();
     }
+    r = of_array(NULL);
+    IS(cuTexObjectCreate(&tex, &r, &plain, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuSurfObjectCreate(&tex, &r), CUDA_ERROR_INVALID_VALUE);
     r = of_array(a); /* nothing sticks */
     tex = texture_of(&r, &plain);
     OK(cuTexObjectDestroy(tex));

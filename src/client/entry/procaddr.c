@@ -59,6 +59,8 @@ static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t fla
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (!symbol || !pfn || version > VERSION_MAX || (flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
+    if (version < 0) /* the newest, as in the genuine library */
+        version = CUDA_VERSION;
     const struct rt_proc *p =
         rt_proc_find(rt_procs, rt_procs_count, symbol, version,
                      flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);

@@ -45,6 +45,12 @@ bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out);
 void rt_array_memory_take(struct rt_array_memory *m);
 int rt_array_memory_release(struct rt_array_memory *m);
 
+/* The error for a handle of which rt_array_find() or rt_mipmap_find() knows nothing. */
+static inline int rt_array_error(const void *handle)
+{
+    return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+}
+
 static inline struct rt_array *rt_array_find(CUarray handle)
 {
     return (struct rt_array *)rt_object_find(&rt_arrays, handle);

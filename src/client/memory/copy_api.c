@@ -134,7 +134,7 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
         .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z
     };
     if (!out->array)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return rt_array_error(handle);
     rt_copy_place_array(out);
     return CUDA_SUCCESS;
 }

@@ -334,12 +334,12 @@ int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW
     case CU_RESOURCE_TYPE_ARRAY:
         a = rt_array_find(d->res.array.hArray);
         if (!a)
-            return CUDA_ERROR_INVALID_HANDLE;
+            return rt_array_error(d->res.array.hArray);
         set_array(a, a->level, a->level, t);
         break;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
         if (!rt_mipmap_find(d->res.mipmap.hMipmappedArray, &whole))
-            return CUDA_ERROR_INVALID_HANDLE;
+            return rt_array_error(d->res.mipmap.hMipmappedArray);
         a = &whole;
         set_array(a, 0, whole.shape.levels - 1, t);
         break;

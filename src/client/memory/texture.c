@@ -48,7 +48,7 @@ static int read_array(CUarray handle, struct wire_call_object_create *w)
 {
     const struct rt_array *a = rt_array_find(handle);
     if (!a)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return rt_array_error(handle);
     w->array = a->number;
     w->level = a->level;
     return CUDA_SUCCESS;
@@ -77,7 +77,7 @@ static int read_resource(const CUDA_RESOURCE_DESC *d, struct wire_call_object_cr
         return read_array(d->res.array.hArray, w);
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
         if (!rt_mipmap_find(d->res.mipmap.hMipmappedArray, &whole))
-            return CUDA_ERROR_INVALID_HANDLE;
+            return rt_array_error(d->res.mipmap.hMipmappedArray);
         w->array = whole.number;
         return CUDA_SUCCESS;
     case CU_RESOURCE_TYPE_LINEAR:

@@ -360,11 +360,11 @@ CUresult rt_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char 
 {
     struct rt_library *l;
     void *f;
+    if (!pKernel || !name)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter_library(library, &l);
     if (r)
         return r;
-    if (!pKernel || !name)
-        return CUDA_ERROR_INVALID_VALUE;
     r = get_function(l->module, name, &f);
     if (r == CUDA_SUCCESS)
         *pKernel = f;
@@ -409,11 +409,11 @@ CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary libr
                                 const char *name)
 {
     struct rt_library *l;
+    if (!name || !*name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter_library(library, &l);
     if (r)
         return r;
-    if (!name || !*name || (!dptr && !bytes))
-        return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
     r = rt_module_find_managed(l->module, name, &v);
     return give_variable(r, v, dptr, bytes);

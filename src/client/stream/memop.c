@@ -12,6 +12,8 @@
 #include "client/stream/capture.h"
 
 enum { COMPARE = CU_STREAM_WAIT_VALUE_NOR }; /* the bits of the flags that say how to compare */
+/* A flag of the first version of these functions only, which asks for nothing here. */
+#define NO_BARRIER (unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
 
 /* Refuses to flush. Some GPUs could do it, but this library does not; for others their own driver
  * refuses it as well. */
@@ -49,9 +51,7 @@ static int read_write(const CUstreamBatchMemOpParams *p, struct rt_memop *op)
 {
     *op = (struct rt_memop) { .wide = p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 };
     op->value = op->wide ? p->writeValue.value64 : p->writeValue.value;
-    return p->writeValue.flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
-               ? CUDA_ERROR_INVALID_VALUE
-               : find_word(op, p->writeValue.address);
+    return p->writeValue.flags ? CUDA_ERROR_INVALID_VALUE : find_word(op, p->writeValue.address);
 }
 
 /* Reads an operation. A barrier is not needed, because a stream's operations are in order anyway;
@@ -197,13 +197,13 @@ CUresult rt_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t va
 CUresult rt_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
                                  unsigned int flags)
 {
-    return rt_cuStreamWriteValue32_v2(stream, addr, value, flags);
+    return rt_cuStreamWriteValue32_v2(stream, addr, value, flags & ~NO_BARRIER);
 }
 
 CUresult rt_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
                                  unsigned int flags)
 {
-    return rt_cuStreamWriteValue64_v2(stream, addr, value, flags);
+    return rt_cuStreamWriteValue64_v2(stream, addr, value, flags & ~NO_BARRIER);
 }
 
 CUresult rt_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,

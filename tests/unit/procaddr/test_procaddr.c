@@ -101,6 +101,7 @@ Test(procaddr, graphics)
 Test(procaddr, what_is_not_there)
 {
     EXPECT_NONE("", 13000, 0, SYMBOL_NOT_FOUND);
+    EXPECT_NONE("", -1, 0, SYMBOL_NOT_FOUND);
     EXPECT_NONE("cuMemAlloc_v2", 13000, 0, SYMBOL_NOT_FOUND);
     EXPECT_NONE("cuLaunchKernel_ptsz", 13000, 2, SYMBOL_NOT_FOUND);
     EXPECT_NONE("cuWGLGetDevice", 13000, 0, SYMBOL_NOT_FOUND);
@@ -108,7 +109,6 @@ Test(procaddr, what_is_not_there)
     EXPECT_NONE("cuInit", 1000, 0, VERSION_NOT_SUFFICIENT);
     EXPECT_NONE("cuLibraryLoadData", 11080, 0, VERSION_NOT_SUFFICIENT);
     EXPECT_NONE("cuInit", 0, 0, VERSION_NOT_SUFFICIENT);
-    EXPECT_NONE("cuInit", -1, 0, VERSION_NOT_SUFFICIENT);
 }
 
 Test(procaddr, wrong_questions)
