@@ -11,13 +11,14 @@
 
 #define GRANULE       512u
 #define SMALL_MAX     (1u << 20)
+#define GUARDED_MAX   (992u << 10) /* the same with a guard */
 #define SMALL_SEGMENT (2u << 20)
 #define LARGE_SEGMENT (32u << 20)
 #define CANDIDATES    16u /* free blocks that are compared before the best of them is taken */
-/* Unused at the beginning of rt_pool_small()'s segments: what is before them may be a module's, and
- * programs write a little before their memory. */
+/* Unused at the beginning of rt_pool_private()'s segments for small allocations: what is before
+ * them may be a module's, and programs write a little before their memory. */
 #define GUARD (64u << 10)
-_Static_assert(2 * RT_SMALL_MAX + GUARD <= SMALL_SEGMENT, "two fit");
+_Static_assert(2 * GUARDED_MAX + GUARD <= SMALL_SEGMENT, "two fit");
 
 static unsigned bin_of(uint64_t size)
 {
@@ -111,7 +112,7 @@ static struct rt_block *take(struct rt_block *b, uint64_t size)
 
 static uint64_t guard(const struct rt_segment *s)
 {
-    return s->pool->small ? GUARD : 0;
+    return s->pool->private && s->class == RT_SMALL ? GUARD : 0;
 }
 
 static struct rt_segment *segment_create(struct rt_pool *p, enum rt_size_class class, uint64_t size)
@@ -140,11 +141,17 @@ static struct rt_segment *segment_create(struct rt_pool *p, enum rt_size_class c
     return s;
 }
 
+/* Whether all of it is one unused block. */
+static bool segment_is_whole(struct rt_segment *s)
+{
+    struct rt_block *b = gm_list_entry(s->blocks.next, struct rt_block, link);
+    return b->free && b->size == s->size - guard(s) && unused(b);
+}
+
 static bool segment_is_idle(struct rt_segment *s)
 {
     coalesce(s);
-    struct rt_block *b = gm_list_entry(s->blocks.next, struct rt_block, link);
-    return b->free && b->size == s->size - guard(s) && unused(b);
+    return segment_is_whole(s);
 }
 
 static void segment_destroy(struct rt_segment *s)
@@ -216,8 +223,14 @@ static uint64_t whole_units(uint64_t size)
     return (size + RT_SEGMENT_UNIT - 1) & ~(uint64_t)(RT_SEGMENT_UNIT - 1);
 }
 
-/* A free block, or a new segment. To ask the server takes long, so segments for small allocations
- * grow with what the pool has: an eighth of it, as far as there is room. */
+/* What a new segment has if there is room. To ask the server takes long, so segments grow with what
+ * the pool has. */
+static uint64_t usual_size(const struct rt_pool *p, enum rt_size_class class)
+{
+    const uint64_t part = whole_units(p->reserved / 8);
+    return class == RT_LARGE && !p->private ? LARGE_SEGMENT : GM_MIN(part, (uint64_t)LARGE_SEGMENT);
+}
+
 static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_size_class class,
                                uint64_t size)
 {
@@ -232,9 +245,8 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_
     if (b)
         return b;
     const uint64_t least = whole_units(class == RT_SMALL ? SMALL_SEGMENT : size);
-    const uint64_t usual =
-        GM_MIN(class == RT_SMALL ? p->reserved / 8 : LARGE_SEGMENT, LARGE_SEGMENT);
-    struct rt_segment *s = segment_create(p, class, GM_MAX(least, whole_units(usual)));
+    const uint64_t usual = usual_size(p, class);
+    struct rt_segment *s = segment_create(p, class, GM_MAX(least, usual));
     if (!s && least < usual)
         s = segment_create(p, class, least);
     if (s)
@@ -250,7 +262,7 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_
 
 struct rt_block *rt_block_take(struct rt_pool *p, struct rt_stream *st, uint64_t size)
 {
-    enum rt_size_class class = size <= SMALL_MAX ? RT_SMALL : RT_LARGE;
+    enum rt_size_class class = size <= (p->private ? GUARDED_MAX : SMALL_MAX) ? RT_SMALL : RT_LARGE;
     if (size > 1ull << 47 || !gm_align_up(size, GRANULE, &size))
         return NULL;
     struct rt_block *b = obtain(p, st, class, size);
@@ -269,8 +281,11 @@ void rt_block_put(struct rt_block *b, uint32_t number, uint64_t seq)
     (void)merge(b);
     if (before)
         (void)merge(before);
+    struct rt_pool *p = s->pool;
     if (s->shared && segment_is_idle(s))
         segment_destroy(s);
+    else if (p->private && p->reserved - p->used >= 2 * RT_KEEP && segment_is_whole(s))
+        (void)rt_segments_trim(p, p->used + RT_KEEP);
 }
 
 void rt_segment_share(struct rt_segment *s)

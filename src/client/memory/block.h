@@ -11,7 +11,8 @@
 #include "client/memory/pool.h"
 
 #define RT_BLOCK_BINS   48u
-#define RT_SEGMENT_UNIT (2u << 20) /* sizes of segments are multiples of it */
+#define RT_SEGMENT_UNIT (2u << 20)  /* sizes of segments are multiples of it */
+#define RT_KEEP         (32u << 20) /* unused bytes that a pool does not give back at once */
 
 /* Small and large allocations have segments and bins of their own, so that a small one that lives
  * long does not hold a large segment. */
@@ -41,7 +42,7 @@ struct rt_pool {
     int device;
     uint32_t peers;    /* the other devices that may touch the memory */
     bool destroyed;    /* ends with its last block */
-    bool small;        /* rt_pool_small(); never changes */
+    bool private;      /* rt_pool_private(); never changes */
     bool synchronized; /* since the last free */
     bool follow_events, opportunistic, internal;
     bool imported; /* never changes; nor does the next */

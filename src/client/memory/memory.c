@@ -134,12 +134,12 @@ int rt_memory_enter_block(struct rt_context *c, uint64_t address, struct rt_rang
 }
 
 /* Without a message to the server, as a rule. False: it has to be asked for this allocation. */
-static bool allocate_small(struct rt_context *c, struct rt_range *range, int *result)
+static bool allocate_block(struct rt_context *c, struct rt_range *range, int *result)
 {
     uint64_t address, room = rt_check_padded(range->size);
-    if (room == 0 || room > RT_SMALL_MAX || range->kind != RT_MEMORY_DEVICE)
+    if (room == 0 || room > RT_CUT_MAX || range->kind != RT_MEMORY_DEVICE)
         return false;
-    struct rt_pool *p = rt_pool_small(c->device);
+    struct rt_pool *p = rt_pool_private(c->device);
     *result = rt_capture_unsafe();
     if (*result == CUDA_SUCCESS && p)
         *result = rt_pool_alloc(p, NULL, room, &address, &range->block);
@@ -156,7 +156,7 @@ int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind,
     bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
     struct rt_range range = { .size = size, .kind = kind, .flags = flags };
     int r;
-    if (!allocate_small(c, &range, &r))
+    if (!allocate_block(c, &range, &r))
         r = rt_memory_allocate_range(c, device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST,
                                      rt_check_padded(size), 0, &range);
     if (r == CUDA_SUCCESS)

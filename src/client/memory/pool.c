@@ -10,13 +10,11 @@
 
 #include "client/stream/peer.h"
 
-#define KEEP (32u << 20) /* unused bytes that a synchronisation does not give back */
-
 static struct rt_table pools = RT_TABLE(RT_KIND_POOL, struct rt_pool);
 /* Protects everything in this file. The locks of the ring and of requests are taken inside it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rt_pool *default_pools[RT_DEVICES], *current_pools[RT_DEVICES],
-    *small_pools[RT_DEVICES];    /* lock */
+    *private_pools[RT_DEVICES];  /* lock */
 static _Atomic bool release_due; /* a synchronisation may give something back */
 
 /* --- pools ------------------------------------------------------------------------------------ */
@@ -55,11 +53,11 @@ int rt_pool_create(int device, uint64_t max, uint64_t name, bool imported, struc
     return r;
 }
 
-static struct rt_pool *the_pool(struct rt_pool **p, int device, bool small)
+static struct rt_pool *the_pool(struct rt_pool **p, int device, bool private)
 {
     pthread_mutex_lock(&lock);
     if (!*p && create(device, 0, 0, false, p) == CUDA_SUCCESS)
-        (*p)->small = small;
+        (*p)->private = private;
     struct rt_pool *found = *p;
     pthread_mutex_unlock(&lock);
     return found;
@@ -70,9 +68,9 @@ struct rt_pool *rt_pool_default(int device)
     return the_pool(&default_pools[device], device, false);
 }
 
-struct rt_pool *rt_pool_small(int device)
+struct rt_pool *rt_pool_private(int device)
 {
-    return the_pool(&small_pools[device], device, true);
+    return the_pool(&private_pools[device], device, true);
 }
 
 struct rt_pool *rt_pool_current(int device)
@@ -129,13 +127,13 @@ CUmemoryPool rt_pool_handle(const struct rt_pool *p)
 
 bool rt_block_is_ordered(const struct rt_block *b)
 {
-    return b && !b->segment->pool->small;
+    return b && !b->segment->pool->private;
 }
 
 CUmemoryPool rt_block_pool(const struct rt_block *b)
 {
     const struct rt_pool *p = b->segment->pool;
-    return p->destroyed || p->small ? NULL : rt_pool_handle(p);
+    return p->destroyed || p->private ? NULL : rt_pool_handle(p);
 }
 
 const struct rt_pool *rt_block_source(const struct rt_block *b)
@@ -292,7 +290,7 @@ static void end_synchronized(struct rt_object *o, void *arg GM_UNUSED)
     if (p->destroyed)
         end_if_empty(p);
     else if (p->reserved > p->threshold)
-        (void)rt_segments_trim(p, GM_MAX(p->threshold, p->used + KEEP));
+        (void)rt_segments_trim(p, GM_MAX(p->threshold, p->used + RT_KEEP));
 }
 
 void rt_pools_synchronized(void)

@@ -25,14 +25,14 @@ int rt_pool_device(const struct rt_pool *p);
 /* Whether another device may access the pool's memory: sets it, and tells it. */
 int rt_pool_let(struct rt_pool *p, int device, bool may);
 bool rt_pool_lets(const struct rt_pool *p, int device);
-/* The pool that small allocations of cuMemAlloc are cut from, so that they need no message. The
- * program knows nothing of it. NULL: no memory. */
-struct rt_pool *rt_pool_small(int device);
+/* The pool that cuMemAlloc cuts allocations of up to RT_CUT_MAX from, so that most need no message.
+ * The program knows nothing of it. NULL: no memory. */
+struct rt_pool *rt_pool_private(int device);
 /* Finds a pool; NULL: the handle is not a pool's. */
 struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
 /* Whether the block was allocated in the order of a stream; not if it is NULL, or of
- * rt_pool_small(). */
+ * rt_pool_private(). */
 bool rt_block_is_ordered(const struct rt_block *b);
 /* The handle of a block's pool; NULL: the pool was destroyed meanwhile, or is not the program's. */
 CUmemoryPool rt_block_pool(const struct rt_block *b);
@@ -58,7 +58,7 @@ int rt_pool_get(struct rt_pool *p, CUmemPool_attribute attribute, void *value);
 /* Gives back unused memory, as long as more than `keep` bytes remain. */
 void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 
-#define RT_SMALL_MAX (992u << 10) /* the largest block of rt_pool_small() */
+#define RT_CUT_MAX (16u << 20) /* the largest block of rt_pool_private() */
 
 /* Allocates a block for later operations of `st`; NULL: for any. */
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,

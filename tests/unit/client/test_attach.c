@@ -316,8 +316,8 @@ Test(attach, server_gone_in_a_question)
     CUdeviceptr p;
     cr_assert_eq(init_with(serve_then_vanish), CUDA_SUCCESS);
     cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
-    cr_assert_eq(cuMemAlloc_v2(&p, 1 << 20), CUDA_SUCCESS);
-    cr_assert_eq(cuMemAlloc_v2(&p, 1 << 20), CUDA_ERROR_MPS_RPC_FAILURE);
+    cr_assert_eq(cuMemAlloc_v2(&p, 17 << 20), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 17 << 20), CUDA_ERROR_MPS_RPC_FAILURE);
     cr_assert_eq(cuCtxSynchronize(), CUDA_ERROR_MPS_RPC_FAILURE);
     cr_assert_eq(cuMemsetD8_v2(p, 0, 1), CUDA_ERROR_MPS_RPC_FAILURE);
 }
