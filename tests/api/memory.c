@@ -65,6 +65,28 @@ static void info(void)
                  after, before);
 }
 
+/* What has been freed counts as free, whatever is kept for later. */
+static void freed_at_once(void)
+{
+    enum { COUNT_OF_EACH = 6 };
+    static const size_t sizes[] = { 1000, 100 << 10, 3 << 20, 16 << 20 };
+    CUdeviceptr p[COUNT(sizes)][COUNT_OF_EACH];
+    size_t before, after, total;
+    if (!tap_alone())
+        tap_skip("others allocate beside us");
+    OK(cuMemGetInfo(&before, &total));
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (size_t j = 0; j < COUNT_OF_EACH; j++)
+            OK(cuMemAlloc(&p[i][j], sizes[i]));
+    OK(cuMemGetInfo(&after, &total));
+    TRUE(before - after >= 114 << 20);
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (size_t j = 0; j < COUNT_OF_EACH; j++)
+            OK(cuMemFree(p[i][j]));
+    OK(cuMemGetInfo(&after, &total));
+    TRUE(after + (4 << 20) >= before); /* a slab of the driver's */
+}
+
 static void pitch(void)
 {
     CUdeviceptr p;
@@ -443,6 +465,7 @@ int main(void)
         TEST(bad_free),
         TEST(too_much),
         TEST(info),
+        TEST(freed_at_once),
         TEST(pitch),
         TEST(address_range),
         TEST(pinned),

@@ -349,7 +349,7 @@ void rt_pool_free(struct rt_block *b, uint32_t number, uint64_t seq)
     pthread_mutex_lock(&lock);
     struct rt_pool *p = b->segment->pool;
     rt_block_put(b, number, seq);
-    p->synchronized = false;
+    p->synchronized = p->private; /* cuMemFree has waited already */
     end_if_empty(p);
     pthread_mutex_unlock(&lock);
     atomic_store_explicit(&release_due, true, memory_order_relaxed);
