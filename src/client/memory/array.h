@@ -45,7 +45,8 @@ bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out);
 void rt_array_memory_take(struct rt_array_memory *m);
 int rt_array_memory_release(struct rt_array_memory *m);
 
-/* The error for a handle of which rt_array_find() or rt_mipmap_find() knows nothing. */
+/* The error of copies and descriptors for a handle of which rt_array_find() or rt_mipmap_find()
+ * knows nothing. Functions about an array itself give CUDA_ERROR_INVALID_HANDLE for NULL, too. */
 static inline int rt_array_error(const void *handle)
 {
     return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;

@@ -10,15 +10,12 @@
 #include <stdlib.h>
 
 #define GRANULE       512u
-#define SMALL_MAX     (1u << 20)
-#define GUARDED_MAX   (992u << 10) /* the same with a guard */
 #define SMALL_SEGMENT (2u << 20)
 #define LARGE_SEGMENT (32u << 20)
 #define CANDIDATES    16u /* free blocks that are compared before the best of them is taken */
 /* Unused at the beginning of rt_pool_private()'s segments for small allocations: what is before
  * them may be a module's, and programs write a little before their memory. */
 #define GUARD (64u << 10)
-_Static_assert(2 * GUARDED_MAX + GUARD <= SMALL_SEGMENT, "two fit");
 
 static unsigned bin_of(uint64_t size)
 {
@@ -218,16 +215,11 @@ static int wait_for(struct rt_block *b, struct rt_stream *st)
     return r;
 }
 
-static uint64_t whole_units(uint64_t size)
-{
-    return (size + RT_SEGMENT_UNIT - 1) & ~(uint64_t)(RT_SEGMENT_UNIT - 1);
-}
-
 /* What a new segment has if there is room. To ask the server takes long, so segments grow with what
  * the pool has. */
 static uint64_t usual_size(const struct rt_pool *p, enum rt_size_class class)
 {
-    const uint64_t part = whole_units(p->reserved / 8);
+    const uint64_t part = rt_segment_size(p->reserved / 8);
     return class == RT_LARGE && !p->private ? LARGE_SEGMENT : GM_MIN(part, (uint64_t)LARGE_SEGMENT);
 }
 
@@ -244,7 +236,7 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_
     b = find(p, class, number, size, REUSE_NOW);
     if (b)
         return b;
-    const uint64_t least = whole_units(class == RT_SMALL ? SMALL_SEGMENT : size);
+    const uint64_t least = class == RT_SMALL ? SMALL_SEGMENT : rt_segment_size(size);
     const uint64_t usual = usual_size(p, class);
     struct rt_segment *s = segment_create(p, class, GM_MAX(least, usual));
     if (!s && least < usual)
@@ -260,9 +252,16 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_
     return b;
 }
 
+/* Two of the largest small allocations fit into a segment. */
+static enum rt_size_class class_of(const struct rt_pool *p, uint64_t size)
+{
+    const uint64_t room = SMALL_SEGMENT - (p->private ? GUARD : 0);
+    return size <= room / 2 ? RT_SMALL : RT_LARGE;
+}
+
 struct rt_block *rt_block_take(struct rt_pool *p, struct rt_stream *st, uint64_t size)
 {
-    enum rt_size_class class = size <= (p->private ? GUARDED_MAX : SMALL_MAX) ? RT_SMALL : RT_LARGE;
+    const enum rt_size_class class = class_of(p, size);
     if (size > 1ull << 47 || !gm_align_up(size, GRANULE, &size))
         return NULL;
     struct rt_block *b = obtain(p, st, class, size);
@@ -272,16 +271,16 @@ struct rt_block *rt_block_take(struct rt_pool *p, struct rt_stream *st, uint64_t
 void rt_block_put(struct rt_block *b, uint32_t number, uint64_t seq)
 {
     struct rt_segment *s = b->segment;
+    struct rt_pool *p = s->pool;
     b->free = true;
     b->number = number;
     b->seq = seq;
-    s->pool->used -= b->size;
+    p->used -= b->size;
     bin_put(b);
     struct rt_block *before = neighbour(b, b->link.prev);
     (void)merge(b);
     if (before)
         (void)merge(before);
-    struct rt_pool *p = s->pool;
     if (s->shared && segment_is_idle(s))
         segment_destroy(s);
     else if (p->private && p->reserved - p->used >= 2 * RT_KEEP && segment_is_whole(s))

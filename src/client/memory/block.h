@@ -54,10 +54,18 @@ struct rt_pool {
     struct gm_list bins[RT_SIZE_CLASSES][RT_BLOCK_BINS];
 };
 
+/* The size of the segment for so many bytes; `size` itself if no number is large enough. */
+static inline uint64_t rt_segment_size(uint64_t size)
+{
+    uint64_t whole;
+    return gm_align_up(size, RT_SEGMENT_UNIT, &whole) ? whole : size;
+}
+
 /* Takes `size` bytes (not 0) for later operations of `st` (NULL: of any stream) from a free block,
  * or from a segment of the server. NULL: there is no room. */
 struct rt_block *rt_block_take(struct rt_pool *p, struct rt_stream *st, uint64_t size);
-/* Gives a block back: others may use it when queue `number` has completed `seq`. */
+/* Gives a block back: others may use it when queue `number` has completed `seq`. A pool of
+ * rt_pool_private() returns to the server what it has unused far beyond RT_KEEP. */
 void rt_block_put(struct rt_block *b, uint32_t number, uint64_t seq);
 /* Gives idle segments back to the server, as long as more than `keep` bytes remain. True: there was
  * one. */

@@ -19,20 +19,13 @@ static _Atomic bool release_due; /* a synchronisation may give something back */
 
 /* --- pools ------------------------------------------------------------------------------------ */
 
-/* A pool that is to have less than a segment has one. */
-static uint64_t whole_segments(uint64_t size)
-{
-    uint64_t whole;
-    return gm_align_up(size, RT_SEGMENT_UNIT, &whole) ? whole : size;
-}
-
 static int create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
     struct rt_pool *p = rt_object_take(&pools);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     p->device = device;
-    p->max = whole_segments(max);
+    p->max = rt_segment_size(max); /* one that is to have less than a segment has one */
     p->name = name;
     p->imported = imported;
     p->follow_events = p->opportunistic = p->internal = true;
