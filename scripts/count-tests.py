@@ -3,11 +3,32 @@
 
 WHAT is Meson's JUnit report and STATUS what meson ended with: tests that speak TAP or JUnit count one by one. Any other
 WHAT is a step, which counts as one test. Before that comes a line for each that failed, with its name, since of a long
-run often only the last lines are kept. Fails if anything failed, if Meson did, or if nothing ran.
+run often only the last lines are kept. A test program that died is named from Meson's log beside the report, with the
+last of what it said: its report may hold nothing but passed cases. Fails if anything failed, if Meson did, or if nothing
+ran.
 """
 
+import json
+import os
+import re
 import sys
 import xml.etree.ElementTree as xml
+
+
+LAST_LINES = 25  # of the output of a program that died
+
+
+def died(report, blamed):
+    """The names of test programs that did not end well and of which no case in `blamed` says so; prints their ends."""
+    with open(os.path.join(os.path.dirname(report), "testlog.json"), encoding="utf-8") as log:
+        for line in log:
+            run = json.loads(line)
+            name = run["name"].split(" / ")[-1]
+            known = re.compile(rf"/ {re.escape(name)}([.:]|$)")
+            if run["result"] in ("FAIL", "ERROR", "TIMEOUT", "INTERRUPT") and not any(map(known.search, blamed)):
+                said = (run.get("stdout") or "") + (run.get("stderr") or "")
+                print(f"== the end of {name}", *said.splitlines()[-LAST_LINES:], sep="\n")
+                yield f"{name}: {run['result']}, exit status {run['returncode']}, after {run['duration']:.0f} s"
 
 
 def outcomes(report, status):
@@ -19,7 +40,10 @@ def outcomes(report, status):
                 tags = {child.tag for child in case}
                 word = "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
                 found.append((word, f"{report}: {suite.get('name')}: {case.get('name')}"))
-    except (OSError, xml.ParseError) as e:
+        if status != 0:
+            blamed = [name for word, name in found if word == "failed"]
+            found += [("failed", f"{report}: {what}") for what in died(report, blamed)]
+    except (OSError, ValueError, xml.ParseError) as e:
         print(f"no test report: {e}", file=sys.stderr)
     words = [word for word, _ in found]
     if status != 0 and "failed" not in words or "passed" not in words:
