@@ -22,8 +22,8 @@
 #define DESCRIPTORS 128u
 #define CLIENTS     8u
 #define LEAVING     4u
-#define ALLOCATIONS 20000u
-#define TRIES       20u
+#define ALLOCATIONS 20000u /* at first; twice as many after each try that was too slow */
+#define TRIES       6u
 
 #define WITH_VARIABLE(entry)                                                                       \
     HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry " entry "()\n{\nret;\n}\n"
@@ -274,25 +274,26 @@ static void until_the_executor_dies(void)
 }
 
 /* So much that the server gives it back in many pieces; false: it had done so before we looked. */
-static bool goes_in_pieces(void)
+static bool goes_in_pieces(unsigned allocations)
 {
     open_gone(150);
     RAW_CHECK(raw_alloc(&gone, 1 << 20, WIRE_MEMORY_KIND_HOST, NULL) != 0);
-    for (unsigned i = 0; i < ALLOCATIONS; i++)
+    for (unsigned i = 0; i < allocations; i++)
         RAW_CHECK(raw_alloc(&gone, 512, WIRE_MEMORY_KIND_DEVICE, NULL) != 0);
     const uint64_t all = charged("allocations");
     uint64_t left = all;
     raw_client_close(&gone);
     while (left == all)
         left = charged("allocations");
-    return left > all - ALLOCATIONS;
+    return left > all - allocations;
 }
 
 /* Returns between two pieces. */
 static void begin_pieces(void)
 {
-    for (unsigned i = 0; !goes_in_pieces(); i++) {
-        RAW_CHECK(i < TRIES);
+    static unsigned tries;
+    while (!goes_in_pieces(ALLOCATIONS << tries)) {
+        RAW_CHECK(++tries < TRIES);
         let_all_go();
     }
 }
