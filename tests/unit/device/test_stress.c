@@ -76,13 +76,21 @@ static void step(struct life *l, uint64_t *random)
     }
 }
 
-static void finish(struct life *l)
+/* Opens all gates and waits. As in the executor, a flush comes before a wait: the device may hold a
+ * short launch for the client's thread until then. */
+static void wait_for_all(struct life *l)
 {
     for (int s = 0; s < STREAMS; s++)
         rig_open_gate(&rig, l->c, s, UINT64_MAX);
+    rig.ops->flush(l->c->client);
     for (int s = 0; s < STREAMS; s++)
         if (l->c->seq[s])
             rig_wait(l->c, s, 0);
+}
+
+static void finish(struct life *l)
+{
+    wait_for_all(l);
     cr_assert_eq(atomic_load(&l->c->fault), 0, "%s", l->c->fault_text);
     cr_assert_eq(*(uint64_t *)rig_at(l->c, 0), l->adds);
     for (int s = 0; s < STREAMS; s++)
@@ -109,12 +117,7 @@ static void *client_main(void *arg)
             break;
         case 1: /* everybody is released, whatever they stand at */
             fake_launch(&rig, l.c, 0, l.m, FAKE_WILD, 4, l.c->base + 32 * MIB, 2);
-            rig_open_gate(&rig, l.c, 0, UINT64_MAX);
-            for (int s = 1; s < STREAMS; s++)
-                rig_open_gate(&rig, l.c, s, UINT64_MAX);
-            for (int s = 0; s < STREAMS; s++)
-                if (l.c->seq[s])
-                    rig_wait(l.c, s, 0);
+            wait_for_all(&l);
             cr_assert_eq(atomic_load(&l.c->fault), 700);
             break;
         default: /* leaves with everything under way */
