@@ -9,7 +9,6 @@ ran.
 """
 
 import json
-import os
 import re
 import sys
 import xml.etree.ElementTree as xml
@@ -20,7 +19,7 @@ LAST_LINES = 25  # of the output of a program that died
 
 def died(report, blamed):
     """The names of test programs that did not end well and of which no case in `blamed` says so; prints their ends."""
-    with open(os.path.join(os.path.dirname(report), "testlog.json"), encoding="utf-8") as log:
+    with open(re.sub(r"\.junit\.xml$", ".json", report), encoding="utf-8") as log:
         for line in log:
             run = json.loads(line)
             name = run["name"].split(" / ")[-1]
