@@ -153,6 +153,38 @@ static void globals(void)
     OK(cuModuleUnload(m));
 }
 
+/* Nothing defines the variable, and still it has a place: the program fills it by its name. So does
+ * PoCL with what OpenCL's kernels get in constant memory. */
+static void constants_without_definition(void)
+{
+    static const char ptx[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".extern .const .align 4 .b8 arguments[64];\n"
+        ".visible .entry third(.param .u64 p)\n{\n .reg .b32 %r<2>; .reg .b64 %rd<2>;\n"
+        " ld.param.u64 %rd1, [p]; ld.const.u32 %r1, [arguments+8]; st.global.u32 [%rd1], %r1;\n"
+        " ret;\n}\n";
+    const uint32_t words[16] = { 5, 6, 7 };
+    uint32_t third = 0;
+    CUmodule m;
+    CUfunction f;
+    CUdeviceptr arguments, p;
+    size_t size = 0;
+    if (!tap_computes())
+        tap_skip("a device that computes nothing");
+    OK(cuModuleLoadData(&m, ptx));
+    OK(cuModuleGetGlobal(&arguments, &size, m, "arguments"));
+    EQ(size, sizeof(words));
+    OK(cuMemcpyHtoD(arguments, words, sizeof(words)));
+    OK(cuModuleGetFunction(&f, m, "third"));
+    OK(cuMemAlloc(&p, sizeof(third)));
+    void *params[] = { &p };
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(&third, p, sizeof(third)));
+    EQ(third, 7);
+    OK(cuMemFree(p));
+    OK(cuModuleUnload(m));
+}
+
 /* A program that writes a little beyond an allocation does not change a module's constants. */
 static void globals_lie_apart(void)
 {
@@ -332,10 +364,13 @@ static void for_another_gpu(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(load_and_find),   TEST(from_file), TEST(bad_images),        TEST(jit_options),
-        TEST(lacking),         TEST(globals),   TEST(globals_lie_apart), TEST(attributes),
-        TEST(parameters),      TEST(library),   TEST(fat_binaries),      TEST(relocatable),
-        TEST(for_another_gpu),
+        TEST(load_and_find),     TEST(from_file),
+        TEST(bad_images),        TEST(jit_options),
+        TEST(lacking),           TEST(globals),
+        TEST(globals_lie_apart), TEST(attributes),
+        TEST(parameters),        TEST(library),
+        TEST(fat_binaries),      TEST(relocatable),
+        TEST(for_another_gpu),   TEST(constants_without_definition),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -12,7 +12,7 @@
  * kernels that use it. The device's own units (runtime.c) rank between objects and libraries.
  *
  * In a text without units, and in libraries, a reference without a definition counts as a feature
- * that its kernel lacks.
+ * that its kernel lacks, with one exception: see allocate_constant().
  */
 #include "device/soft/ptx/parse.h"
 
@@ -244,6 +244,15 @@ static bool is_missing(const struct ir_symbol *s)
            (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST);
 }
 
+/* In a text that is loaded as it is, drivers give a .const variable of known size storage, although
+ * it is .extern and nothing defines it: the program fills it by its name. (PoCL puts arguments
+ * there.) */
+static void allocate_constant(const struct ptx_parser *p, struct ir_symbol *s)
+{
+    if (is_missing(s) && s->space == IR_SPACE_CONST && s->size && !unit_of(p, s->line))
+        s->flags = (uint8_t)((s->flags & ~IR_SYM_EXTERN) | IR_SYM_VISIBLE);
+}
+
 static bool map_symbol(struct ptx_parser *p, const struct ptx_maps *maps, struct ir_raw_fn *raw,
                        const struct ir_instr *i, uint32_t *symbol)
 {
@@ -316,6 +325,8 @@ static bool map_all(struct ptx_parser *p, struct ptx_maps *maps)
         const struct ptx_same *same = &p->same[n];
         uint32_t chosen = p->links[same->link].index;
         (same->kind == PTX_NAME_FN ? maps->fn : maps->symbol)[same->index] = chosen;
+        if (same->kind != PTX_NAME_FN)
+            allocate_constant(p, &m->symbols[chosen]);
         if (same->kind == PTX_NAME_FN)
             m->fns[same->index].is_entry &= chosen == same->index;
         else if (chosen != same->index || is_missing(&m->symbols[same->index]))
