@@ -124,6 +124,7 @@ static void peers(void)
     OK(cuCtxGetCurrent(&here));
     IS(cuCtxEnablePeerAccess(here, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     IS(cuCtxEnablePeerAccess(here, 1), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxEnablePeerAccess(NULL, 1), CUDA_ERROR_INVALID_CONTEXT);
     TRUE(cuCtxDisablePeerAccess(here) != CUDA_SUCCESS);
     IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0),
        CUDA_ERROR_INVALID_DEVICE);

@@ -252,6 +252,7 @@ static void after_a_reset(void)
     for (int i = 0; i < 3; i++) {
         OK(cuLibraryGetGlobal(&counter, &size, l, "counter"));
         IS(cuLibraryGetGlobal(&p, NULL, l, ""), CUDA_ERROR_INVALID_VALUE);
+        IS(cuLibraryGetGlobal(&p, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
         EQ(size, 4);
         OK(cuMemcpyDtoH(&value, counter, 4));
         EQ(value, 42);

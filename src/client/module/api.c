@@ -395,11 +395,11 @@ CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
                                const char *name)
 {
     struct rt_library *l;
+    if (!name || !*name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter_library_here(library, &l);
     if (r)
         return r;
-    if (!name || !*name || (!dptr && !bytes))
-        return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
     r = find_variable(l->module, name, &v);
     return give_variable(r, v, dptr, bytes);

@@ -78,12 +78,14 @@ static int enter(CUcontext handle, struct rt_context **c, struct rt_context **pe
     return rt_enter(c);
 }
 
-static int enable(CUcontext handle)
+static int enable(CUcontext handle, unsigned flags)
 {
     struct rt_context *c, *peer;
     int r = enter(handle, &c, &peer);
     if (r)
         return r;
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
     if (c->device == peer->device)
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (c->peers >> peer->device & 1)
@@ -117,10 +119,8 @@ CUresult rt_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
     int r = rt_enter(&c);
     if (r)
         return r;
-    if (Flags)
-        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    r = enable(peerContext);
+    r = enable(peerContext, Flags);
     pthread_mutex_unlock(&rt_context_lock);
     return r;
 }
