@@ -262,9 +262,18 @@ void srv_session_check_end(struct srv_session *c)
 
 /* --- the server's end ------------------------------------------------------------------------- */
 
+/* Clients that are not on their way out. */
+static bool has_clients(struct srv_server *s)
+{
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase != SRV_DRAINING)
+            return true;
+    return false;
+}
+
 void srv_server_check_end(struct srv_server *s)
 {
-    if (s->link_lost && gm_list_empty(&s->sessions))
+    if (s->link_lost && !has_clients(s))
         s->stopping = true; /* no client can come any more */
     if (!s->stopping || s->ended)
         return;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -319,6 +320,22 @@ static void until_the_server_ends(void)
     RAW_CHECK(raw_process_is_gone(executor));
 }
 
+/* Nor does a server stay whose daemon has died, for what a device may never forget. */
+static void without_a_daemon(void)
+{
+    int status;
+    raw_server_start(&server, "slow");
+    pid_t executor = raw_server_executor(&server);
+    open_gone(160);
+    RAW_CHECK(raw_alloc(&gone, 1 << 20, WIRE_MEMORY_KIND_HOST, NULL) != 0);
+    raw_client_close(&gone);
+    expect("leaving", 1);
+    close(server.link);
+    RAW_CHECK(waitpid(server.pid, &status, 0) == server.pid);
+    RAW_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0 && raw_process_is_gone(executor));
+    free(server.packet);
+}
+
 int main(void)
 {
     RAW_CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit) { DESCRIPTORS, DESCRIPTORS }) == 0);
@@ -333,6 +350,7 @@ int main(void)
     until_the_executor_dies();
     between_pieces();
     until_the_server_ends();
+    without_a_daemon();
     frame_end();
     return 0;
 }
