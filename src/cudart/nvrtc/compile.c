@@ -156,23 +156,55 @@ static void hide_folder(char *text, const char *folder)
         memmove(at, at + n + (at[n] == '/'), strlen(at + n + (at[n] == '/')) + 1);
 }
 
-/* Says in NVRTC's words which file is missing: programs look for them, supply the file and compile
- * again. Returns the log, which may be another one. */
-static char *say_missing(char *log)
+/* Writes the first line of a message of clang, FILE:LINE:COLUMN: KIND: TEXT, as NVRTC has it. */
+static void say(FILE *f, const char *line, int length)
 {
-    static const char error[] = ": fatal error: '", missing[] = "' file not found";
-    char *place = strstr(log, error), *end = place ? strstr(place, missing) : NULL, *said;
-    const char *name = place ? place + strlen(error) : NULL;
-    if (!end || memchr(name, '\n', (size_t)(end - name)))
+    static const char missing[] = "' file not found", fatal[] = ": fatal error: '";
+    const char *end = line + length;
+    const char *kind = memmem(line, (size_t)length, ": ", 2);
+    const char *column = kind ? memrchr(line, ':', (size_t)(kind - line)) : NULL;
+    const char *number = column ? memrchr(line, ':', (size_t)(column - line)) : NULL;
+    if (!number || strspn(number + 1, "0123456789") != (size_t)(column - number - 1) ||
+        strspn(column + 1, "0123456789") != (size_t)(kind - column - 1)) {
+        (void)fprintf(f, "%.*s\n", length, line);
+        return;
+    }
+    (void)fprintf(f, "%.*s(%.*s)", (int)(number - line), line, (int)(column - number - 1),
+                  number + 1);
+    const char *name = kind + strlen(fatal), *stop = end - strlen(missing);
+    /* Programs look for this one, supply the file and compile again. */
+    if (stop > name && memcmp(kind, fatal, strlen(fatal)) == 0 &&
+        memcmp(stop, missing, strlen(missing)) == 0)
+        (void)fprintf(f, ": catastrophic error: cannot open source file \"%.*s\"\n",
+                      (int)(stop - name), name);
+    else
+        (void)fprintf(f, "%.*s\n", (int)(end - kind), kind);
+}
+
+/* Gives the compiler's messages the form of NVRTC's, which programs read: a blank line is between
+ * two, and none says by way of which files another was included. Returns the log, which may be
+ * another one. */
+static char *say_as_nvrtc(char *log)
+{
+    static const char by_way[] = "In file included from ";
+    char *said = NULL;
+    size_t size;
+    FILE *f = open_memstream(&said, &size);
+    if (!f)
         return log;
-    /* Before `place` stands FILE:LINE:COLUMN. */
-    const char *column = memrchr(log, ':', (size_t)(place - log));
-    const char *line = column ? memrchr(log, ':', (size_t)(column - log)) : NULL;
-    if (!line ||
-        asprintf(&said, "%.*s(%.*s): catastrophic error: cannot open source file \"%.*s\"%s",
-                 (int)(line - log), log, (int)(column - line - 1), line + 1, (int)(end - name),
-                 name, end + strlen(missing)) < 0)
+    for (const char *line = log, *end; *line; line = *end ? end + 1 : end) {
+        end = strchrnul(line, '\n');
+        if (strncmp(line, by_way, strlen(by_way)) == 0)
+            continue;
+        /* What is shown of the source begins with a space. */
+        if (*line != ' ' && ftell(f) > 0)
+            (void)fputc('\n', f);
+        say(f, line, (int)(end - line));
+    }
+    if (fclose(f) != 0) {
+        free(said);
         return log;
+    }
     free(log);
     return said;
 }
@@ -213,7 +245,7 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     if (said) {
         hide_folder(said, folder);
         free(p->log);
-        p->log = say_missing(said);
+        p->log = say_as_nvrtc(said);
     }
     if (!r && !(p->ptx = read_text(ptx)))
         r = errno == ENOENT ? 1 : -errno;
