@@ -46,6 +46,8 @@ PROGRAMS = {
     "newer-13": ("newer.cu", ["-cudart", "13", "-Xlinker", "--export-dynamic"], []),
     "nvrtc": ("nvrtc.c", ["-lnvrtc", "-lcuda"], []),
     "nvrtc-13": ("nvrtc.c", ["-cudart", "13", "-lnvrtc", "-lcuda"], []),
+    "nvjitlink": ("nvjitlink.c", ["-lnvJitLink", "-lcuda", "-ldl"], []),
+    "nvjitlink-13": ("nvjitlink.c", ["-cudart", "13", "-lnvJitLink", "-lcuda", "-ldl"], []),
     "halves": ("halves.cu", [], []),
     "halves-17": ("halves.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
     "host-only": ("host_only.cpp", ["-std=c++11"], []),

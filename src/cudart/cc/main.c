@@ -458,10 +458,12 @@ static void link_program(struct cc_options *o, struct cc_list *objects)
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-o");
     cc_add(&l, o->output ? o->output : "a.out");
-    for (size_t i = 0; i < objects->count; i++)
-        cc_add(&l, strcmp(objects->at[i], "-lnvrtc")
-                       ? objects->at[i]
-                       : cc_format("%s/libnvrtc.so.%u", cc_place.libraries, o->cudart));
+    for (size_t i = 0; i < objects->count; i++) {
+        const char *name = objects->at[i];
+        bool ours = strcmp(name, "-lnvrtc") == 0 || strcmp(name, "-lnvJitLink") == 0;
+        cc_add(&l,
+               ours ? cc_format("%s/lib%s.so.%u", cc_place.libraries, name + 2, o->cudart) : name);
+    }
     cc_add(&l, cc_format("%s/libcudart.so.%u", cc_place.libraries, o->cudart));
     cc_add(&l, cc_format("-Wl,-rpath,%s", cc_place.libraries));
     cc_add(&l, cc_format("-L%s", cc_place.driver));
