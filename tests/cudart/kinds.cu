@@ -15,6 +15,14 @@
 
 #include "check.h"
 
+// what headers of CUDA 13 and CCCL look for
+__NV_SILENCE_DEPRECATION_BEGIN
+__host__ __device__ double4 four(double);
+__NV_SILENCE_DEPRECATION_END
+#ifndef CCCL_DISABLE_NVFP6_SUPPORT
+#error there are no numbers of 6 bits
+#endif
+
 namespace cg = cooperative_groups;
 
 /* Thrust and CUB ask by these names. */

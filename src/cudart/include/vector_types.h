@@ -43,7 +43,11 @@ GMUX_VECTOR_TYPES(float, float, 8, 16)
 GMUX_VECTOR_TYPES(double, double, 16, 16)
 #undef GMUX_VECTOR_TYPES
 
-/* Types of version 13: four of the largest elements, with the alignment in their name. */
+/* Types of version 13: four of the largest elements, with the alignment in their name. The types
+ * without it are deprecated there, and headers of version 13 stand between these words where they
+ * use them; ours deprecates nothing. */
+#define __NV_SILENCE_DEPRECATION_BEGIN
+#define __NV_SILENCE_DEPRECATION_END
 #define GMUX_VECTOR_4(name, type, align)                                                           \
     typedef struct __attribute__((aligned(align))) name {                                          \
         type x, y, z, w;                                                                           \
