@@ -195,6 +195,29 @@ static void own_headers(void)
     CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
 }
 
+/* Compiles where functions are the device's by default. */
+static void default_device(const char *text)
+{
+    const char *const options[] = { "-default-device", "-std=c++17" };
+    nvrtcProgram p;
+    CHECK(nvrtcCreateProgram(&p, text, "d.cu", 0, NULL, NULL) == NVRTC_SUCCESS);
+    CHECK(nvrtcAddNameExpression(p, "k<float>") == NVRTC_SUCCESS);
+    CHECK(nvrtcCompileProgram(p, 2, options) == NVRTC_SUCCESS);
+    if (*log_of(p))
+        printf("%s", log_of(p));
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
+}
+
+/* The standard's headers, which are the host's. */
+static void host_headers(void)
+{
+    default_device("#include <tuple>\n#include <string>\n#include <cstdio>\n"
+                   "#include <algorithm>\n"
+                   "int seven() { return 7; }\n"
+                   "template <class T> __global__ void k(int *p)\n"
+                   "{ *p = std::get<0>(std::make_tuple(std::max(seven(), 1))); printf(\"\"); }\n");
+}
+
 /* Libraries around NVRTC find out by warnings which headers a program includes, and take each out
  * of the log, up to the blank line behind it. */
 static void messages_apart(void)
@@ -258,6 +281,7 @@ int main(void)
     whole();
     own_headers();
     messages_apart();
+    host_headers();
     if (!failures)
         printf("passed\n");
     return failures != 0;

@@ -21,8 +21,30 @@
 
 #define RESULT_MAX ((size_t)256 << 20) /* PTX or log */
 
-static const char default_begin[] = "#pragma clang force_cuda_host_device begin\n";
+/* What stands between is the device's, too, where the program wants that by default. */
+static const char default_begin[] =
+    "#pragma clang force_cuda_host_device begin\n#define GMUX_DEFAULT_DEVICE\n";
 static const char default_end[] = "\n#pragma clang force_cuda_host_device end\n";
+
+/* The host's headers among them: what they declare is the host's, since our own headers include
+ * parts of them before, and the same function cannot be both. A header of the same name goes first
+ * and steps out of the pragma. Those that are not in this list can be included as they are. */
+static const char *const host_headers =
+    "algorithm any bitset charconv codecvt complex condition_variable cstdio deque exception "
+    "filesystem forward_list fstream functional future iomanip ios iosfwd iostream istream "
+    "iterator list locale map memory memory_resource mutex new optional ostream queue random "
+    "ranges regex scoped_allocator set shared_mutex span sstream stack stdexcept stdio.h streambuf "
+    "string string_view system_error thread tuple typeindex typeinfo unordered_map unordered_set "
+    "variant vector";
+static const char host_header[] = "#ifdef GMUX_DEFAULT_DEVICE\n"
+                                  "#undef GMUX_DEFAULT_DEVICE\n"
+                                  "#pragma clang force_cuda_host_device end\n"
+                                  "#include_next <%1$.*2$s>\n"
+                                  "#pragma clang force_cuda_host_device begin\n"
+                                  "#define GMUX_DEFAULT_DEVICE\n"
+                                  "#else\n"
+                                  "#include_next <%1$.*2$s>\n"
+                                  "#endif\n";
 
 static char *in(const char *folder, const char *name)
 {
@@ -58,6 +80,31 @@ static int write_headers(const struct _nvrtcProgram *p, const char *folder)
         free(path);
         if (r)
             return r;
+    }
+    return 0;
+}
+
+/* Makes the folder `folder` with a header for each of the host's. */
+static int write_host_headers(const char *folder)
+{
+    if (mkdir(folder, 0700) < 0)
+        return -errno;
+    for (const char *name = host_headers; *name; name += strspn(name, " ")) {
+        int length = (int)strcspn(name, " "), r = 0;
+        char *path;
+        if (asprintf(&path, "%s/%.*s", folder, length, name) < 0)
+            return -ENOMEM;
+        FILE *f = fopen(path, "we");
+        if (!f)
+            r = -errno;
+        else if (fprintf(f, host_header, name, length) < 0)
+            r = -EIO;
+        if (f && fclose(f) != 0 && !r)
+            r = -errno;
+        free(path);
+        if (r)
+            return r;
+        name += length;
     }
     return 0;
 }
@@ -213,8 +260,9 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
 {
     char *compiler = find_compiler(), *source = in(folder, "gmux-nvrtc.cu");
     char *ptx = in(folder, "gmux-nvrtc.ptx"), *log = in(folder, "gmux-nvrtc.log");
+    char *host = in(folder, "gmux-nvrtc.host");
     const char **argv = calloc(a->count + 16, sizeof(*argv));
-    int r = source && ptx && log && argv ? 0 : -ENOMEM;
+    int r = source && ptx && log && host && argv ? 0 : -ENOMEM;
     if (!r && !compiler) {
         char *said = strdup("libnvrtc: gmux-cc is not there: install it, and clang 19\n");
         if (said) {
@@ -225,6 +273,8 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     }
     if (!r)
         r = write_headers(p, folder);
+    if (!r && a->default_device)
+        r = write_host_headers(host);
     if (!r)
         r = write_source(p, source, a->default_device);
     if (!r) {
@@ -236,6 +286,10 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
         memcpy(argv, fixed, sizeof(fixed));
         memcpy(argv + n, a->at, a->count * sizeof(*argv));
         n += a->count;
+        if (a->default_device) {
+            argv[n++] = "-isystem";
+            argv[n++] = host;
+        }
         argv[n++] = "-o";
         argv[n++] = ptx;
         argv[n++] = source;
@@ -252,6 +306,7 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     if (!r)
         rtc_take_names(p, p->ptx);
     free(argv);
+    free(host);
     free(log);
     free(ptx);
     free(source);
