@@ -218,6 +218,19 @@ static void host_headers(void)
                    "{ *p = std::get<0>(std::make_tuple(std::max(seven(), 1))); printf(\"\"); }\n");
 }
 
+/* A kernel that is declared as a friend before, and a type that is complete only where a template
+ * is instantiated. */
+static void read_late(void)
+{
+    default_device("class late;\n"
+                   "template <class T> struct shy {\n"
+                   "    template <class U> friend __global__ void k(int *);\n"
+                   "private:\n    int n = 6;\n};\n"
+                   "template <class T> __global__ void k(int *p)\n"
+                   "{ late l; shy<T> s; *p = l.more(s.n); }\n"
+                   "class late { public: int more(int n) { return n + 1; } };\n");
+}
+
 /* Libraries around NVRTC find out by warnings which headers a program includes, and take each out
  * of the log, up to the blank line behind it. */
 static void messages_apart(void)
@@ -282,6 +295,7 @@ int main(void)
     own_headers();
     messages_apart();
     host_headers();
+    read_late();
     if (!failures)
         printf("passed\n");
     return failures != 0;

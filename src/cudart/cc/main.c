@@ -87,6 +87,11 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o, bool t
     if (o->relocatable)
         cc_add(l, "-fgpu-rdc");
     if (text) {
+        /* nvcc's front end reads a template's body when it is instantiated: a type in it, or a
+         * function, may be declared later. clang is asked for that where a source is refused
+         * otherwise. */
+        cc_add(l, "-fdelayed-template-parsing");
+        cc_add(l, "-Wno-delayed-template-parsing-in-cxx20");
         add_behind_preprocessor(l, &o->both);
         return;
     }
@@ -151,26 +156,39 @@ static void begin_pass(struct cc_list *l, const struct cc_options *o, unsigned s
         cc_add(l, cc_format("--cuda-gpu-arch=sm_%u", sm));
 }
 
-/* The text that clang is given in place of a source; *other, if not NULL: whether that makes a
- * difference. */
-static const char *respell(const struct cc_options *o, const struct unit *u, unsigned sm,
-                           bool *other)
+/* Where the text is that clang is given in place of a source. */
+static const char *text_of(const struct unit *u, unsigned sm)
+{
+    return cc_scratch(cc_format("%u.%u.cu", u->number, sm));
+}
+
+/* Makes that text and changes its spelling; the preprocessor's status. Its messages go to the file
+ * of that name, if there is one. *other: whether the text differs from the source. */
+static int respell_with(const struct cc_options *o, const struct unit *u, unsigned sm,
+                        const char *messages, bool *other)
 {
     static struct cc_list l;
-    const char *text = cc_scratch(cc_format("%u.%u.cu", u->number, sm));
-    if (u->respelled && access(text, R_OK) == 0)
-        return text;
     begin_pass(&l, o, sm, false);
     cc_add_all(&l, sm ? &o->device : &o->host);
-    cc_add(&l, "-w");
+    if (!messages)
+        cc_add(&l, "-w");
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-E");
     cc_add(&l, u->source);
     cc_add(&l, "-o");
-    cc_add(&l, text);
-    bool differs = !cc_try(o, &l, "/dev/null") && !o->dry && cc_respell(text);
-    if (other)
-        *other = differs;
+    cc_add(&l, text_of(u, sm));
+    int status = cc_try(o, &l, messages ? messages : "/dev/null");
+    *other = !status && !o->dry && cc_respell(text_of(u, sm));
+    return status;
+}
+
+static const char *respell(const struct cc_options *o, const struct unit *u, unsigned sm,
+                           bool *other)
+{
+    const char *text = text_of(u, sm);
+    bool differs;
+    if (!u->respelled || access(text, R_OK) != 0)
+        (void)respell_with(o, u, sm, NULL, other ? other : &differs);
     return text;
 }
 
@@ -208,25 +226,40 @@ static int compile_kernels(const struct cc_options *o, const struct unit *u, uns
     return cc_try(o, &l, messages);
 }
 
-/* Compiles the kernels for the first time, and finds out what there is to know of the source. */
-static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
+static void show(const struct cc_options *o, const char *messages)
 {
-    const char *files = cc_scratch(cc_format("%u.d", u->number));
-    const char *messages = cc_scratch(cc_format("%u.messages", u->number));
-    int status = compile_kernels(o, u, sm, output, files, messages);
-    if (status)
-        (void)respell(o, u, sm, &u->respelled);
-    if (u->respelled) {
-        status = compile_kernels(o, u, sm, output, NULL, messages);
-        files = cc_scratch(cc_format("%u.%u.cu", u->number, sm));
-    }
     size_t size;
     char *text = o->dry ? NULL : cc_read(messages, &size);
     if (text)
         (void)fwrite(text, 1, size, stderr);
     free(text);
+}
+
+/* Compiles the kernels for the first time, and finds out what there is to know of the source. */
+static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
+{
+    const char *files = cc_scratch(cc_format("%u.d", u->number));
+    const char *messages = cc_scratch(cc_format("%u.messages", u->number));
+    int status = 0;
+    /* Clang refuses most programs of NVRTC's as they are; and where a file is missing, NVRTC says
+     * nothing of what the program could not be compiled for besides. */
+    if (!o->dry && cc_mentions(u->source, "force_cuda_host_device")) {
+        status = respell_with(o, u, sm, messages, &u->respelled);
+        if (status || u->respelled)
+            show(o, messages);
+    }
+    if (!status)
+        status = compile_kernels(o, u, sm, output, u->respelled ? NULL : files, messages);
+    if (status && !u->respelled) {
+        (void)respell(o, u, sm, &u->respelled);
+        if (u->respelled)
+            status = compile_kernels(o, u, sm, output, NULL, messages);
+    }
+    show(o, messages);
     if (status)
         exit(status);
+    if (u->respelled)
+        files = text_of(u, sm);
     u->checked = true;
     u->managed = !o->dry && (u->respelled ? cc_mentions(files, "gmux_managed")
                                           : cc_any_mentions(files, "__managed__"));
