@@ -198,11 +198,11 @@ static void own_headers(void)
 /* Compiles where functions are the device's by default. */
 static void default_device(const char *text)
 {
-    const char *const options[] = { "-default-device", "-std=c++17" };
+    const char *const options[] = { "-default-device", "-std=c++17", "--pch", "-pch-dir=/tmp" };
     nvrtcProgram p;
     CHECK(nvrtcCreateProgram(&p, text, "d.cu", 0, NULL, NULL) == NVRTC_SUCCESS);
     CHECK(nvrtcAddNameExpression(p, "k<float>") == NVRTC_SUCCESS);
-    CHECK(nvrtcCompileProgram(p, 2, options) == NVRTC_SUCCESS);
+    CHECK(nvrtcCompileProgram(p, 4, options) == NVRTC_SUCCESS);
     if (*log_of(p))
         printf("%s", log_of(p));
     CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
