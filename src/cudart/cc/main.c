@@ -240,16 +240,17 @@ static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm,
 {
     const char *files = cc_scratch(cc_format("%u.d", u->number));
     const char *messages = cc_scratch(cc_format("%u.messages", u->number));
-    int status = 0;
+    int status;
     /* Clang refuses most programs of NVRTC's as they are; and where a file is missing, NVRTC says
      * nothing of what the program could not be compiled for besides. */
     if (!o->dry && cc_mentions(u->source, "force_cuda_host_device")) {
         status = respell_with(o, u, sm, messages, &u->respelled);
         if (status || u->respelled)
             show(o, messages);
+        if (status)
+            exit(status);
     }
-    if (!status)
-        status = compile_kernels(o, u, sm, output, u->respelled ? NULL : files, messages);
+    status = compile_kernels(o, u, sm, output, u->respelled ? NULL : files, messages);
     if (status && !u->respelled) {
         (void)respell(o, u, sm, &u->respelled);
         if (u->respelled)
