@@ -233,6 +233,16 @@ static void read_late(void)
                    "class late { public: int more(int n) { return n + 1; } };\n");
 }
 
+/* `typename` left out, in two places of one line and where the first addition shows another. */
+static void read_types(void)
+{
+    default_device("template <class T> struct q { typedef T type; typedef int in; };\n"
+                   "template <class T> int size() { return sizeof(q<T>::type); }\n"
+                   "#line 7 \"elsewhere.h\"\n"
+                   "template <class T> __global__ void k(int *p)\n"
+                   "{ *p = sizeof(q<T>::type) + q<T>::in(3) + size<T>(); }\n");
+}
+
 /* Libraries around NVRTC find out by warnings which headers a program includes, and take each out
  * of the log, up to the blank line behind it. */
 static void messages_apart(void)
@@ -298,6 +308,7 @@ int main(void)
     messages_apart();
     host_headers();
     read_late();
+    read_types();
     if (!failures)
         printf("passed\n");
     return failures != 0;

@@ -65,6 +65,11 @@ void cc_run(const struct cc_options *o, struct cc_list *l);
 /* Changes a preprocessed text to what clang accepts, as far as NVIDIA's compiler accepts more;
  * false: clang would read it as it read the source. */
 bool cc_respell(const char *path);
+/* Adds what clang's messages, in a file, say that a text lacks, and other compilers need not have;
+ * whether there was anything. */
+bool cc_fix(const char *path, const char *messages);
+/* Takes the numbers for that out of the messages. */
+void cc_drop_ranges(char *messages);
 
 /* Reads the whole file, with a zero behind it, into memory that the caller frees; NULL: it cannot
  * be read. */

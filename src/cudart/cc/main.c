@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "cudart/cc/cc.h"
+
+#define FIXES_MAX 8 /* times that a source is mended and compiled again */
 #include "fatbin/fatbin.h"
 
 /* the newest PTX that drivers of CUDA 12.3 read, and the newest that clang 19 writes */
@@ -92,6 +94,9 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o, bool t
          * otherwise. */
         cc_add(l, "-fdelayed-template-parsing");
         cc_add(l, "-Wno-delayed-template-parsing-in-cxx20");
+        /* For cc_fix, all of them. */
+        cc_add(l, "-fdiagnostics-print-source-range-info");
+        cc_add(l, "-ferror-limit=0");
         add_behind_preprocessor(l, &o->both);
         return;
     }
@@ -230,8 +235,10 @@ static void show(const struct cc_options *o, const char *messages)
 {
     size_t size;
     char *text = o->dry ? NULL : cc_read(messages, &size);
-    if (text)
-        (void)fwrite(text, 1, size, stderr);
+    if (text) {
+        cc_drop_ranges(text);
+        (void)fputs(text, stderr);
+    }
     free(text);
 }
 
@@ -256,6 +263,9 @@ static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm,
         if (u->respelled)
             status = compile_kernels(o, u, sm, output, NULL, messages);
     }
+    for (int n = 0; status && u->respelled && n < FIXES_MAX && cc_fix(text_of(u, sm), messages);
+         n++)
+        status = compile_kernels(o, u, sm, output, NULL, messages);
     show(o, messages);
     if (status)
         exit(status);
