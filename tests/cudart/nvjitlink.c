@@ -3,6 +3,7 @@
  * kind that has to be found out, without a context, and by the names that NVIDIA's header has; and
  * what is said of mistakes.
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,12 +145,13 @@ static void names(void)
         "GetLinkedPtxSize", "GetErrorLogSize", "GetInfoLogSize",
     };
     unsigned major = 0, minor = 0;
-    char name[80];
+    char name[80], version[40];
     CHECK(nvJitLinkVersion(&major, &minor) == NVJITLINK_SUCCESS && major >= 12);
+    (void)snprintf(version, sizeof(version), "libnvJitLink.so.%u", major);
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
         for (unsigned m = 0; m <= minor; m++) {
             (void)snprintf(name, sizeof(name), "__nvJitLink%s_%u_%u", functions[i], major, m);
-            CHECK(dlsym(RTLD_DEFAULT, name));
+            CHECK(dlvsym(RTLD_DEFAULT, name, version));
         }
 }
 

@@ -3,6 +3,8 @@
  * mistakes, and that what comes out runs. With NVIDIA's libnvrtc in the place of ours it passes,
  * too, but for what stands under OURS.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +132,7 @@ static void mistakes(void)
     const char *header = "", *const outside[] = { "a/../../b.h" }, *const root[] = { "/b.h" };
     CHECK(nvrtcVersion(&major, &minor) == NVRTC_SUCCESS && (major == 12 || major == 13));
     CHECK(nvrtcVersion(&major, NULL) == NVRTC_ERROR_INVALID_INPUT);
+    CHECK(dlvsym(RTLD_DEFAULT, "nvrtcVersion", major == 12 ? "libnvrtc.so.12" : "libnvrtc.so.13"));
     CHECK(nvrtcCreateProgram(&p, NULL, NULL, 0, NULL, NULL) == NVRTC_ERROR_INVALID_INPUT);
     CHECK(nvrtcCreateProgram(&p, "", NULL, -1, NULL, NULL) == NVRTC_ERROR_INVALID_INPUT);
 #if OURS
