@@ -225,6 +225,46 @@ Test(ir_analysis, thread_numbers_by_warps)
     done(&s);
 }
 
+/* The warp's number in the grid, if the block's size is a multiple of the warp's. */
+Test(ir_analysis, thread_numbers_in_the_grid)
+{
+    static const char body[] =
+        ".reg .b32 %q<8>; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;"
+        "mad.lo.s32 %r3, %r1, %r2, %r0; shr.u32 %r4, %r3, 5; and.b32 %r5, %r3, 31;"
+        "setp.lt.u32 %p0, %r3, 96; cvt.u64.u32 %rd0, %r3; shr.u64 %rd1, %rd0, 6;"
+        "shl.b32 %r6, %r4, 5; or.b32 %r7, %r6, %r5; mul.wide.u32 %rd2, %r7, 4;"
+        "or.b32 %q0, %r4, %r5; shr.u32 %q1, %r3, 4;"
+        /* Signed division by 32: not of what may be negative. */
+        "shr.s32 %q2, %r3, 31; shr.u32 %q3, %q2, 27; add.s32 %q4, %r3, %q3; shr.s32 %q5, %q4, 5;"
+        /* over the grid */
+        "mov.u32 %q6, %r3; L: shr.u32 %q7, %q6, 5; add.s32 %q6, %q6, %r2;"
+        "setp.lt.u32 %p1, %q7, %r1; @%p1 bra L;";
+    struct ir_analyse_options even = { .ntid = { 64, 1, 1 } },
+                              small = { .ntid = { 64, 1, 1 }, .small_grid = true },
+                              odd = { .ntid = { 50, 1, 1 } };
+    struct subject s = look(body, &even);
+    cr_expect(shape(&s, "%r4") == IR_UNIFORM && !reg(&s, "%r4")->block_uniform);
+    cr_expect(shape(&s, "%r5") == IR_AFFINE && reg(&s, "%r5")->block_uniform);
+    cr_expect(shape(&s, "%p0") == IR_UNIFORM && shape(&s, "%rd1") == IR_UNIFORM);
+    cr_expect(shape(&s, "%rd0") == IR_AFFINE && !reg(&s, "%rd0")->may_wrap);
+    cr_expect(shape(&s, "%r7") == IR_AFFINE && reg(&s, "%r7")->stride == 1);
+    cr_expect(reg(&s, "%rd2")->stride == 4 && !reg(&s, "%rd2")->may_wrap);
+    cr_expect(shape(&s, "%q0") == IR_VARYING && shape(&s, "%q1") != IR_UNIFORM);
+    cr_expect(shape(&s, "%q5") != IR_UNIFORM && !s.a->used_small_grid);
+    cr_expect(shape(&s, "%q7") == IR_UNIFORM && shape(&s, "%p1") == IR_UNIFORM);
+    done(&s);
+    s = look(body, &small);
+    cr_expect(shape(&s, "%q5") == IR_UNIFORM && s.a->used_small_grid);
+    done(&s);
+    s = look(body, &odd); /* a block may begin in the middle of 32 numbers */
+    cr_expect(shape(&s, "%r4") == IR_VARYING && shape(&s, "%p0") == IR_VARYING);
+    cr_expect(shape(&s, "%q7") == IR_VARYING);
+    done(&s);
+    s = look(body, &rows);
+    cr_expect(shape(&s, "%r4") == IR_VARYING && shape(&s, "%r7") == IR_VARYING);
+    done(&s);
+}
+
 Test(ir_analysis, divergent_if)
 {
     struct subject s =

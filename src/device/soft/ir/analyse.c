@@ -60,6 +60,8 @@ static int analyse(struct ir_analyser *an)
     if (rc == 0)
         rc = ir_compute_ranges(an);
     if (rc == 0)
+        rc = ir_compute_low(an);
+    if (rc == 0)
         rc = ir_find_frontiers(an);
     if (rc == 0)
         rc = ir_find_patterns(an);
@@ -90,6 +92,7 @@ int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_o
     free(an.warp_branch);
     free(an.parks);
     free(an.ranges);
+    free(an.low);
     free(an.same);
     if (rc)
         ir_analysis_destroy(an.a);

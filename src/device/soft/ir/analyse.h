@@ -23,6 +23,14 @@ enum ir_range_known {
     IR_RANGE_ANY,
 };
 
+/* What a register's lower bits are, of which there are as many as number a warp's lanes. */
+enum ir_low {
+    IR_LOW_UNKNOWN, /* nothing computed yet, or it only depends on itself */
+    IR_LOW_ZERO,    /* 0 in all lanes */
+    IR_LOW_LANE,    /* the lane's number */
+    IR_LOW_ANY,
+};
+
 /* A shape of ir_reg_info while the analysis runs: nothing is known yet. */
 #define IR_SHAPE_UNKNOWN 4
 
@@ -47,6 +55,7 @@ struct ir_analyser {
     bool *pure_return; /* by block: only_returns */
     /* ranges.c */
     struct ir_range *ranges;
+    uint8_t *low;   /* low.c; enum ir_low by register */
     uint64_t *same; /* same.c; one bit per register */
 };
 
@@ -105,11 +114,20 @@ static inline uint32_t ir_known_ntid(const struct ir_analyser *an, unsigned dim)
     return an->opt.ntid[0] ? an->opt.ntid[dim] : an->fn->reqntid[dim];
 }
 /* Whether no warp straddles rows of the block. */
-bool ir_rows(const struct ir_analyser *an);
+static inline bool ir_rows(const struct ir_analyser *an)
+{
+    uint32_t x = ir_known_ntid(an, 0), y = ir_known_ntid(an, 1), z = ir_known_ntid(an, 2);
+    if (x == 0)
+        return an->opt.rows;
+    return x % an->opt.lanes == 0 || (y <= 1 && z <= 1);
+}
 
 int ir_compute_ranges(struct ir_analyser *an); /* ranges.c */
 /* Whether the values of `src` (32 bits, affine) are lane 0's plus lane * stride in all lanes,
  * without wrapping. */
 bool ir_cannot_wrap(struct ir_analyser *an, const struct ir_src *src, bool is_signed);
+
+int ir_compute_low(struct ir_analyser *an); /* low.c */
+enum ir_low ir_low_of(struct ir_analyser *an, const struct ir_src *s);
 
 #endif

@@ -6,7 +6,7 @@
  *   order.c     predecessors, dominators, loops, order of blocks
  *   same.c      registers that all definitions give the same value
  *   live.c      liveness
- *   shape.c     uniform, affine, varying; ranges.c: can a 32-bit index wrap?
+ *   shape.c     uniform, affine, varying; ranges.c: can a 32-bit index wrap? low.c: lower bits
  *   pattern.c   lanes that differ by constants, but not by a stride
  *   frontier.c  thread frontiers, divergence of branches; alternates with shape.c until both are
  *               stable
@@ -66,8 +66,6 @@ struct ir_reg_info {
     /* All warps of the block that have reached the same point on the same path have the same scalar
      * (UNIFORM), the same base (AFFINE) or the same vector (VARYING). */
     uint8_t block_uniform;
-    uint8_t aligned; /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes,
-                        below 2^31 */
     /* UNIFORM with a value that is known now: `value`, with bits as in ir_src.bits */
     uint8_t is_const;
     uint32_t defs;       /* number of instructions that write it */

@@ -146,7 +146,8 @@ static struct lanes of_register(const struct ir_analyser *an, uint32_t reg)
     case IR_AFFINE:
         if (r->may_wrap || r->stride > OFFSET_MAX || r->stride < -OFFSET_MAX)
             return unknown();
-        return steps(an, r->aligned ? log2_of(an->opt.lanes) : 0, 1, an->opt.lanes, r->stride);
+        return steps(an, an->low[reg] == IR_LOW_LANE && r->stride == 1 ? log2_of(an->opt.lanes) : 0,
+                     1, an->opt.lanes, r->stride);
     default:
         return unknown();
     }

@@ -21,20 +21,12 @@ struct ir_value {
     uint8_t shape;
     bool unknown; /* nothing is known yet: optimistically it fits everything */
     bool may_wrap;
-    bool aligned;
+    bool numbered;  /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes */
     bool invariant; /* block_uniform */
     bool is_const;
     int64_t stride;
     uint64_t bits;
 };
-
-bool ir_rows(const struct ir_analyser *an)
-{
-    uint32_t x = ir_known_ntid(an, 0), y = ir_known_ntid(an, 1), z = ir_known_ntid(an, 2);
-    if (x == 0)
-        return an->opt.rows;
-    return x % an->opt.lanes == 0 || (y <= 1 && z <= 1);
-}
 
 static struct ir_value uniform(bool invariant)
 {
@@ -67,9 +59,7 @@ static struct ir_value thread_index(const struct ir_analyser *an, unsigned dim)
     if (n == 1)
         return constant(0);
     if (ir_rows(an) && dim == 0) {
-        struct ir_value v = affine(1, x == an->opt.lanes);
-        v.aligned = true;
-        return v;
+        return affine(1, x == an->opt.lanes);
     }
     if (ir_rows(an))
         return uniform(false);
@@ -124,7 +114,8 @@ static struct ir_value register_value(const struct ir_analyser *an, uint32_t reg
     struct ir_value v = { .shape = r->shape,
                           .unknown = r->shape == IR_SHAPE_UNKNOWN,
                           .may_wrap = r->may_wrap,
-                          .aligned = r->aligned,
+                          .numbered = r->shape == IR_AFFINE && r->stride == 1 && !r->may_wrap &&
+                                      an->low[reg] == IR_LOW_LANE,
                           .invariant = r->block_uniform,
                           .is_const = r->is_const,
                           .stride = r->stride,
@@ -230,7 +221,7 @@ static struct ir_value widened(struct ir_analyser *an, const struct ir_instr *i,
     struct ir_value v = operand(an, &i->src[source]);
     if (v.shape != IR_AFFINE)
         return v;
-    if (ir_cannot_wrap(an, &i->src[source], is_signed))
+    if (v.numbered || ir_cannot_wrap(an, &i->src[source], is_signed))
         return v;
     v.may_wrap = true;
     if (info) {
@@ -329,20 +320,29 @@ static struct ir_value bits_of(const struct ir_analyser *an, const struct ir_ins
 {
     struct ir_value v = operand(an, &i->src[0]), c = operand(an, &i->src[1]);
     uint64_t lane = an->opt.lanes - 1;
-    if (!v.aligned || !c.is_const || (c.bits & lane) % lane != 0)
+    if (!v.numbered || !c.is_const || (c.bits & lane) % lane != 0)
         return plain(an, i);
     if (!(c.bits & lane))
         return uniform(v.invariant);
-    v = affine(1, v.invariant || c.bits == lane);
-    v.aligned = true;
-    return v;
+    return affine(1, v.invariant || c.bits == lane);
+}
+
+/* "32 * n | tid", "32 * n ^ tid": the lower bits come from the one, the others are one value. */
+static struct ir_value joined_bits(struct ir_analyser *an, const struct ir_instr *i)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        struct ir_value v = operand(an, &i->src[k]), by = operand(an, &i->src[1 - k]);
+        if (v.numbered && by.shape == IR_UNIFORM && ir_low_of(an, &i->src[1 - k]) == IR_LOW_ZERO)
+            return by.unknown ? by : affine(1, v.invariant && by.invariant);
+    }
+    return plain(an, i);
 }
 
 /* "tid >> 5" */
 static struct ir_value shift_right(const struct ir_analyser *an, const struct ir_instr *i)
 {
     struct ir_value v = operand(an, &i->src[0]), n = operand(an, &i->src[1]);
-    if (!v.aligned || !n.is_const || n.bits >= 32 || (1u << n.bits) < an->opt.lanes)
+    if (!v.numbered || !n.is_const || n.bits >= 32 || (1u << n.bits) < an->opt.lanes)
         return plain(an, i);
     return uniform(v.invariant);
 }
@@ -351,7 +351,7 @@ static struct ir_value shift_right(const struct ir_analyser *an, const struct ir
 static struct ir_value compare(const struct ir_analyser *an, const struct ir_instr *i)
 {
     struct ir_value v = operand(an, &i->src[0]), c = operand(an, &i->src[1]);
-    if (i->src_count != 2 || i->dst_pred != IR_NONE || ir_types[i->type].size != 4 || !v.aligned ||
+    if (i->src_count != 2 || i->dst_pred != IR_NONE || ir_types[i->type].size != 4 || !v.numbered ||
         !c.is_const)
         return plain(an, i);
     uint32_t limit = (uint32_t)c.bits;
@@ -467,6 +467,9 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
         return shift_right(an, i);
     case IR_OP_AND:
         return bits_of(an, i);
+    case IR_OP_OR:
+    case IR_OP_XOR:
+        return joined_bits(an, i);
     case IR_OP_SETP:
         return compare(an, i);
     case IR_OP_SELP:
@@ -522,7 +525,6 @@ static bool merge(struct ir_analyser *an, uint32_t reg, struct ir_value v)
         r->may_wrap = false;
         r->stride = 0;
     }
-    r->aligned = r->defs == 1 && v.aligned && r->shape == IR_AFFINE;
     r->is_const = r->defs == 1 && v.is_const && r->shape == IR_UNIFORM;
     r->value = r->is_const ? v.bits : 0;
     return memcmp(r, &old, sizeof(*r)) != 0;
