@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "cudart/cc/cc.h"
+#include "fatbin/fatbin.h"
 
 #define FIXES_MAX 8 /* times that a source is mended and compiled again */
-#include "fatbin/fatbin.h"
 
 /* the newest PTX that drivers of CUDA 12.3 read, and the newest that clang 19 writes */
 #define PTX_MAJOR    8
