@@ -51,6 +51,7 @@ struct unit {
     bool checked;    /* it is known whether it has managed variables, and how clang takes it */
     bool managed;    /* it may have managed variables */
     bool respelled;  /* clang takes it only as a text that spelling.c has changed */
+    bool runtime;    /* NVRTC's, with functions that are the device's by default */
 };
 
 /* Options of both passes that are not for the preprocessor. */
@@ -89,14 +90,6 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o, bool t
     if (o->relocatable)
         cc_add(l, "-fgpu-rdc");
     if (text) {
-        /* nvcc's front end reads a template's body when it is instantiated: a type in it, or a
-         * function, may be declared later. clang is asked for that where a source is refused
-         * otherwise. */
-        cc_add(l, "-fdelayed-template-parsing");
-        cc_add(l, "-Wno-delayed-template-parsing-in-cxx20");
-        /* For cc_fix, all of them. */
-        cc_add(l, "-fdiagnostics-print-source-range-info");
-        cc_add(l, "-ferror-limit=0");
         add_behind_preprocessor(l, &o->both);
         return;
     }
@@ -206,6 +199,15 @@ static int compile_kernels(const struct cc_options *o, const struct unit *u, uns
     static struct cc_list l;
     const char *source = u->respelled ? respell(o, u, sm, NULL) : u->source;
     begin_pass(&l, o, sm, u->respelled);
+    if (u->respelled && u->runtime) {
+        /* nvcc's front end reads a template's body when it is instantiated: a type in it, or a
+         * function, may be declared later. */
+        cc_add(&l, "-fdelayed-template-parsing");
+        cc_add(&l, "-Wno-delayed-template-parsing-in-cxx20");
+        /* For cc_fix, all of them. */
+        cc_add(&l, "-fdiagnostics-print-source-range-info");
+        cc_add(&l, "-ferror-limit=0");
+    }
     cc_add(&l, "-Xclang");
     cc_add(&l, "-mlink-builtin-bitcode");
     cc_add(&l, "-Xclang");
@@ -250,7 +252,8 @@ static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm,
     int status;
     /* Clang refuses most programs of NVRTC's as they are; and where a file is missing, NVRTC says
      * nothing of what the program could not be compiled for besides. */
-    if (!o->dry && cc_mentions(u->source, "force_cuda_host_device")) {
+    u->runtime = !o->dry && cc_mentions(u->source, "force_cuda_host_device");
+    if (u->runtime) {
         status = respell_with(o, u, sm, messages, &u->respelled);
         if (status || u->respelled)
             show(o, messages);
