@@ -217,7 +217,7 @@ static void default_device(const char *text)
 static void host_headers(void)
 {
     default_device("#include <tuple>\n#include <string>\n#include <cstdio>\n"
-                   "#include <algorithm>\n"
+                   "#include <algorithm>\n#include <cxxabi.h>\n"
                    "int seven() { return 7; }\n"
                    "template <class T> __global__ void k(int *p)\n"
                    "{ *p = std::get<0>(std::make_tuple(std::max(seven(), 1))); printf(\"\"); }\n");
