@@ -31,12 +31,11 @@ static const char default_end[] = "\n#pragma clang force_cuda_host_device end\n"
  * and steps out of the pragma. Those that are not in this list can be included as they are. */
 static const char *const host_headers =
     "algorithm any bitset charconv codecvt complex condition_variable cstdio cxxabi.h deque "
-    "exception "
-    "filesystem forward_list fstream functional future iomanip ios iosfwd iostream istream "
-    "iterator list locale map memory memory_resource mutex new optional ostream queue random "
-    "ranges regex scoped_allocator set shared_mutex span sstream stack stdexcept stdio.h streambuf "
-    "string string_view system_error thread tuple typeindex typeinfo unordered_map unordered_set "
-    "variant vector";
+    "exception filesystem forward_list fstream functional future iomanip ios iosfwd iostream "
+    "istream iterator list locale map memory memory_resource mutex new optional ostream queue "
+    "random ranges regex scoped_allocator set shared_mutex span sstream stack stdexcept "
+    "stdio.h streambuf string string_view system_error thread tuple typeindex typeinfo "
+    "unordered_map unordered_set variant vector";
 static const char host_header[] = "#ifdef GMUX_DEFAULT_DEVICE\n"
                                   "#undef GMUX_DEFAULT_DEVICE\n"
                                   "#pragma clang force_cuda_host_device end\n"
