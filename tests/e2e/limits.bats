@@ -160,13 +160,14 @@ four_right() {
     export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe
 }
 
-@test "a cache directory that cannot be used, or that others may write: compiled, and right" {
+@test "a cache directory that cannot be used, or that others may write: said once, compiled, and right" {
     mkdir -m 777 "$DIR/open" && chmod 777 "$DIR/open"
     mkdir "$DIR/target" && ln -s "$DIR/target" "$DIR/link"
     touch "$DIR/file"
     for cache in /proc/nothing "$DIR/open" "$DIR/link" "$DIR/file" ""; do
         GMUX_CACHE_DIR=$cache start_daemon
         four_right
+        [ "$(count_lines server "GMUX_CACHE_DIR=$cache: .*: compiled kernels are not kept")" = "$([ -z "$cache" ]; echo $?)" ]
         "$control" quit -t 5
     done
     [ -z "$(ls "$DIR/open" "$DIR/target")" ] || [ "$(ls -A "$DIR/open" "$DIR/target" | grep -c '\.o$')" = 0 ]

@@ -79,6 +79,19 @@ struct soft_compiler {
 
 static int start_builder(struct builder *b);
 
+/* Says why there is no cache: as a warning to those who name its directory. Many users have none.
+ */
+static void say_why_no_cache(int r)
+{
+    const char *wanted = secure_getenv("GMUX_CACHE_DIR");
+    const char *why =
+        r == -EPERM ? "it has to be the user's, and no one else's (mode 700)" : strerror(-r);
+    if (wanted && *wanted)
+        gm_warn(&topic, "GMUX_CACHE_DIR=%s: %s: compiled kernels are not kept", wanted, why);
+    else
+        gm_info(&topic, "compiled kernels are not kept: %s", why);
+}
+
 int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_config *config)
 {
     static const struct soft_compiler_config none;
@@ -135,7 +148,7 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
                           config->owner);
     if (r < 0) {
         c->cache = NULL;
-        gm_info(&topic, "no object cache: %s", strerror(-r));
+        say_why_no_cache(r);
     }
     *out = c;
     return 0;
