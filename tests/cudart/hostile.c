@@ -8,6 +8,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "check.h"
+
 extern void **__cudaRegisterFatBinary(void *);
 extern void __cudaRegisterFatBinaryEnd(void **);
 extern void __cudaUnregisterFatBinary(void **);
@@ -21,15 +23,6 @@ extern cudaError_t __cudaPopCallConfiguration(dim3 *, dim3 *, size_t *, void *);
 
 extern cudaError_t __cudaGetKernel(void **, const void *);
 extern cudaError_t __cudaLaunchKernel(void *, dim3, dim3, void **, size_t, struct CUstream_st *);
-
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static char stubs[300]; /* their addresses stand for kernels */
 

@@ -12,14 +12,7 @@
 #include <cuda.h>
 #include <nvJitLink.h>
 
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
+#include "check.h"
 
 #define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
 static const char kernel[] = HEAD ".extern .func (.param .b32 r) twice (.param .b32 a);\n"

@@ -14,18 +14,11 @@
 #include <cuda.h>
 #include <nvrtc.h>
 
+#include "check.h"
+
 #ifndef OURS
 #define OURS 1
 #endif
-
-static int failures;
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static const char source[] =
     "#include \"inner/scale.h\"\n"
