@@ -76,6 +76,24 @@ static inline bool ir_spend(struct ir_analyser *an, uint64_t steps)
     return true;
 }
 
+/* Visits all instructions in the order of their blocks, until none changes anything any more:
+ * visit() says whether its one did. 0, or -E2BIG if the budget is spent. */
+static inline int ir_until_stable(struct ir_analyser *an,
+                                  bool (*visit)(struct ir_analyser *an, const struct ir_instr *i))
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t n = 0; n < an->a->order_count; n++) {
+            const struct ir_block *b = &an->fn->blocks[an->a->order[n]];
+            if (!ir_spend(an, b->count))
+                return -E2BIG;
+            for (uint32_t k = 0; k < b->count; k++)
+                changed |= visit(an, &an->fn->instrs[b->first + k]);
+        }
+    }
+    return 0;
+}
+
 static inline const struct ir_instr *ir_last(const struct ir_fn *fn, uint32_t block)
 {
     return &fn->instrs[fn->blocks[block].first + fn->blocks[block].count - 1];

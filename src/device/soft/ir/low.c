@@ -153,6 +153,14 @@ static bool define(struct ir_analyser *an, uint32_t reg, enum ir_low v)
     return an->low[reg] != old;
 }
 
+static bool visit(struct ir_analyser *an, const struct ir_instr *i)
+{
+    bool changed = false;
+    for (unsigned d = 0; d < i->dst_count; d++)
+        changed |= define(an, i->dst[d], transfer(an, i));
+    return define(an, i->dst_pred, IR_LOW_ANY) || changed;
+}
+
 int ir_compute_low(struct ir_analyser *an)
 {
     const struct ir_fn *fn = an->fn;
@@ -162,19 +170,5 @@ int ir_compute_low(struct ir_analyser *an)
     for (uint32_t r = 0; r < fn->reg_count; r++)
         if (an->a->regs[r].defs == 0)
             an->low[r] = IR_LOW_ANY;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t n = 0; n < an->a->order_count; n++) {
-            const struct ir_block *b = &fn->blocks[an->a->order[n]];
-            if (!ir_spend(an, b->count))
-                return -E2BIG;
-            for (uint32_t k = 0; k < b->count; k++) {
-                const struct ir_instr *i = &fn->instrs[b->first + k];
-                for (unsigned d = 0; d < i->dst_count; d++)
-                    changed |= define(an, i->dst[d], transfer(an, i));
-                changed |= define(an, i->dst_pred, IR_LOW_ANY);
-            }
-        }
-    }
-    return 0;
+    return ir_until_stable(an, visit);
 }

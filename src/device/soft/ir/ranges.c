@@ -220,6 +220,17 @@ static bool join(struct ir_range *r, struct ir_range v)
     return true;
 }
 
+static bool visit(struct ir_analyser *an, const struct ir_instr *i)
+{
+    bool changed = false;
+    if (i->dst_count == 1 && i->dst[0] != IR_NONE)
+        changed |= join(&an->ranges[i->dst[0]], transfer(an, i));
+    for (unsigned d = 0; d < i->dst_count && i->dst_count > 1; d++)
+        if (i->dst[d] != IR_NONE)
+            changed |= join(&an->ranges[i->dst[d]], any());
+    return changed;
+}
+
 int ir_compute_ranges(struct ir_analyser *an)
 {
     const struct ir_fn *fn = an->fn;
@@ -230,23 +241,7 @@ int ir_compute_ranges(struct ir_analyser *an)
         if (ir_types[fn->regs[r].type].size != 4 || fn->regs[r].type == IR_F32 ||
             an->a->regs[r].defs == 0)
             an->ranges[r].known = IR_RANGE_ANY;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t n = 0; n < an->a->order_count; n++) {
-            const struct ir_block *b = &fn->blocks[an->a->order[n]];
-            if (!ir_spend(an, b->count))
-                return -E2BIG;
-            for (uint32_t k = 0; k < b->count; k++) {
-                const struct ir_instr *i = &fn->instrs[b->first + k];
-                if (i->dst_count == 1 && i->dst[0] != IR_NONE)
-                    changed |= join(&an->ranges[i->dst[0]], transfer(an, i));
-                for (unsigned d = 0; d < i->dst_count && i->dst_count > 1; d++)
-                    if (i->dst[d] != IR_NONE)
-                        changed |= join(&an->ranges[i->dst[d]], any());
-            }
-        }
-    }
-    return 0;
+    return ir_until_stable(an, visit);
 }
 
 /* True if all values lie in an interval of less than 2^32 and consecutive lanes are less than 2^31

@@ -325,11 +325,12 @@ static bool map_all(struct ptx_parser *p, struct ptx_maps *maps)
         const struct ptx_same *same = &p->same[n];
         uint32_t chosen = p->links[same->link].index;
         (same->kind == PTX_NAME_FN ? maps->fn : maps->symbol)[same->index] = chosen;
-        if (same->kind != PTX_NAME_FN)
-            allocate_constant(p, &m->symbols[chosen]);
-        if (same->kind == PTX_NAME_FN)
+        if (same->kind == PTX_NAME_FN) {
             m->fns[same->index].is_entry &= chosen == same->index;
-        else if (chosen != same->index || is_missing(&m->symbols[same->index]))
+            continue;
+        }
+        allocate_constant(p, &m->symbols[chosen]);
+        if (chosen != same->index || is_missing(&m->symbols[same->index]))
             m->symbols[same->index].flags |= IR_SYM_DROPPED;
     }
     for (uint32_t n = 0; n < p->alias_count; n++)
