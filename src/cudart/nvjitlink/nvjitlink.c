@@ -329,36 +329,40 @@ static size_t size_of(const char *log)
     return *log ? strlen(log) + 1 : 0;
 }
 
+static nvJitLinkResult give_size(const char *log, size_t *size)
+{
+    if (!log || !size)
+        return NVJITLINK_ERROR_INVALID_INPUT;
+    *size = size_of(log);
+    return NVJITLINK_SUCCESS;
+}
+
+static nvJitLinkResult give_log(const char *log, char *to)
+{
+    if (!log || !to)
+        return NVJITLINK_ERROR_INVALID_INPUT;
+    memcpy(to, log, size_of(log));
+    return NVJITLINK_SUCCESS;
+}
+
 API nvJitLinkResult nvJitLinkGetErrorLogSize(nvJitLinkHandle handle, size_t *size)
 {
-    if (!handle || !size)
-        return NVJITLINK_ERROR_INVALID_INPUT;
-    *size = size_of(handle->error);
-    return NVJITLINK_SUCCESS;
+    return give_size(handle ? handle->error : NULL, size);
 }
 
 API nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log)
 {
-    if (!handle || !log)
-        return NVJITLINK_ERROR_INVALID_INPUT;
-    memcpy(log, handle->error, size_of(handle->error));
-    return NVJITLINK_SUCCESS;
+    return give_log(handle ? handle->error : NULL, log);
 }
 
 API nvJitLinkResult nvJitLinkGetInfoLogSize(nvJitLinkHandle handle, size_t *size)
 {
-    if (!handle || !size)
-        return NVJITLINK_ERROR_INVALID_INPUT;
-    *size = size_of(handle->info);
-    return NVJITLINK_SUCCESS;
+    return give_size(handle ? handle->info : NULL, size);
 }
 
 API nvJitLinkResult nvJitLinkGetInfoLog(nvJitLinkHandle handle, char *log)
 {
-    if (!handle || !log)
-        return NVJITLINK_ERROR_INVALID_INPUT;
-    memcpy(log, handle->info, size_of(handle->info));
-    return NVJITLINK_SUCCESS;
+    return give_log(handle ? handle->info : NULL, log);
 }
 
 API nvJitLinkResult nvJitLinkVersion(unsigned int *major, unsigned int *minor)

@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,18 +66,28 @@ static int make_folders(char *path, size_t from)
     return 0;
 }
 
+__attribute__((format(printf, 2, 3))) static int write_text(const char *path, const char *format,
+                                                            ...)
+{
+    va_list args;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return -errno;
+    va_start(args, format);
+    int r = vfprintf(f, format, args) < 0 ? -EIO : 0;
+    va_end(args);
+    if (fclose(f) != 0 && !r)
+        r = -errno;
+    return r;
+}
+
 static int write_headers(const struct _nvrtcProgram *p, const char *folder)
 {
     for (size_t i = 0; i < p->headers_count; i++) {
         char *path = in(folder, p->headers[i].name);
         int r = path ? make_folders(path, strlen(folder) + 1) : -ENOMEM;
-        FILE *f = r ? NULL : fopen(path, "we");
-        if (!r && !f)
-            r = -errno;
-        if (f && fputs(p->headers[i].text, f) < 0)
-            r = -EIO;
-        if (f && fclose(f) != 0 && !r)
-            r = -errno;
+        if (!r)
+            r = write_text(path, "%s", p->headers[i].text);
         free(path);
         if (r)
             return r;
@@ -90,17 +101,11 @@ static int write_host_headers(const char *folder)
     if (mkdir(folder, 0700) < 0)
         return -errno;
     for (const char *name = host_headers; *name; name += strspn(name, " ")) {
-        int length = (int)strcspn(name, " "), r = 0;
+        int length = (int)strcspn(name, " ");
         char *path;
         if (asprintf(&path, "%s/%.*s", folder, length, name) < 0)
             return -ENOMEM;
-        FILE *f = fopen(path, "we");
-        if (!f)
-            r = -errno;
-        else if (fprintf(f, host_header, name, length) < 0)
-            r = -EIO;
-        if (f && fclose(f) != 0 && !r)
-            r = -errno;
+        int r = write_text(path, host_header, name, length);
         free(path);
         if (r)
             return r;
