@@ -41,6 +41,9 @@ LOOK(call)
 LOOK(copy_array)
 LOOK(run)
 LOOK(wait_value)
+LOOK(graph)
+LOOK(condition)
+LOOK(body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -58,6 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .copy_array = look_copy_array,
         .run = look_run,
         .wait_value = look_wait_value,
+        .graph = look_graph,
+        .condition = look_condition,
+        .body = look_body,
     };
     static struct tp_ring_shared shared;
     static uint8_t memory[RING];

@@ -166,6 +166,20 @@ enum dev_run_verdict {
     DEV_RUN_LEARN, /* they come, and none of them is submitted; then run_end() */
 };
 
+/* A graph with conditional nodes. Kernels know its handles by their numbers: 1, 2 .. The records
+ * are a struct dev_graph_handle for each handle, and then as those of a run. */
+struct dev_graph {
+    uint64_t seq; /* it has one */
+    uint32_t handles;
+    uint32_t size; /* bytes */
+    const void *records;
+};
+
+struct dev_graph_handle {
+    uint32_t initial;
+    uint32_t assign; /* 1: each launch begins with the initial value; else 0 */
+};
+
 /* Clients that have a part of the device together. 0 %: no limit, no guarantee. */
 struct dev_group {
     uint32_t number; /* 0: of none */
@@ -285,6 +299,16 @@ struct dev_ops {
     /* After those of one that is learnt. True: it has been submitted. False: nothing has; the
      * operations come again, plain. */
     bool (*run_end)(struct dev_queue *q, const struct dev_run *run);
+    /* A graph that runs as a whole. If it is not `known` its operations and conditions come, none
+     * of which is submitted, and then graph_end(). NULL, with the following: the client has such
+     * graphs run piece by piece. */
+    int (*graph_begin)(struct dev_queue *q, const struct dev_graph *graph, bool *known);
+    /* A condition, which has been checked but for its handle; its bodies follow. */
+    int (*graph_condition)(struct dev_queue *q, const struct wire_rec_condition *r);
+    /* What comes now is in this body of the last condition; `body` is how many it has: behind it.
+     */
+    int (*graph_body)(struct dev_queue *q, uint32_t body);
+    int (*graph_end)(struct dev_queue *q);
     /* Answers; CUresult of the question, no fault of the client. The client's thread, while its
      * queues may have work. NULL: no call is known, all are CUDA_ERROR_NOT_SUPPORTED. */
     int (*call)(struct dev_client *c, const struct dev_call *call);

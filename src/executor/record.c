@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "device/value.h"
+#include "executor/inner.h"
 #include "transport/names.h"
 
 struct take {
@@ -338,39 +339,15 @@ static int take_call(void *arg, const struct wire_rec_call *r)
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
-static const struct wire_record *inner(const struct wire_rec_run *r, uint32_t at)
-{
-    return (const struct wire_record *)(const void *)(r->records + at);
-}
-
-static bool may_be_in_run(uint32_t op)
-{
-    return op == WIRE_OP_LAUNCH || op == WIRE_OP_COPY || op == WIRE_OP_FILL ||
-           op == WIRE_OP_COPY_ARRAY;
-}
-
-static bool is_sound(const struct wire_rec_run *r, uint32_t size)
-{
-    uint32_t at = 0, count = 0;
-    for (; at < size; count++) {
-        const struct wire_record *op = inner(r, at);
-        if (size - at < sizeof(*op) || !may_be_in_run(op->op) || !wire_record_check(op) ||
-            op->size > size - at || gm_padded(op->size) > size - at || op->stream || op->seq)
-            return false;
-        at += (uint32_t)gm_padded(op->size);
-    }
-    return count == r->count;
-}
-
 static const struct wire_record_ops record_ops;
 
 static int take_each(struct take *t, const struct wire_rec_run *r)
 {
-    uint32_t size = r->head.size - (uint32_t)sizeof(*r);
+    const uint32_t size = exe_inner_size(&r->head, sizeof(*r));
     int result = 0;
     t->seq = r->head.seq;
     for (uint32_t at = 0; at < size && result == 0; t->seq++) {
-        const struct wire_record *op = inner(r, at);
+        const struct wire_record *op = exe_inner(r->records, at);
         at += (uint32_t)gm_padded(op->size);
         t->more = at < size;
         result = wire_record_dispatch(&record_ops, t, op);
@@ -384,10 +361,10 @@ static int take_run(void *arg, const struct wire_rec_run *r)
     const struct dev_ops *ops = t->client->engine->ops;
     const struct dev_run run = { .seq = r->head.seq,
                                  .count = r->count,
-                                 .size = r->head.size - (uint32_t)sizeof(*r),
+                                 .size = exe_inner_size(&r->head, sizeof(*r)),
                                  .records = r->records };
     enum dev_run_verdict verdict = DEV_RUN_PLAIN;
-    if (r->reserved || !is_sound(r, run.size)) {
+    if (!exe_run_is_sound(r)) {
         t->why = "run of operations that are none";
         return GM_CUDA_INVALID_VALUE;
     }
@@ -400,6 +377,77 @@ static int take_run(void *arg, const struct wire_rec_run *r)
         return result;
     bool submitted = ops->run_end(t->stream->queue, &run);
     return result || submitted ? result : take_each(t, r);
+}
+
+/* --- graphs ----------------------------------------------------------------------------------- */
+
+/* The ring has one where only an operation may be. */
+static int take_condition(void *arg, const struct wire_rec_condition *r GM_UNUSED)
+{
+    ((struct take *)arg)->why = "condition outside of a graph";
+    return GM_CUDA_INVALID_VALUE;
+}
+
+static int take_body(void *arg, const struct wire_rec_body *r GM_UNUSED)
+{
+    ((struct take *)arg)->why = "body outside of a condition";
+    return GM_CUDA_INVALID_VALUE;
+}
+
+static int take_within(struct take *t, const void *records, uint32_t size);
+
+static int take_bodies(struct take *t, const struct wire_rec_condition *r)
+{
+    const struct dev_ops *ops = t->client->engine->ops;
+    int result = ops->graph_condition(t->stream->queue, r);
+    for (uint32_t i = 0, at = 0; i < r->bodies && result == 0; i++) {
+        const struct wire_record *body = exe_inner(r->records, at);
+        at += (uint32_t)gm_padded(body->size);
+        result = ops->graph_body(t->stream->queue, i);
+        if (result == 0)
+            result = take_within(t, ((const struct wire_rec_body *)(const void *)body)->records,
+                                 exe_inner_size(body, sizeof(struct wire_rec_body)));
+    }
+    return result ? result : ops->graph_body(t->stream->queue, r->bodies);
+}
+
+/* Takes what a graph or a body has. */
+static int take_within(struct take *t, const void *records, uint32_t size)
+{
+    int result = 0;
+    for (uint32_t at = 0; at < size && result == 0;) {
+        const struct wire_record *r = exe_inner(records, at);
+        const void *condition = r;
+        at += (uint32_t)gm_padded(r->size);
+        result = r->op == WIRE_OP_CONDITION ? take_bodies(t, condition)
+                                            : wire_record_dispatch(&record_ops, t, r);
+    }
+    return result;
+}
+
+static int take_graph(void *arg, const struct wire_rec_graph *r)
+{
+    struct take *t = arg;
+    const struct dev_ops *ops = t->client->engine->ops;
+    const uint32_t size = exe_inner_size(&r->head, sizeof(*r));
+    const uint32_t first = r->handles * (uint32_t)sizeof(struct dev_graph_handle);
+    const struct dev_graph graph = {
+        .seq = r->head.seq, .handles = r->handles, .size = size, .records = r->records
+    };
+    bool known = false;
+    if (!exe_graph_is_sound(r)) {
+        t->why = "graph of operations and conditions that are none";
+        return GM_CUDA_INVALID_VALUE;
+    }
+    if (!ops->graph_begin) {
+        t->why = "graph, which the device does not run as a whole";
+        return GM_CUDA_NOT_SUPPORTED;
+    }
+    int result = ops->graph_begin(t->stream->queue, &graph, &known);
+    if (result || known)
+        return result;
+    result = take_within(t, r->records + first, size - first);
+    return result ? result : ops->graph_end(t->stream->queue);
 }
 
 static const struct wire_record_ops record_ops = {
@@ -416,6 +464,9 @@ static const struct wire_record_ops record_ops = {
     .retire = take_retire,
     .call = take_call,
     .run = take_run,
+    .graph = take_graph,
+    .condition = take_condition,
+    .body = take_body,
 };
 
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why)

@@ -275,6 +275,95 @@ static void broken_runs(void)
     raw_neighbour_check();
 }
 
+/* Graphs whose conditions and bodies are not in order; the null device runs none as a whole. */
+static void graphs(void)
+{
+    struct {
+        struct wire_rec_graph graph;
+        uint64_t handle;
+        struct wire_rec_condition condition;
+        struct wire_rec_body body[2];
+        struct wire_rec_fill fill; /* in the second */
+    } r, good;
+    const uint32_t fill = sizeof(good.fill), bodies = sizeof(good.body) + fill;
+    memset(&good, 0, sizeof(good));
+    good.graph.handles = 1;
+    good.condition =
+        (struct wire_rec_condition) { .head = { .op = WIRE_OP_CONDITION,
+                                                .size = (uint32_t)sizeof(good.condition) + bodies },
+                                      .handle = 1,
+                                      .bodies = 2 };
+    good.body[0].head = (struct wire_record) { .op = WIRE_OP_BODY, .size = sizeof(*good.body) };
+    good.body[1].head =
+        (struct wire_record) { .op = WIRE_OP_BODY, .size = (uint32_t)sizeof(*good.body) + fill };
+    good.fill.head = (struct wire_record) { .op = WIRE_OP_FILL, .size = fill };
+
+#define EXPECT(result, what) expect_failure(what, result, WIRE_OP_GRAPH, &r, sizeof(r), 0, 0)
+    r = good;
+    EXPECT(801, "a graph in order");
+    r = good, r.graph.handles = 2;
+    EXPECT(1, "a graph whose second handle is its condition");
+    r = good, r.graph.handles = UINT32_MAX;
+    EXPECT(1, "a graph with more handles than it has bytes");
+    r = good, r.graph.reserved = 1;
+    EXPECT(1, "a graph with something reserved");
+    r = good, r.condition.bodies = 1;
+    EXPECT(1, "a condition that counts less");
+    r = good, r.condition.bodies = UINT32_MAX;
+    EXPECT(1, "a condition that counts for ever");
+    r = good, r.condition.reserved = 1;
+    EXPECT(1, "a condition with something reserved");
+    r = good, r.condition.head.size -= 8;
+    EXPECT(1, "a condition that is cut");
+    r = good, r.condition.head.size += 8;
+    EXPECT(1, "a condition that goes on");
+    r = good, r.body[0].head.op = WIRE_OP_FILL;
+    EXPECT(1, "a condition with an operation");
+    r = good, r.body[1].head.size += 8;
+    EXPECT(1, "a body that goes on");
+    r = good, r.body[1].head.size = UINT32_MAX;
+    EXPECT(1, "a body without end");
+    r = good, r.body[0].head.seq = 1;
+    EXPECT(1, "a body with a number");
+    r = good, r.fill.head.op = WIRE_OP_BODY, r.fill.head.size = sizeof(struct wire_rec_body);
+    EXPECT(1, "a body in a body");
+    r = good, r.fill.head.op = WIRE_OP_GATE;
+    EXPECT(1, "a body with a gate");
+    r = good, r.fill.head.op = WIRE_OP_GRAPH;
+    EXPECT(1, "a body with a graph");
+#undef EXPECT
+    r = good;
+    expect_failure("a condition in the ring", 1, WIRE_OP_CONDITION, &r.condition,
+                   r.condition.head.size, 0, 0);
+    r = good;
+    expect_failure("a body in the ring", 1, WIRE_OP_BODY, &r.body[1], r.body[1].head.size, 0, 0);
+    raw_neighbour_check();
+}
+
+/* Conditions in each other, deeper than anybody needs. */
+static void deep_graph(void)
+{
+    enum { DEEP = 300 };
+    static struct {
+        struct wire_rec_graph graph;
+        struct {
+            struct wire_rec_condition condition;
+            struct wire_rec_body body;
+        } level[DEEP];
+    } r;
+    for (size_t i = 0; i < DEEP; i++) {
+        const uint32_t rest = (uint32_t)((DEEP - i) * sizeof(r.level[0]));
+        r.level[i].condition = (struct wire_rec_condition) {
+            .head = { .op = WIRE_OP_CONDITION, .size = rest }, .handle = 1, .bodies = 1
+        };
+        r.level[i].body = (struct wire_rec_body) {
+            .head = { .op = WIRE_OP_BODY, .size = rest - (uint32_t)sizeof(r.level[i].condition) }
+        };
+    }
+    expect_failure("conditions without end", 1, WIRE_OP_GRAPH, &r, sizeof(r), 0, 0);
+    raw_neighbour_check();
+}
+
 static void values_of_no_kind(void)
 {
     struct wire_rec_wait_value good = { .address = 0x1000, .value = 1, .width = 4 }, r;
@@ -506,6 +595,8 @@ int main(void)
     random_records();
     records_out_of_order();
     broken_runs();
+    graphs();
+    deep_graph();
     values_of_no_kind();
     waits_for_ever();
     nonsense_calls();
