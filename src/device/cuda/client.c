@@ -109,9 +109,11 @@ void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_clie
                                .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
-    struct gm_list *const lists[] = { &c->link,   &c->gone_link, &c->modules,  &c->queues,
-                                      &c->dirty,  &c->holding,   &c->owing,    &c->chained,
-                                      &c->places, &c->passing,   &c->runs.list };
+    struct gm_list *const lists[] = { &c->link,        &c->gone_link, &c->modules,
+                                      &c->queues,      &c->dirty,     &c->holding,
+                                      &c->owing,       &c->chained,   &c->places,
+                                      &c->passing,     &c->runs.list, &c->runs.graphs,
+                                      &c->runs.retired };
     for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
         gm_list_init(lists[i]);
     pthread_mutex_t *const locks[] = { &c->moves_lock,  &c->arrivals_lock, &c->modules_lock,

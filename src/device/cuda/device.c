@@ -14,6 +14,7 @@
 #include "device/cuda/client.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/place.h"
 #include "device/cuda/library.h"
 #include "device/cuda/local.h"
@@ -72,6 +73,8 @@ static CUresult find_gpus(struct dev *d)
         d->fallbacks[i] = (struct cuda_gpu) { .dev = d, .index = i, .is_fallback = true };
         pthread_mutex_init(&d->gpus[i].stacks_lock, NULL);
         pthread_mutex_init(&d->fallbacks[i].stacks_lock, NULL);
+        pthread_mutex_init(&d->gpus[i].graphs_lock, NULL);
+        pthread_mutex_init(&d->fallbacks[i].graphs_lock, NULL);
         r = d->api.cuDeviceGet(&d->gpus[i].device, (int)i);
         if (r == CUDA_SUCCESS)
             describe(&d->gpus[i]);
@@ -182,6 +185,10 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .mark = cuda_mark,
     .run_begin = cuda_run_begin,
     .run_end = cuda_run_end,
+    .graph_begin = cuda_graph_begin,
+    .graph_condition = cuda_graph_condition,
+    .graph_body = cuda_graph_body,
+    .graph_end = cuda_graph_end,
     .call = cuda_call,
     .flush = cuda_flush,
     .backlog = cuda_backlog,

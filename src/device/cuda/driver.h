@@ -106,6 +106,11 @@ enum cuda_call_class {
     X(cuStreamSynchronize, FREE)                                                                   \
     X(cuStreamBeginCapture_v2, FREE)                                                               \
     X(cuStreamEndCapture, FREE)                                                                    \
+    X(cuStreamBeginCaptureToGraph, FREE)                                                           \
+    X(cuStreamGetCaptureInfo_v3, FREE)                                                             \
+    X(cuStreamUpdateCaptureDependencies_v2, FREE)                                                  \
+    X(cuGraphConditionalHandleCreate, FREE)                                                        \
+    X(cuGraphAddNode_v2, FREE)                                                                     \
     X(cuGraphInstantiateWithFlags, GROWS)                                                          \
     X(cuGraphDestroy, FREE)                                                                        \
     X(cuGraphCreate, FREE)                                                                         \

@@ -32,7 +32,7 @@ static struct cuda_detour *detour(const struct dev_queue *q, const struct cuda_g
 
 static bool has_way(const struct dev_queue *q, const struct cuda_gpu *to)
 {
-    return to == q->gpu || q->learning.run || (q->detours && detour(q, to)->back);
+    return to == q->gpu || cuda_captures(q) || (q->detours && detour(q, to)->back);
 }
 
 CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
@@ -91,13 +91,13 @@ CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
         return CUDA_SUCCESS;
     if (!has_way(q, to))
         return CUDA_ERROR_NOT_READY;
-    return q->learning.run ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
+    return cuda_captures(q) ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
 }
 
 /* Ends the detour even after a failure, since the operation may have begun. */
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
 {
-    if (GM_LIKELY(to == q->gpu) || q->learning.run || !has_way(q, to))
+    if (GM_LIKELY(to == q->gpu) || cuda_captures(q) || !has_way(q, to))
         return r;
     CUresult end = end_detour(q, to);
     return r != CUDA_SUCCESS ? r : end;

@@ -19,6 +19,7 @@
 #include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/intake.h"
 #include "device/cuda/kernel.h"
@@ -92,27 +93,11 @@ static void complete_at_once(struct dev_queue *q, uint64_t seq)
     tp_word_publish(&q->slot->completed, seq);
 }
 
-/* The queue is in the primary context, and the kernel is known to be loaded there. */
-static bool is_loaded_there(const struct dev_queue *q, CUfunction loaded)
+/* What it launches may print. */
+static bool prints(const struct cuda_op *op)
 {
-    return GM_LIKELY(loaded && !q->gpu->is_fallback);
-}
-
-/* Finds the kernel of a launch again after its queue has gone to another context. False: the client
- * has an error, or is about to be stopped. */
-static bool find_kernel(struct dev_queue *q, struct cuda_op_launch *l)
-{
-    struct dev_client *c = q->client;
-    CUresult r = cuda_library_launch(c, q->gpu->index, l->library, l->kernel, &l->loaded);
-    if (r != CUDA_SUCCESS && cuda_is_leaving(c->dev, c))
-        return false;
-    if (!cuda_check(c, r, "the device refused to load a kernel"))
-        return false;
-    if (!q->stream)
-        cuda_stream_place(q); /* it has gone there */
-    if (l->shared_bytes)
-        cuda_kernel_allow(c->dev, l->loaded, l->shared_bytes);
-    return q->stream != NULL;
+    return (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints)) ||
+           (op->kind == CUDA_OP_GRAPH && op->u.graph->prints);
 }
 
 static void submit(struct dev_queue *q, const struct cuda_op *op)
@@ -131,21 +116,25 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         return;
     }
     struct cuda_op found;
-    if (op->kind == CUDA_OP_LAUNCH && !is_loaded_there(q, op->u.launch.loaded)) {
+    if (op->kind == CUDA_OP_LAUNCH && !cuda_is_loaded_there(q, op->u.launch.loaded)) {
         found = *op;
-        if (!find_kernel(q, &found.u.launch)) {
+        if (!cuda_op_find_kernel(q, &found.u.launch)) {
             q->last = op->seq;
             return;
         }
         op = &found;
     }
+    if (op->kind == CUDA_OP_GRAPH && !cuda_graph_make(q, op->u.graph)) {
+        q->last = op->seq;
+        return;
+    }
     if (cuda_may_have(q, CUDA_CHAIN) && cuda_chain_take(q, op))
         return;
     cuda_chain_hand_over(q);
-    if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
+    if (prints(op))
         cuda_output_begin(q, op->seq);
     if (op->kind != CUDA_OP_GATE && op->kind != CUDA_OP_VALUE) {
-        cuda_count(q, 1);
+        cuda_count(q, op->kind == CUDA_OP_GRAPH ? op->u.graph->nodes : 1);
         cuda_op_submit(q, op);
         cuda_queue_submitted(q, op->seq);
         if (op->kind == CUDA_OP_MARK || op->kind == CUDA_OP_STAMP)
@@ -198,7 +187,7 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
     cuda_enter(q->gpu);
     if (op->kind == CUDA_OP_LAUNCH &&
         (op->u.launch.prints ||
-         !is_loaded_there(q, op->u.launch.loaded))) /* neither works in a graph */
+         !cuda_is_loaded_there(q, op->u.launch.loaded))) /* neither works in a graph */
         q->learning.failed = true;
     else
         cuda_op_submit(q, op);
@@ -215,8 +204,7 @@ static bool stands(const struct dev_queue *q, const struct cuda_op *op)
         cuda_chain_hand_over(op->u.wait.other);
     if (q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq))
         return true;
-    return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) &&
-           !cuda_output_take_turn(q->client);
+    return prints(op) && !cuda_output_take_turn(q->client);
 }
 
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
@@ -224,6 +212,8 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
     cuda_hands_on(q->client); /* until the flush that follows */
     if (GM_UNLIKELY(q->learning.run != NULL))
         return take_to_learn(q, op, bytes);
+    if (GM_UNLIKELY(q->recording.graph != NULL))
+        return cuda_graph_add(q, op, bytes, size) ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
     if (gm_list_empty(&q->held) && has_room(q->client) && cuda_has_ahead(q) && !stands(q, op)) {
         op->bytes = bytes;
         accept(q, op->seq); /* first, for threads that ask meanwhile who is busy */
@@ -340,7 +330,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     }
     if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_fallback)
         f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
-    if (is_loaded_there(q, f->loaded)) /* if not, submit() does this */
+    if (cuda_is_loaded_there(q, f->loaded)) /* if not, submit() does this */
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->traits.asserts))
         cuda_complaint_asserts(q->client);
@@ -425,4 +415,28 @@ int cuda_mark(struct dev_queue *q, uint64_t seq)
 {
     struct cuda_op op = { .kind = CUDA_OP_MARK, .seq = seq };
     return take(q, &op, NULL, 0);
+}
+
+/* --- graphs ----------------------------------------------------------------------------------- */
+
+static int take_graph(struct dev_queue *q, uint64_t seq, struct cuda_graph *g)
+{
+    struct cuda_op op = { .kind = CUDA_OP_GRAPH, .seq = seq, .u.graph = g };
+    cuda_ahead_unknown(q, seq); /* it may be a loop */
+    q->plain = seq;
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_graph_begin(struct dev_queue *q, const struct dev_graph *graph, bool *known)
+{
+    struct cuda_graph *g = cuda_graph_find(q->client, graph);
+    cuda_enter(q->gpu);
+    *known = g != NULL;
+    return g ? take_graph(q, graph->seq, g) : (int)cuda_graph_record(q, graph);
+}
+
+int cuda_graph_end(struct dev_queue *q)
+{
+    struct cuda_graph *g = cuda_graph_recorded(q);
+    return take_graph(q, g->seq, g);
 }

@@ -18,6 +18,8 @@ int cuda_gate(struct dev_queue *q, uint64_t seq);
 void cuda_gate_moved(struct dev_queue *q);
 int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
+int cuda_graph_begin(struct dev_queue *q, const struct dev_graph *graph, bool *known);
+int cuda_graph_end(struct dev_queue *q);
 void cuda_flush(struct dev_client *c);
 /* At least CUDA_DEPTH while the driver has too much of the client. */
 uint32_t cuda_backlog(struct dev_client *c);

@@ -14,6 +14,7 @@
 #include "device/cuda/capacity.h"
 #include "device/cuda/client.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/place.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/link.h"
@@ -159,6 +160,8 @@ static bool unpin_some(struct dev_client *c)
 {
     const uint64_t until = gm_now_ns() + UNPIN_NS;
     cuda_enter(&c->dev->gpus[0]);
+    cuda_graphs_finish(c);
+    cuda_places_collect(c, true); /* in which graphs were */
     cuda_objects_finish(c);
     cuda_arrays_finish(c);
     for (struct cuda_range r; cuda_range_next(c, c->base + c->half, &r);) {

@@ -17,7 +17,10 @@ enum cuda_op_kind {
     CUDA_OP_GATE,
     CUDA_OP_VALUE, /* a gate that opens when a word has a value */
     CUDA_OP_MARK,
+    CUDA_OP_GRAPH, /* graph.h */
 };
+
+struct cuda_graph;
 
 struct cuda_op_launch {
     struct cuda_library *library; /* where the kernel is; kept while the op is held */
@@ -56,33 +59,47 @@ struct cuda_op {
         } wait;
         struct wire_rec_wait_value value;
         uint32_t event;
+        struct cuda_graph *graph;
     } u;
 };
 
+/* The driver's calls add to a graph of its own. */
+static inline bool cuda_captures(const struct dev_queue *q)
+{
+    return q->learning.into != NULL;
+}
 /* Takes the result of a driver call for an operation: as cuda_check(), but while a run is learnt a
  * failure makes the run stay plain. */
 static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *what)
 {
-    if (GM_LIKELY(!q->learning.run) || cuda_is_fatal(r))
-        return cuda_check(q->client, r, what);
-    if (r != CUDA_SUCCESS)
-        q->learning.failed = true;
-    return r == CUDA_SUCCESS;
+    if (GM_LIKELY(r == CUDA_SUCCESS))
+        return true;
+    q->learning.failed = true;
+    return q->learning.run && !cuda_is_fatal(r) ? false : cuda_check(q->client, r, what);
 }
 /* The operation names memory that is not the client's: as cuda_wrong(), with the same exception. */
 static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t address,
                                   const char *what)
 {
-    if (q->learning.run)
-        q->learning.failed = true;
-    else
+    q->learning.failed = true;
+    if (!q->learning.run)
         cuda_wrong(q->client, r, address, what);
 }
 /* The stream into which the driver is to put the queue's next operation. */
 static inline CUstream cuda_into(const struct dev_queue *q)
 {
-    return GM_UNLIKELY(q->learning.run != NULL) ? q->learning.into : q->stream;
+    return GM_UNLIKELY(cuda_captures(q)) ? q->learning.into : q->stream;
 }
+
+/* The queue is in the primary context, and the kernel is known to be loaded there. */
+static inline bool cuda_is_loaded_there(const struct dev_queue *q, CUfunction loaded)
+{
+    return GM_LIKELY(loaded && !q->gpu->is_fallback);
+}
+
+/* Finds the kernel of a launch again, after its queue has gone to another context, or goes there
+ * meanwhile. False: the client has an error, or is about to be stopped. The client's thread. */
+bool cuda_op_find_kernel(struct dev_queue *q, struct cuda_op_launch *l);
 
 /* Hands an operation to the driver. The client's thread. */
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);

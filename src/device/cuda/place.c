@@ -238,7 +238,7 @@ void cuda_places_collect(struct dev_client *c, bool all)
 {
     pthread_mutex_lock(&c->places_lock);
     gm_list_for_each_safe (p, &c->places, struct cuda_place, link)
-        if (all || (!is_in_use(c, p) && p->streams == 0 && !p->unsure))
+        if (p->graphs == 0 && (all || (!is_in_use(c, p) && p->streams == 0 && !p->unsure)))
             place_destroy(c, p);
     pthread_mutex_unlock(&c->places_lock);
 }

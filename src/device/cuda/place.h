@@ -32,6 +32,7 @@ struct cuda_place {
     /* a stream left it with work that may still run: it stays until the client's end */
     bool unsure;
     uint32_t streams; /* that are in it; the client's thread */
+    uint32_t graphs;  /* graph.h: that were made in it; places_lock */
     uint32_t parts;   /* places with this one as their parent; places_lock */
     /* Only of a part of another place, for a green context of the program: */
     uint64_t of;   /* the number of the client's place that it is in; 0: it is no part */
@@ -58,7 +59,8 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
 bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors);
 /* Makes the place's green context of these resources. */
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
-/* Destroys places with nothing in them; `all`: also places that something may still be in. */
+/* Destroys places with nothing in them; `all`: also places that something but graphs may still be
+ * in. */
 void cuda_places_collect(struct dev_client *c, bool all);
 
 /* --- part.c; the client's thread ------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include "device/cuda/chain.h"
 #include "device/cuda/far.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/lookahead.h"
@@ -29,6 +30,8 @@ bool cuda_queue_hold(struct dev_queue *q, const struct cuda_op *op, const void *
         memcpy(kept + 1, bytes, size);
     if (op->kind == CUDA_OP_LAUNCH)
         cuda_library_keep(q->client->dev, op->u.launch.library);
+    else if (op->kind == CUDA_OP_GRAPH)
+        op->u.graph->held++;
     gm_list_append(&q->held, &kept->link);
     if (gm_list_empty(&q->holding))
         gm_list_append(&q->client->holding, &q->holding);
@@ -39,6 +42,8 @@ void cuda_queue_release(struct dev_queue *q, struct cuda_op *op)
 {
     if (op->kind == CUDA_OP_LAUNCH)
         cuda_library_close(q->client->dev, op->u.launch.library);
+    else if (op->kind == CUDA_OP_GRAPH)
+        op->u.graph->held--;
     free(op);
 }
 
@@ -129,6 +134,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     atomic_fetch_add_explicit(&c->completed, q->accepted - q->seen, memory_order_relaxed);
     pthread_mutex_unlock(&d->lock);
     cuda_queue_drop(q);
+    cuda_graph_drop(q);
     cuda_chain_destroy(q);
     cuda_calls_end(q);
     gm_list_remove(&q->dirty);

@@ -11,20 +11,30 @@
 #include "base/list.h"
 #include "device/device.h"
 
+struct cuda_graph;
 struct cuda_run;
+struct cuda_step;
 
-/* What a queue does while its client hands over a run that becomes a graph: operations are added to
- * that instead of being submitted. */
+/* What a queue does while a graph of the driver is made: operations are added to that instead of
+ * being submitted. */
 struct cuda_learning {
-    struct cuda_run *run; /* NULL: it learns none */
-    CUstream into;        /* the stream that captures */
+    struct cuda_run *run; /* the run that becomes a graph; NULL: it learns none */
+    CUstream into;        /* the stream that captures; NULL: none does */
     bool names_memory;    /* one of the operations does */
-    bool failed;          /* the run is to stay plain */
+    bool failed;          /* one of them did */
+};
+
+/* What it does while its client hands over a graph (graph.h). */
+struct cuda_recording {
+    struct cuda_graph *graph;    /* NULL: it records none */
+    struct cuda_step *condition; /* the innermost; NULL: none */
 };
 
 /* A client's. */
 struct cuda_runs {
     struct gm_list list;
+    struct gm_list graphs;  /* graph.h */
+    struct gm_list retired; /* the driver's graphs that are to be destroyed */
     uint32_t count;
     size_t bytes;
     uint64_t *seen;  /* hashes of runs that came once; made with the first */

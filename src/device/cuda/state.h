@@ -37,6 +37,7 @@
  *   lookup                  what is in a module
  *   fallback                clients go to the fallback context and come back
  *   queue                   queues, and what they hold back
+ *   graph                   graphs with conditional nodes
  *   chain                   launches that go to the driver several at a time
  *   submit                  one operation, as a call or two of the driver
  *   point, mark             where the GPU reports how far it is
@@ -112,10 +113,13 @@ struct cuda_gpu {
                              does */
     pthread_mutex_t stacks_lock; /* held while the limit of the stack is changed, which may wait for
                                     the GPU */
-    _Atomic size_t stack;        /* local.h: of each thread; grows when a client wants more */
-    _Atomic uint32_t local;      /* local.h: local memory that each thread has */
-    _Atomic uint32_t resized;    /* local.h: how often the size of local memory was set */
-    _Atomic bool heap;           /* the heap of device malloc has been made */
+    pthread_mutex_t graphs_lock;
+    CUevent graphs; /* graph.h: behind the last graph with conditional nodes; NULL: there was none;
+                       graphs_lock */
+    _Atomic size_t stack;     /* local.h: of each thread; grows when a client wants more */
+    _Atomic uint32_t local;   /* local.h: local memory that each thread has */
+    _Atomic uint32_t resized; /* local.h: how often the size of local memory was set */
+    _Atomic bool heap;        /* the heap of device malloc has been made */
 };
 
 struct dev {
@@ -296,6 +300,7 @@ struct dev_queue {
     uint64_t asked;        /* before the last proof that the GPU was told to write */
     uint64_t proven;       /* before the last proof that the GPU has written */
     struct cuda_learning learning;
+    struct cuda_recording recording;
 
     struct cuda_queue_prints prints;
 };

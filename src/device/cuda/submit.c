@@ -8,8 +8,10 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/far.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/stream.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/local.h"
 #include "device/cuda/op.h"
 #include "device/cuda/point.h"
@@ -86,7 +88,7 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
                        CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
     void **extra = size ? buffer : NULL;
     /* Not in a run that is learnt: it is replayed later, beside other clients. */
-    const bool precedes = l->precedes && !q->learning.run && !q->place->green;
+    const bool precedes = l->precedes && !cuda_captures(q) && !q->place->green;
     CUresult r = l->attributes || precedes
                      ? launch_with_attributes(q, l, bytes, precedes, extra)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2],
@@ -233,7 +235,7 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r,
     from = from ? from : to;
     *does = doer(q, to, from);
     if (to != from &&
-        (q->learning.run || !to->context || !from->context)) /* that is no operation for a graph */
+        (cuda_captures(q) || !to->context || !from->context)) /* that is no operation for a graph */
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = cuda_go(q, *does, &into);
     if (result == CUDA_SUCCESS)
@@ -435,6 +437,38 @@ static void gate(struct dev_queue *q, uint64_t seq)
     (void)cuda_check(c, r, "the device refused a host function");
 }
 
+/* Graphs with conditional nodes follow each other in their context (graph.h). */
+static CUresult launch_graph(struct dev_queue *q, struct cuda_graph *graph)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    struct cuda_gpu *g = q->gpu;
+    cuda_count(q, 2);
+    pthread_mutex_lock(&g->graphs_lock);
+    CUresult r = g->graphs ? api->cuStreamWaitEvent(q->stream, g->graphs, CU_EVENT_WAIT_DEFAULT)
+                           : api->cuEventCreate(&g->graphs, CU_EVENT_DISABLE_TIMING);
+    if (r == CUDA_SUCCESS)
+        r = cuda_capacity_graph_launch(q, graph->exec);
+    if (r == CUDA_SUCCESS)
+        r = api->cuEventRecord(g->graphs, q->stream);
+    pthread_mutex_unlock(&g->graphs_lock);
+    return r;
+}
+
+bool cuda_op_find_kernel(struct dev_queue *q, struct cuda_op_launch *l)
+{
+    struct dev_client *c = q->client;
+    CUresult r = cuda_library_launch(c, q->gpu->index, l->library, l->kernel, &l->loaded);
+    if (r != CUDA_SUCCESS && cuda_is_leaving(c->dev, c))
+        return false;
+    if (!cuda_check(c, r, "the device refused to load a kernel"))
+        return false;
+    if (!q->stream)
+        cuda_stream_place(q); /* it has gone there */
+    if (l->shared_bytes)
+        cuda_kernel_allow(c->dev, l->loaded, l->shared_bytes);
+    return q->stream != NULL;
+}
+
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op)
 {
     switch (op->kind) {
@@ -461,6 +495,9 @@ void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op)
         break;
     case CUDA_OP_GATE:
         gate(q, op->seq);
+        break;
+    case CUDA_OP_GRAPH:
+        (void)cuda_outcome(q, launch_graph(q, op->u.graph), "the device refused to launch a graph");
         break;
     case CUDA_OP_VALUE: /* wait_value.c */
     case CUDA_OP_MARK:

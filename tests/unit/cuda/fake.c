@@ -36,7 +36,7 @@ struct piece {
 };
 
 struct action {
-    enum { WRITE, PRINT, COPY, CALL, RECORD, WAIT } what;
+    enum { WRITE, PRINT, COPY, CALL, RECORD, WAIT, CHOICE } what;
     uint64_t address, value; /* WAIT: how many actions of `stream` must have happened */
     struct CUstream_st *stream;
     CUhostFn call;
@@ -52,6 +52,7 @@ struct CUstream_st {
     bool held;
     bool gone;     /* destroyed: what it has still happens */
     bool captures; /* nothing happens */
+    CUgraph into;  /* captures to this graph */
     struct action actions[4096];
     unsigned count;
     _Atomic unsigned done;
@@ -65,8 +66,12 @@ struct CUevent_st {
 };
 
 /* Executable, too: what a stream captured, or kernels, one behind the other; a node is the number
- * of one. */
+ * of one. Or what streams captured to it, with conditions: CHOICE, whose `arg` is a choice. */
 struct CUgraph_st {
+    struct action inner[16];
+    unsigned inner_count;
+    unsigned initial[4]; /* of its handles */
+    unsigned handles;
     struct CUstream_st *stream;
     struct green *green;
     uint32_t kernels[64];
@@ -78,6 +83,17 @@ struct CUgraph_st {
     size_t local;                 /* local memory of a thread when it was made */
 };
 
+/* A condition; no kernel sets its value. */
+struct choice {
+    CUgraphConditionalHandle handle;
+    CUgraphConditionalNodeType kind;
+    CUgraph bodies[4];
+    unsigned count;
+};
+
+static struct choice choices[1024];
+static struct CUgraph_st bodies[1024];
+static unsigned choices_count, bodies_count;
 static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
 static bool graphs_refused, fallbacks_refused, lost;
@@ -343,9 +359,80 @@ static CUresult begin_capture(CUstream s, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
+static CUresult begin_capture_to(CUstream s, CUgraph g, const CUgraphNode *nodes,
+                                 const CUgraphEdgeData *edges, size_t count,
+                                 CUstreamCaptureMode mode)
+{
+    cr_assert_eq(g->inner_count, 0);
+    cr_assert_eq(s->count, 0);
+    s->into = g;
+    return begin_capture(s, mode);
+}
+
+static CUresult capture_info(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id,
+                             CUgraph *graph, const CUgraphNode **nodes,
+                             const CUgraphEdgeData **edges, size_t *count)
+{
+    static CUgraphNode last;
+    cr_assert(s->captures && s->into);
+    last = (CUgraphNode)(uintptr_t)s->count;
+    *nodes = &last;
+    *edges = NULL;
+    *count = s->count != 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult handle_create(CUgraphConditionalHandle *out, CUgraph g, CUcontext c,
+                              unsigned initial, unsigned flags)
+{
+    cr_assert_lt(g->handles, GM_ARRAY_LEN(g->initial));
+    g->initial[g->handles] = initial;
+    *out = ++g->handles;
+    return CUDA_SUCCESS;
+}
+
+static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *behind,
+                        const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *p)
+{
+    CUstream s = NULL;
+    for (unsigned i = 0; i < streams_count && !s; i++)
+        s = streams[i]->into == g ? streams[i] : NULL;
+    cr_assert(s);
+    cr_assert(count ? (uintptr_t)*behind == s->count : s->count == 0, "not behind the last one");
+    struct choice *c = &choices[choices_count++];
+    *c = (struct choice) { .handle = p->conditional.handle,
+                           .kind = p->conditional.type,
+                           .count = p->conditional.size };
+    for (unsigned i = 0; i < c->count; i++)
+        c->bodies[i] = &bodies[bodies_count++];
+    p->conditional.phGraph_out = c->bodies;
+    s->actions[s->count++] = (struct action) { .what = CHOICE, .arg = c };
+    *out = (CUgraphNode)c;
+    return CUDA_SUCCESS;
+}
+
+static CUresult go_on_behind(CUstream s, CUgraphNode *nodes, const CUgraphEdgeData *edges,
+                             size_t count, unsigned flags)
+{
+    cr_assert_eq(count, 1);
+    cr_assert_eq((void *)*nodes, s->actions[s->count - 1].arg);
+    return CUDA_SUCCESS;
+}
+
 static CUresult end_capture(CUstream s, CUgraph *out)
 {
     cr_assert(s->captures);
+    if (s->into) {
+        cr_assert_leq(s->count, GM_ARRAY_LEN(s->into->inner));
+        memcpy(s->into->inner, s->actions, s->count * sizeof(*s->actions));
+        s->into->inner_count = s->count;
+        s->into->green = s->green;
+        *out = s->into;
+        s->into = NULL;
+        s->count = s->calls = 0;
+        s->captures = false;
+        return CUDA_SUCCESS;
+    }
     *out = calloc(1, sizeof(**out));
     (*out)->stream = s;
     return CUDA_SUCCESS;
@@ -393,6 +480,8 @@ static CUresult exec_destroy(CUgraphExec e)
     while (executable[i] != (void *)e)
         cr_assert_lt(++i, graphs);
     cr_assert_not(executable[i]->gone);
+    if (executable[i]->handles)
+        fake_wait_for_all();
     executable[i]->gone = true;
     free_graphs();
     return CUDA_SUCCESS;
@@ -403,12 +492,31 @@ static void is_there(const struct cuda_library *l)
     cr_assert(!l || l->users > 0, "a kernel of a library that has gone");
 }
 
+/* `outermost` has the values. */
+static void play(const struct CUgraph_st *g, const struct CUgraph_st *outermost, CUstream s)
+{
+    for (unsigned i = 0; i < g->inner_count; i++) {
+        const struct choice *c = g->inner[i].arg;
+        if (g->inner[i].what != CHOICE) {
+            is_there(g->inner[i].library);
+            act(s, g->inner[i]);
+            continue;
+        }
+        unsigned value = outermost->initial[c->handle - 1];
+        if (c->kind == CU_GRAPH_COND_TYPE_IF)
+            value = !value;
+        if (value < c->count)
+            play(c->bodies[value], outermost, s);
+    }
+}
+
 static CUresult graph_launch(CUgraphExec e, CUstream s)
 {
     struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
     graph_launches++;
     cr_assert_leq(g->local, locals[room_of(entered)], "the GPU ends the context");
     cr_assert_eq(graph_green(g), s->green);
+    play(g, g, s);
     for (unsigned i = 0; g->stream && i < g->stream->count; i++) {
         is_there(g->stream->actions[i].library);
         act(s, g->stream->actions[i]);
@@ -798,6 +906,11 @@ struct dev *fake_devices(uint32_t count)
                                 .cuStreamBatchMemOp_v2 = batch,
                                 .cuStreamBeginCapture_v2 = begin_capture,
                                 .cuStreamEndCapture = end_capture,
+                                .cuStreamBeginCaptureToGraph = begin_capture_to,
+                                .cuStreamGetCaptureInfo_v3 = capture_info,
+                                .cuStreamUpdateCaptureDependencies_v2 = go_on_behind,
+                                .cuGraphConditionalHandleCreate = handle_create,
+                                .cuGraphAddNode_v2 = add_any,
                                 .cuGraphInstantiateWithFlags = instantiate,
                                 .cuGraphDestroy = graph_destroy,
                                 .cuGraphExecDestroy = exec_destroy,

@@ -13,6 +13,7 @@
 #include "device/cuda/complaint.h"
 #include "device/cuda/fallback.h"
 #include "device/cuda/far.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/intake.h"
 #include "device/cuda/local.h"
@@ -58,6 +59,10 @@ const struct dev_ops cuda = {
     .mark = cuda_mark,
     .run_begin = cuda_run_begin,
     .run_end = cuda_run_end,
+    .graph_begin = cuda_graph_begin,
+    .graph_condition = cuda_graph_condition,
+    .graph_body = cuda_graph_body,
+    .graph_end = cuda_graph_end,
     .call = cuda_call,
     .flush = cuda_flush,
     .backlog = cuda_backlog,
