@@ -22,9 +22,10 @@ static bool kind_ok(const CUDA_CONDITIONAL_NODE_PARAMS *from)
     }
 }
 
-int rt_params_conditional(struct rt_params *p, const CUDA_CONDITIONAL_NODE_PARAMS *from)
+static int params_conditional(struct rt_params *p, struct rt_graph *g,
+                              const CUDA_CONDITIONAL_NODE_PARAMS *from)
 {
-    struct rt_condition *condition = rt_condition_find(from->handle);
+    struct rt_condition *condition = g ? rt_condition_find(g, from->handle) : NULL;
     if (!condition || condition->nodes || !kind_ok(from) ||
         (from->ctx && !rt_context_find(from->ctx, true)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +57,7 @@ int rt_params_child(struct rt_params *p, const struct rt_graph *child)
     return rt_graph_clone(child, &p->child);
 }
 
-int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
+int rt_params_generic(struct rt_params *p, struct rt_graph *g, const CUgraphNodeParams *from)
 {
     static atomic_bool said;
     const struct rt_graph *child;
@@ -107,7 +108,7 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
         return rt_not_supported("a graph node for semaphores", &said);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return rt_params_conditional(p, &from->conditional);
+        return params_conditional(p, g, &from->conditional);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
         CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
         _Static_assert(sizeof(ops) == sizeof(from->memOp), "the same by another name");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "client/graph/memory.h"
+#include "client/graph/whole.h"
 #include "client/stream/event.h"
 #include "client/stream/hostfunc.h"
 
@@ -34,7 +35,12 @@ static int check_handles(const struct rt_exec_body *b)
         if ((b->steps[i].kind == RT_STEP_RECORD_EVENT || b->steps[i].kind == RT_STEP_WAIT_EVENT) &&
             !rt_event_exists(b->steps[i].event))
             return CUDA_ERROR_INVALID_HANDLE;
-    return CUDA_SUCCESS;
+    int r = CUDA_SUCCESS;
+    for (const struct rt_conditional_run *run = b->single ? b->conditionals : NULL; run && !r;
+         run = run->next)
+        for (unsigned i = 0; i < run->count && !r; i++)
+            r = check_handles(run->bodies[i]);
+    return r;
 }
 
 /* Checks the memory of the graph. What is allocated cannot be allocated again, unless the graph was
@@ -145,13 +151,23 @@ static int put_step(struct rt_exec_body *b, const struct rt_step *s,
     }
 }
 
-int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, bool whole)
+static int put_steps(struct rt_exec_body *b, const struct branches *branches)
+{
+    int r = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
+        r = put_step(b, &b->steps[i], branches);
+    return r;
+}
+
+int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st,
+                        bool outermost)
 {
     struct branches branches;
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
     r = r ? r : check_memory(b, flags);
-    r = r ? r : rt_conditional_ready(b, st->context);
-    if (r == CUDA_SUCCESS && b->calls)
+    if (r == CUDA_SUCCESS && !b->whole)
+        r = rt_conditional_ready(b, st->context);
+    if (r == CUDA_SUCCESS && b->calls && !b->whole)
         r = rt_hostfunc_ready();
     r = r ? r : take_branches(b, st, &branches);
     r = r ? r : rt_queue_begin(st);
@@ -162,13 +178,13 @@ int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream
         r = CUDA_ERROR_INVALID_HANDLE; /* another thread has just destroyed the stream */
     else if (b->last_seq)
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
-    if (r == CUDA_SUCCESS && whole)
+    if (r == CUDA_SUCCESS && outermost && !b->whole)
         r = rt_conditional_begin(b, st);
     branches.start_seq = r ? 0 : rt_queue_issued(rt_session, st->number);
     if (r == CUDA_SUCCESS && branches.elsewhere)
         r = rt_queue_put_wait(branches.at[0], branches.start_number, branches.start_seq);
-    for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
-        r = put_step(b, &b->steps[i], &branches);
+    if (r == CUDA_SUCCESS)
+        r = b->whole ? rt_whole_put(b, branches.at[0]) : put_steps(b, &branches);
     if (r == CUDA_SUCCESS && branches.elsewhere)
         r = rt_queue_put_wait(st, branches.at[0]->number,
                               rt_queue_issued(rt_session, branches.at[0]->number));
@@ -226,7 +242,7 @@ static int add_conditional(struct rt_exec_body *b, const struct rt_conditional *
                                       .bodies = calloc(c->count, sizeof(struct rt_exec_body *)) };
     int r = run->bodies ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned i = 0; i < c->count && r == CUDA_SUCCESS; i++)
-        r = rt_exec_body_create(c->bodies[i], &run->bodies[i]);
+        r = rt_exec_body_create(c->bodies[i], b, &run->bodies[i]);
     if (r) {
         run_free(run);
         return r;
@@ -246,6 +262,8 @@ int rt_exec_body_build(struct rt_exec_body *b)
         if (b->order[i]->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && !b->order[i]->disabled)
             r = add_conditional(b, &b->order[i]->params.conditional);
     r = r ? r : rt_block_build(b, idle);
+    if (r == CUDA_SUCCESS && b->whole)
+        r = rt_whole_check(b);
     b->broken = r != CUDA_SUCCESS;
     return r;
 }
@@ -260,6 +278,7 @@ void rt_exec_body_free(struct rt_exec_body *b)
     rt_block_finish(b);
     rt_order_finish(b);
     rt_graph_destroy(b->graph);
+    free(b->whole);
     free(b->order);
     free(b->index);
     free(b);
@@ -281,14 +300,20 @@ static int compare_originals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out)
+int rt_exec_body_create(struct rt_graph *g, const struct rt_exec_body *outer,
+                        struct rt_exec_body **out)
 {
     struct rt_exec_body *b = calloc(1, sizeof(*b));
     int r = b ? rt_graph_clone(g, &b->graph) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r == CUDA_SUCCESS && !outer && rt_whole_wanted(g))
+        r = rt_whole_create(g, &b->whole);
     if (r) {
+        if (b)
+            rt_graph_destroy(b->graph);
         free(b);
         return r;
     }
+    b->single = b->whole || (outer && outer->single);
     uint32_t count = count_nodes(b->graph);
     b->graph->inner = true;
     b->order = malloc((count + 1) * sizeof(struct rt_node *));

@@ -11,12 +11,35 @@
 
 static struct gm_list all = { &all, &all };
 
-struct rt_condition *rt_condition_find(CUgraphConditionalHandle handle)
+/* The graph that it is in, or in which that one is, and so on; the graph itself if it is in none.
+ */
+static struct rt_graph *outermost_of(struct rt_graph *g)
 {
+    while (g->parent)
+        g = g->parent->graph;
+    return g;
+}
+
+struct rt_condition *rt_condition_find(struct rt_graph *g, CUgraphConditionalHandle handle)
+{
+    const struct rt_graph *outermost = outermost_of(g);
     gm_list_for_each (c, &all, struct rt_condition, link)
-        if (c->address == handle && c->graph)
+        if (c->handle == handle && c->graph && outermost_of(c->graph) == outermost)
             return c;
     return NULL;
+}
+
+void rt_conditions_each(struct rt_graph *outermost,
+                        void (*each)(void *arg, const struct rt_condition *c), void *arg)
+{
+    gm_list_for_each (c, &all, struct rt_condition, link)
+        if (c->graph && outermost_of(c->graph) == outermost)
+            each(arg, c);
+}
+
+static bool has_word(void)
+{
+    return !rt_session->memory_apart;
 }
 
 void rt_condition_unref(struct rt_condition *c)
@@ -24,27 +47,36 @@ void rt_condition_unref(struct rt_condition *c)
     if (--c->references)
         return;
     gm_list_remove(&c->link);
-    (void)rt_request_free(rt_session, c->address);
+    if (has_word())
+        (void)rt_request_free(rt_session, c->handle);
     free(c);
 }
 
-static int condition_create(const struct rt_graph *g, uint32_t initial, bool assign,
+static int make_word(struct rt_condition *c)
+{
+    int r = rt_request_alloc(rt_session, sizeof(uint32_t), 0, WIRE_MEMORY_KIND_HOST, 0, &c->handle);
+    if (r)
+        return r;
+    rt_check_lent(c->handle, sizeof(uint32_t));
+    atomic_store(rt_condition_word(c), c->initial);
+    return CUDA_SUCCESS;
+}
+
+static int condition_create(struct rt_graph *g, uint32_t initial, bool assign,
                             struct rt_condition **out)
 {
     struct rt_condition *c = calloc(1, sizeof(*c));
-    int r =
-        c ? rt_request_alloc(rt_session, sizeof(uint32_t), 0, WIRE_MEMORY_KIND_HOST, 0, &c->address)
-          : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *c =
+        (struct rt_condition) { .references = 1, .graph = g, .initial = initial, .assign = assign };
+    int r = has_word() ? make_word(c) : CUDA_SUCCESS;
     if (r) {
         free(c);
         return r;
     }
-    rt_check_lent(c->address, sizeof(uint32_t));
-    c->references = 1;
-    c->graph = g;
-    c->initial = initial;
-    c->assign = assign;
-    atomic_store(rt_condition_word(c), initial);
+    if (!has_word())
+        c->handle = ++outermost_of(g)->handles;
     gm_list_append(&all, &c->link);
     *out = c;
     return CUDA_SUCCESS;
@@ -54,7 +86,6 @@ CUresult rt_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
                                            CUcontext ctx, unsigned int defaultLaunchValue,
                                            unsigned int flags)
 {
-    static atomic_bool said;
     struct rt_condition *c;
     int r = rt_enter_any();
     if (r)
@@ -62,15 +93,13 @@ CUresult rt_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
     if (!pHandle_out || (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) ||
         (ctx && !rt_context_find(ctx, true)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (rt_session->memory_apart)
-        return rt_not_supported("a conditional node", &said);
     rt_graph_lock();
-    const struct rt_graph *g = rt_graph_find(hGraph);
+    struct rt_graph *g = rt_graph_find(hGraph);
     r = g && !g->inner
             ? condition_create(g, defaultLaunchValue, flags & CU_GRAPH_COND_ASSIGN_DEFAULT, &c)
             : CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
-        *pHandle_out = c->address;
+        *pHandle_out = c->handle;
     rt_graph_unlock();
     return r;
 }
@@ -98,7 +127,7 @@ bool rt_graph_has_conditions(const struct rt_graph *g)
 bool rt_graph_has_idle_condition(const struct rt_graph *g)
 {
     gm_list_for_each (c, &all, struct rt_condition, link)
-        if (c->graph == g && !c->nodes)
+        if (c->graph && !c->nodes && outermost_of(c->graph) == g)
             return true;
     return false;
 }

@@ -31,7 +31,7 @@ int rt_conditional_begin(const struct rt_exec_body *b, struct rt_stream *st)
     for (const struct rt_conditional_run *run = b->conditionals; run && r == CUDA_SUCCESS;
          run = run->next) {
         const struct wire_rec_fill fill = { .head.op = WIRE_OP_FILL,
-                                            .dst = run->condition->address,
+                                            .dst = run->condition->handle,
                                             .pitch = sizeof(uint32_t),
                                             .width = 1,
                                             .height = 1,

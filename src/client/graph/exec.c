@@ -19,11 +19,11 @@ static void reap(void)
     }
 }
 
-int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **out)
+int rt_exec_create(struct rt_graph *g, uint64_t flags, struct rt_exec **out)
 {
     reap();
     struct rt_exec *e = rt_object_take(&rt_execs);
-    int r = e ? rt_exec_body_create(g, &e->body) : CUDA_ERROR_OUT_OF_MEMORY;
+    int r = e ? rt_exec_body_create(g, NULL, &e->body) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         if (e)
             rt_object_release(&rt_execs, &e->object);

@@ -86,6 +86,9 @@ struct rt_exec_body {
     size_t block_size, block_capacity;
     struct rt_step *steps;
     uint32_t steps_count, steps_capacity;
+    /* It is launched in one piece, and so has one branch (graph/whole.h); its bodies, too. */
+    bool single;
+    struct rt_whole *whole; /* the outermost one's; owned */
     const void **functions; /* the functions of all kernels, sorted and without duplicates */
     uint32_t functions_count;
     bool calls;  /* there is a step that calls the program */
@@ -130,8 +133,10 @@ void rt_block_finish(struct rt_exec_body *b);
 
 /* --- bodies (graph/body.c) -------------------------------------------------------------------- */
 
-/* Makes a body. CUresult; CUDA_ERROR_INVALID_VALUE: there is a cycle. */
-int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out);
+/* Makes a body. `outer`: the one in which it is; NULL: in none. CUresult;
+ * CUDA_ERROR_INVALID_VALUE: there is a cycle. */
+int rt_exec_body_create(struct rt_graph *g, const struct rt_exec_body *outer,
+                        struct rt_exec_body **out);
 /* Frees an idle body. NULL is accepted. */
 void rt_exec_body_free(struct rt_exec_body *b);
 /* Whether nothing of the body runs, nor of its conditional nodes. */
@@ -139,15 +144,16 @@ bool rt_exec_body_idle(const struct rt_exec_body *b);
 /* Builds it again after nodes have changed. After a failure it cannot be launched until this
  * succeeds. CUresult. */
 int rt_exec_body_build(struct rt_exec_body *b);
-/* Launches the body. `whole`: it belongs to an executable graph that is launched, so conditions get
- * their initial values. CUresult. */
-int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, bool whole);
+/* Launches the body. `outermost`: it is an executable graph's, so conditions get their initial
+ * values. CUresult. */
+int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st,
+                        bool outermost);
 struct rt_node *rt_exec_body_node(const struct rt_exec_body *b, CUgraphNode original);
 
 /* --- executable graphs (graph/exec.c) --------------------------------------------------------- */
 
 /* Makes an executable graph. CUresult; CUDA_ERROR_INVALID_VALUE: there is a cycle. */
-int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **out);
+int rt_exec_create(struct rt_graph *g, uint64_t flags, struct rt_exec **out);
 /* Destroys an executable graph. Its memory is freed when what was launched is done. */
 void rt_exec_destroy(struct rt_exec *e);
 /* Puts the graph into the ring, behind its last launch and everything in `st`, which does not

@@ -30,7 +30,7 @@ static int make(struct rt_graph *g, uint64_t flags, CUgraphExec *out)
         return CUDA_ERROR_INVALID_VALUE;
     if (rt_graph_has_idle_condition(g))
         return CUDA_ERROR_INVALID_VALUE;
-    if (rt_exec_find(g->instance) && allocates(g))
+    if (rt_exec_find(g->instance) && (allocates(g) || rt_graph_has_conditions(g)))
         return CUDA_ERROR_NOT_SUPPORTED;
     int r = rt_exec_create(g, flags, &e);
     if (r == CUDA_SUCCESS)
@@ -285,7 +285,9 @@ CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
     if (r == CUDA_SUCCESS && (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
                               nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE))
         r = CUDA_ERROR_INVALID_VALUE;
-    return set(hGraphExec, hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
+    if (r == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        r = CUDA_ERROR_NOT_SUPPORTED;
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_generic(&p, NULL, nodeParams));
 }
 
 /* --- nodes off and on ------------------------------------------------------------------------- */

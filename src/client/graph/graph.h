@@ -15,7 +15,7 @@
  *   api, exec_api, object_api, capture_api   what programs ask
  *   capture, node_kinds, node, dot           making nodes, and showing them
  *   exec, body                               executable graphs
- *   block, order, condition_run              what one is put together from
+ *   block, order, condition_run, whole       what one is put together from
  *   any, graph                               nodes that have graphs, and graphs
  *   kernel, params, condition, memory        what nodes do
  *   lock, object                             state
@@ -66,6 +66,7 @@ struct rt_graph {
     struct gm_list nodes;
     uint32_t count;
     struct rt_node *parent; /* the node whose child graph this is */
+    uint32_t handles;       /* of conditions (condition.h), given out by number */
     bool inner;             /* it is part of an executable graph, so no program has its handle */
     /* A capture that began without a graph adds to it; the program gets it when the capture
      * ends. */

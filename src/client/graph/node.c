@@ -162,7 +162,7 @@ static int add_any(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *
     rt_graph_lock();
     if (child)
         r = check_child(&nodeParams->graph, hGraph);
-    r = r ? r : rt_params_generic(&p, nodeParams);
+    r = r ? r : rt_params_generic(&p, rt_graph_find(hGraph), nodeParams);
     CUdeviceptr address =
         r == CUDA_SUCCESS && p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? p.memory.described.dptr : 0;
     r = r ? r
@@ -212,8 +212,9 @@ CUresult rt_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParam
     struct rt_params p;
     int r = rt_node_enter(nodeParams);
     if (r == CUDA_SUCCESS && !settable(nodeParams->type))
-        r = CUDA_ERROR_INVALID_VALUE;
-    return rt_node_set(hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
+        r = nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? CUDA_ERROR_NOT_SUPPORTED
+                                                               : CUDA_ERROR_INVALID_VALUE;
+    return rt_node_set(hNode, &p, r ? r : rt_params_generic(&p, NULL, nodeParams));
 }
 
 CUresult rt_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)

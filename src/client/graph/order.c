@@ -75,7 +75,7 @@ static uint32_t choose_branch(const struct plan *p, const struct clock *after, i
 {
     int32_t latest = -1;
     uint32_t best = RT_GRAPH_BRANCHES, any = RT_GRAPH_BRANCHES;
-    for (uint32_t l = 0; l < RT_GRAPH_BRANCHES; l++) {
+    for (uint32_t l = 0; l < (p->body->single ? 1 : RT_GRAPH_BRANCHES); l++) {
         int on = p->body->on[l].device;
         if (device >= 0 && on >= 0 && on != device)
             continue;

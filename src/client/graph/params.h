@@ -83,10 +83,9 @@ int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from,
 int rt_params_free(struct rt_params *p, CUdeviceptr address);
 /* any.c. The node gets a copy of `child`. Graph lock held. */
 int rt_params_child(struct rt_params *p, const struct rt_graph *child);
-/* any.c. The node gets empty bodies. Graph lock held. */
-int rt_params_conditional(struct rt_params *p, const CUDA_CONDITIONAL_NODE_PARAMS *from);
-/* Any kind, in the form of cuGraphAddNode. Graph lock held. */
-int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from);
+/* any.c. Any kind, in the form of cuGraphAddNode, for a node of `g`; NULL: of an existing node,
+ * whose kind is none with graphs inside. Graph lock held. */
+int rt_params_generic(struct rt_params *p, struct rt_graph *g, const CUgraphNodeParams *from);
 
 /* graph.c. Copies parameters. Graph lock held if a graph may be part of them. */
 int rt_params_clone(struct rt_params *p, const struct rt_params *from);

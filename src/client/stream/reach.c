@@ -43,6 +43,7 @@ bool rt_reach_is_abroad(const struct wire_record *r, uint32_t index)
                         index);
     }
     case WIRE_OP_COPY_ARRAY: /* the operation does not say whose the array is */
+    case WIRE_OP_GRAPH:      /* it may have such a copy */
         return true;
     default:
         return false;
