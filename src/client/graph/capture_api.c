@@ -59,11 +59,10 @@ CUresult rt_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    if (!phGraph)
-        return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     r = rt_capture_end(st, &graph);
-    *phGraph = graph ? rt_graph_handle(graph) : NULL;
+    if (phGraph)
+        *phGraph = graph ? rt_graph_handle(graph) : NULL;
     rt_graph_unlock();
     return r;
 }
