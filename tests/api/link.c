@@ -323,6 +323,30 @@ static void twice(void)
     refused(texts, 3, "Multiple definition of 'callee' in 'third', first defined in 'second'");
 }
 
+/* An archive of the host's, as the toolkit's device runtime is one. */
+static void library(void)
+{
+    const char *path = getenv("CUDADEVRT");
+    CUlinkState link;
+    CUmodule m;
+    CUfunction f;
+    void *image;
+    size_t size;
+    if (!tap_gpu() || !path)
+        tap_skip("CUDADEVRT does not name a libcudadevrt.a, or there is no GPU");
+    OK(cuLinkCreate(0, NULL, NULL, &link));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, text(), strlen(tap_ptx) + 1, "tap.ptx", 0, NULL,
+                     NULL));
+    IS(cuLinkAddData(link, CU_JIT_INPUT_LIBRARY, text(), strlen(tap_ptx), "none", 0, NULL, NULL),
+       CUDA_ERROR_INVALID_IMAGE);
+    OK(cuLinkAddFile(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
+    OK(cuLinkComplete(link, &image, &size));
+    OK(cuModuleLoadData(&m, image));
+    OK(cuModuleGetFunction(&f, m, "add"));
+    OK(cuModuleUnload(m));
+    OK(cuLinkDestroy(link));
+}
+
 static void wrong(void)
 {
     CUlinkState link;
@@ -343,8 +367,9 @@ static void wrong(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(one_text),      TEST(from_file), TEST(bad_text), TEST(several), TEST(names),
-        TEST(architectures), TEST(missing),   TEST(twice),    TEST(verbose), TEST(wrong),
+        TEST(one_text), TEST(from_file),     TEST(bad_text), TEST(several),
+        TEST(names),    TEST(architectures), TEST(missing),  TEST(twice),
+        TEST(verbose),  TEST(library),       TEST(wrong),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -117,17 +117,14 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
     case CU_JIT_INPUT_OBJECT:
     case CU_JIT_INPUT_LIBRARY:
         *kind = WIRE_IMAGE_KIND_FATBIN;
-        if (!rt_session->memory_apart)
-            return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_INVALID_IMAGE;
-        return rt_not_supported("linking of a host compiler's objects and libraries", &said);
+        return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     default:
         return rt_not_supported("linking of this kind of input", &said);
     }
 }
 
-static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
-               const char *name, const struct rt_link_options *options)
+static int add_one(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
+                   const char *name, const struct rt_link_options *options)
 {
     struct rt_link_input i = { .type = type, .options = *options };
     int r = input_kind(type, data, size, &i.kind);
@@ -150,6 +147,26 @@ static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t 
     (void)snprintf(i.name, sizeof(i.name), "%s", name ? name : "");
     l->all.inputs[l->all.count++] = i;
     return CUDA_SUCCESS;
+}
+
+/* A GPU's driver gets the fat binaries in an object or archive of the host's compiler. */
+static int add_fat_binaries(struct rt_link *l, const void *data, size_t size, const char *name,
+                            const struct rt_link_options *options)
+{
+    struct fb_objects o;
+    const void *fatbin;
+    int added = CUDA_SUCCESS, r = fb_objects_open(&o, data, size);
+    while (r >= 0 && added == CUDA_SUCCESS && (r = fb_objects_next(&o, &fatbin)) > 0)
+        added = add_one(l, CU_JIT_INPUT_FATBINARY, fatbin, fb_size(fatbin), name, options);
+    return r < 0 ? CUDA_ERROR_INVALID_IMAGE : added;
+}
+
+static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
+               const char *name, const struct rt_link_options *options)
+{
+    const bool objects = type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_LIBRARY;
+    return objects && rt_session->memory_apart ? add_fat_binaries(l, data, size, name, options)
+                                               : add_one(l, type, data, size, name, options);
 }
 
 CUresult rt_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
