@@ -167,7 +167,9 @@ api_directly() {
 api_under_gmux() {
     local t status
     for t in $(api_tests); do
-        run_gmux env PRINT_NO_ASSERT=1 "$build/tests/api/api-$t" # the text of an assertion goes to the server's log
+        local env=(PRINT_NO_ASSERT=1) # the text of an assertion goes to the server's log
+        [ "$t" != memory ] || env+=(TAP_ALONE=1)
+        run_gmux env "${env[@]}" "$build/tests/api/api-$t"
         status=$?
         { echo "# api-$t" && cat "$DIR/out"; } >>"$DIR/gmux.tap"
         left_out "$t" >"$DIR/left-out"
@@ -341,6 +343,12 @@ launches() {
         done
     done
 }
+
+# A test links with the toolkit's device runtime, if there is a toolkit.
+if [ -z "${CUDADEVRT:-}" ] && nvcc=$(command -v nvcc); then
+    CUDADEVRT=$(find "$(dirname "$(readlink -f "$nvcc")")/.." -name libcudadevrt.a -print -quit)
+    export CUDADEVRT
+fi
 
 wanted() { # SECTION
     [[ " $sections " == *" $1 "* ]]

@@ -62,7 +62,8 @@ bool tap_genuine(void);
 /* True if the library is gmux, on whatever device. */
 bool tap_ours(void);
 
-/* False under a daemon, where other clients' allocations show in what is free. */
+/* False under a daemon, where other clients' allocations show in what is free, unless TAP_ALONE
+ * says that there are none. */
 bool tap_alone(void);
 
 /* kernels.ptx; loaded once, in the context current at the first use. */
