@@ -215,8 +215,8 @@ static void captured(void)
     OK(cuMemFree(p));
 }
 
-/* Kernels and copies of a loop's body, the same launched from two streams, and with parameters set
- * anew in between. */
+/* A graph that is launched from two streams, and whose nodes, also those of a body, get other
+ * parameters in between or are switched off. */
 static void changed(void)
 {
     CUdeviceptr p = zeroes();
@@ -227,7 +227,7 @@ static void changed(void)
     CUgraph g = graph();
     CUgraphNode before = add_kernel(g, NULL, 0, p, 1);
     CUgraph *bodies = add_condition(g, &before, handle(g, 1), CU_GRAPH_COND_TYPE_IF, 2, &add);
-    add_kernel(bodies[0], NULL, 0, p + 4, 10);
+    CUgraphNode inside = add_kernel(bodies[0], NULL, 0, p + 4, 10);
     add_kernel(bodies[1], NULL, 0, p + 4, 1000);
     add_kernel(g, &add, 1, p + 8, 100);
     CUgraphExec e = make(g);
@@ -243,6 +243,17 @@ static void changed(void)
     EQ(read_word(p), 20 + 5);
     EQ(read_word(p + 4), 210);
     EQ(read_word(p + 8), 2100);
+    CUdeviceptr there = p + 12;
+    k = add_to_params((void *[]) { &there, &five });
+    OK(cuGraphLaunch(e, stream));
+    OK(cuGraphExecKernelNodeSetParams(e, inside, &k)); /* for launches from now on */
+    run(e);
+    EQ(read_word(p + 4), 220);
+    EQ(read_word(there), 5);
+    OK(cuGraphNodeSetEnabled(e, inside, 0));
+    run(e);
+    EQ(read_word(there), 5);
+    EQ(read_word(p + 8), 2400);
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(g));
     OK(cuStreamDestroy(other));

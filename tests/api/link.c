@@ -342,7 +342,7 @@ static void library(void)
     OK(cuLinkAddFile(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
     OK(cuLinkComplete(link, &image, &size));
     OK(cuModuleLoadData(&m, image));
-    OK(cuModuleGetFunction(&f, m, "add"));
+    OK(cuModuleGetFunction(&f, m, "add_to"));
     OK(cuModuleUnload(m));
     OK(cuLinkDestroy(link));
 }

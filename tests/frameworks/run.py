@@ -38,6 +38,7 @@ PROGRAMS = {
     "transformer": (["transformer.py"], False),
     "cupy": (["cupy_arrays.py"], False),
     "jax": (["jax_training.py"], False),
+    "jax-graphs": (["jax_graphs.py"], False),
     "features": (["features.py"], True),
     "memory": (["memory.py"], True),
     "memory-expandable": (["memory.py", "--expandable"], True),

@@ -8,7 +8,7 @@
 static struct rt_graph *find_free(CUgraph handle)
 {
     struct rt_graph *g = rt_graph_find(handle);
-    return g && !g->inner ? g : NULL;
+    return g && !g->body ? g : NULL;
 }
 
 CUresult rt_cuGraphCreate(CUgraph *phGraph, unsigned int flags)

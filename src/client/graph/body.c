@@ -252,16 +252,19 @@ static int add_conditional(struct rt_exec_body *b, const struct rt_conditional *
     return CUDA_SUCCESS;
 }
 
+/* They stay as they are when other nodes change. */
+static int add_conditionals(struct rt_exec_body *b)
+{
+    int r = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < b->order_count && r == CUDA_SUCCESS; i++)
+        if (b->order[i]->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            r = add_conditional(b, &b->order[i]->params.conditional);
+    return r;
+}
+
 int rt_exec_body_build(struct rt_exec_body *b)
 {
-    const bool idle = rt_exec_body_idle(b);
-    int r = CUDA_SUCCESS;
-    if (idle)
-        free_conditionals(b);
-    for (uint32_t i = 0; i < b->order_count && r == CUDA_SUCCESS; i++)
-        if (b->order[i]->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && !b->order[i]->disabled)
-            r = add_conditional(b, &b->order[i]->params.conditional);
-    r = r ? r : rt_block_build(b, idle);
+    int r = rt_block_build(b, rt_exec_body_idle(b));
     if (r == CUDA_SUCCESS && b->whole)
         r = rt_whole_check(b);
     b->broken = r != CUDA_SUCCESS;
@@ -300,6 +303,23 @@ static int compare_originals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The nodes of a copy of a copy stand for the program's nodes. */
+static void inherit_originals(struct rt_graph *copy, const struct rt_graph *from)
+{
+    struct gm_list *at = copy->nodes.next;
+    gm_list_for_each (n, &from->nodes, struct rt_node, link) {
+        struct rt_node *mine = gm_list_entry(at, struct rt_node, link);
+        at = at->next;
+        mine->original = n->original;
+        if (n->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
+            inherit_originals(mine->params.child, n->params.child);
+        for (unsigned i = 0;
+             n->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && i < n->params.conditional.count;
+             i++)
+            inherit_originals(mine->params.conditional.bodies[i], n->params.conditional.bodies[i]);
+    }
+}
+
 int rt_exec_body_create(struct rt_graph *g, const struct rt_exec_body *outer,
                         struct rt_exec_body **out)
 {
@@ -314,11 +334,14 @@ int rt_exec_body_create(struct rt_graph *g, const struct rt_exec_body *outer,
         return r;
     }
     b->single = b->whole || (outer && outer->single);
+    if (outer)
+        inherit_originals(b->graph, g);
     uint32_t count = count_nodes(b->graph);
-    b->graph->inner = true;
+    b->graph->body = b;
     b->order = malloc((count + 1) * sizeof(struct rt_node *));
     b->index = malloc((count + 1) * sizeof(*b->index));
     r = b->order && b->index ? rt_order_make(b) : CUDA_ERROR_OUT_OF_MEMORY;
+    r = r ? r : add_conditionals(b);
     r = r ? r : rt_exec_body_build(b);
     if (r) {
         rt_exec_body_free(b);
@@ -334,5 +357,17 @@ struct rt_node *rt_exec_body_node(const struct rt_exec_body *b, CUgraphNode orig
     const struct rt_by_original key = { original, NULL };
     const struct rt_by_original *found =
         original ? bsearch(&key, b->index, b->index_count, sizeof(key), compare_originals) : NULL;
-    return found ? found->node : NULL;
+    struct rt_node *n = found ? found->node : NULL;
+    for (const struct rt_conditional_run *run = b->conditionals; run && !n; run = run->next)
+        for (unsigned i = 0; i < run->count && !n; i++)
+            n = rt_exec_body_node(run->bodies[i], original);
+    return n;
+}
+
+struct rt_exec_body *rt_exec_body_of(const struct rt_node *n)
+{
+    const struct rt_graph *g = n->graph;
+    while (g->parent)
+        g = g->parent->graph;
+    return g->body;
 }

@@ -95,7 +95,7 @@ CUresult rt_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_graph *g = rt_graph_find(hGraph);
-    r = g && !g->inner
+    r = g && !g->body
             ? condition_create(g, defaultLaunchValue, flags & CU_GRAPH_COND_ASSIGN_DEFAULT, &c)
             : CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)

@@ -54,6 +54,13 @@ struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original)
     return rt_exec_body_node(e->body, original);
 }
 
+/* The thread of a conditional node puts a body into the ring whenever its turn comes. */
+bool rt_exec_may_change(const struct rt_exec *e, const struct rt_node *n)
+{
+    const struct rt_exec_body *b = rt_exec_body_of(n);
+    return b == e->body || b->single || rt_exec_body_idle(e->body);
+}
+
 /* Gives `params` to the node. Returns false if the block must be built again. */
 static bool replace(struct rt_exec_body *b, struct rt_node *n, struct rt_params *params)
 {
@@ -83,8 +90,9 @@ static bool same_rectangle(const struct rt_params *a, const struct rt_params *b)
            (x->width == y->width && x->height == y->height && x->element_size == y->element_size);
 }
 
-int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
+int rt_exec_set(struct rt_node *n, struct rt_params *params)
 {
+    struct rt_exec_body *b = rt_exec_body_of(n);
     if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH ||
         params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL || !same_device(&n->params, params) ||
         is_nowhere(params)) {
@@ -102,15 +110,15 @@ int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
         rt_params_finish(params);
         return r;
     }
-    return replace(e->body, n, params) ? CUDA_SUCCESS : rt_exec_body_build(e->body);
+    return replace(b, n, params) ? CUDA_SUCCESS : rt_exec_body_build(b);
 }
 
-int rt_exec_enable(struct rt_exec *e, struct rt_node *n, bool enabled)
+int rt_exec_enable(struct rt_node *n, bool enabled)
 {
     if (n->disabled == !enabled)
         return CUDA_SUCCESS;
     n->disabled = !enabled;
-    return rt_exec_body_build(e->body);
+    return rt_exec_body_build(rt_exec_body_of(n));
 }
 
 static bool same_dependencies(const struct rt_node *a, const struct rt_node *b,
@@ -225,12 +233,12 @@ static int update(struct rt_exec_body *b, struct rt_graph *g, const struct rt_gr
     return r || !rebuild ? r : rt_exec_body_build(b);
 }
 
-int rt_exec_set_child(struct rt_exec *e, struct rt_node *n, const struct rt_graph *from)
+int rt_exec_set_child(struct rt_node *n, const struct rt_graph *from)
 {
     CUgraphExecUpdateResultInfo why;
     if (n->params.type != CU_GRAPH_NODE_TYPE_GRAPH)
         return CUDA_ERROR_INVALID_VALUE;
-    return update(e->body, n->params.child, from, &why);
+    return update(rt_exec_body_of(n), n->params.child, from, &why);
 }
 
 int rt_exec_update(struct rt_exec *e, const struct rt_graph *from, CUgraphExecUpdateResultInfo *why)

@@ -148,7 +148,10 @@ int rt_exec_body_build(struct rt_exec_body *b);
  * values. CUresult. */
 int rt_exec_body_launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st,
                         bool outermost);
+/* Its copy of a node, in it or in a body inside; NULL: there is none. */
 struct rt_node *rt_exec_body_node(const struct rt_exec_body *b, CUgraphNode original);
+/* The body in which a node of an executable graph is. */
+struct rt_exec_body *rt_exec_body_of(const struct rt_node *n);
 
 /* --- executable graphs (graph/exec.c) --------------------------------------------------------- */
 
@@ -160,16 +163,18 @@ void rt_exec_destroy(struct rt_exec *e);
  * capture. CUresult. */
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
 
-/* Its copy of a node of the graph that it was made from, or of a child graph of that; NULL: there
- * is none. */
+/* Its copy of a node of the graph that it was made from, or of a graph in that; NULL: there is
+ * none. */
 struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original);
+/* Whether the node may be changed now: not while a launch may come to its body again. */
+bool rt_exec_may_change(const struct rt_exec *e, const struct rt_node *n);
 /* Replaces a node's parameters for later launches; takes over `params` (finishes them on failure).
  * CUDA_ERROR_INVALID_VALUE: the node is of another kind. */
-int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params);
-int rt_exec_enable(struct rt_exec *e, struct rt_node *n, bool enabled);
+int rt_exec_set(struct rt_node *n, struct rt_params *params);
+int rt_exec_enable(struct rt_node *n, bool enabled);
 /* Gives a child graph node's nodes the parameters of those of `from`.
  * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the graphs differ in more. */
-int rt_exec_set_child(struct rt_exec *e, struct rt_node *n, const struct rt_graph *from);
+int rt_exec_set_child(struct rt_node *n, const struct rt_graph *from);
 /* Gives all nodes the parameters of those of `from`. CUresult;
  * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, with the reason. */
 int rt_exec_update(struct rt_exec *e, const struct rt_graph *from,

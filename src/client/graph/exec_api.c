@@ -26,7 +26,7 @@ static bool allocates(const struct rt_graph *g)
 static int make(struct rt_graph *g, uint64_t flags, CUgraphExec *out)
 {
     struct rt_exec *e;
-    if (!g || g->inner || g->capturing)
+    if (!g || g->body || g->capturing)
         return CUDA_ERROR_INVALID_VALUE;
     if (rt_graph_has_idle_condition(g))
         return CUDA_ERROR_INVALID_VALUE;
@@ -162,16 +162,34 @@ CUresult rt_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 
 /* --- changes to single nodes ------------------------------------------------------------------ */
 
+/* Finds a node that is to change, with the graph lock held: waits, without it, until it may. NULL:
+ * there is none, or the session has failed. */
+static struct rt_node *find_changed(CUgraphExec exec, CUgraphNode node)
+{
+    for (;;) {
+        struct rt_exec *e = rt_exec_find(exec);
+        struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
+        if (!n || rt_exec_may_change(e, n))
+            return n;
+        const uint32_t number = e->body->last_number;
+        const uint64_t seq = e->body->last_seq;
+        rt_graph_unlock();
+        int r = rt_session_wait(rt_session, number, seq, &rt_session->patient);
+        rt_graph_lock();
+        if (r)
+            return NULL;
+    }
+}
+
 /* Sets a node's parameters. `r` is the result of reading them. */
 static int set(CUgraphExec exec, CUgraphNode node, struct rt_params *p, int r)
 {
     if (r)
         return r;
     rt_graph_lock();
-    struct rt_exec *e = rt_exec_find(exec);
-    struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
+    struct rt_node *n = find_changed(exec, node);
     if (n) {
-        r = rt_exec_set(e, n, p);
+        r = rt_exec_set(n, p);
     } else {
         rt_params_finish(p);
         r = CUDA_ERROR_INVALID_VALUE;
@@ -267,10 +285,9 @@ CUresult rt_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
     if (r)
         return r;
     rt_graph_lock();
-    struct rt_exec *e = rt_exec_find(hGraphExec);
-    struct rt_node *n = e ? rt_exec_node(e, hNode) : NULL;
+    struct rt_node *n = find_changed(hGraphExec, hNode);
     const struct rt_graph *child = rt_graph_find(childGraph);
-    r = n && child && !child->capturing ? rt_exec_set_child(e, n, child) : CUDA_ERROR_INVALID_VALUE;
+    r = n && child && !child->capturing ? rt_exec_set_child(n, child) : CUDA_ERROR_INVALID_VALUE;
     rt_graph_unlock();
     return r;
 }
@@ -292,10 +309,9 @@ CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 /* --- nodes off and on ------------------------------------------------------------------------- */
 
-/* Finds a node that can be switched off, or returns NULL. Called with the graph lock held. */
-static struct rt_node *find_switched(const struct rt_exec *e, CUgraphNode node)
+/* The node, if it can be switched off; else NULL. */
+static struct rt_node *switched(struct rt_node *n)
 {
-    struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
     return n && (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL ||
                  n->params.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
                  n->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
@@ -309,9 +325,8 @@ CUresult rt_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, uns
     if (r)
         return r;
     rt_graph_lock();
-    struct rt_exec *e = rt_exec_find(hGraphExec);
-    struct rt_node *n = find_switched(e, hNode);
-    r = n ? rt_exec_enable(e, n, isEnabled != 0) : CUDA_ERROR_INVALID_VALUE;
+    struct rt_node *n = switched(find_changed(hGraphExec, hNode));
+    r = n ? rt_exec_enable(n, isEnabled != 0) : CUDA_ERROR_INVALID_VALUE;
     rt_graph_unlock();
     return r;
 }
@@ -326,7 +341,7 @@ CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     const struct rt_exec *e = rt_exec_find(hGraphExec);
-    const struct rt_node *n = find_switched(e, hNode);
+    const struct rt_node *n = switched(e ? rt_exec_node(e, hNode) : NULL);
     if (n)
         *isEnabled = !n->disabled;
     rt_graph_unlock();

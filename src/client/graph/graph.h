@@ -26,6 +26,7 @@
 #include "base/list.h"
 #include "client/graph/params.h"
 
+struct rt_exec_body;
 struct rt_user_object;
 
 struct rt_edge {
@@ -67,7 +68,8 @@ struct rt_graph {
     uint32_t count;
     struct rt_node *parent; /* the node whose child graph this is */
     uint32_t handles;       /* of conditions (condition.h), given out by number */
-    bool inner;             /* it is part of an executable graph, so no program has its handle */
+    /* It is this part of an executable graph, and no program has its handle; NULL: it is none. */
+    struct rt_exec_body *body;
     /* A capture that began without a graph adds to it; the program gets it when the capture
      * ends. */
     bool capturing;

@@ -12,7 +12,7 @@ int rt_node_add_locked(CUgraphNode *out, CUgraph graph, const CUgraphNode *depen
 {
     struct rt_graph *g = rt_graph_find(graph);
     struct rt_node *n;
-    if (!g || g->inner) {
+    if (!g || g->body) {
         rt_params_finish(p);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -92,7 +92,7 @@ int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out,
 static struct rt_graph *find_child(CUgraph handle)
 {
     struct rt_graph *g = rt_graph_find(handle);
-    return g && !g->inner && !g->capturing ? g : NULL;
+    return g && !g->body && !g->capturing ? g : NULL;
 }
 
 CUresult rt_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
