@@ -1,3 +1,6 @@
+/*
+ * Checks records within records, from the outermost to the innermost.
+ */
 #include "executor/inner.h"
 
 #include "device/device.h"

@@ -1,3 +1,7 @@
+/*
+ * Puts the record of a graph together at each launch, from the blocks of its body and of the bodies
+ * inside: they change one by one.
+ */
 #include "client/graph/whole.h"
 
 #include <stdlib.h>

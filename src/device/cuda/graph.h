@@ -2,22 +2,18 @@
  * Graphs with conditional nodes. The driver runs such a graph as a whole, because kernels set
  * values that hold for one of its graphs only.
  *
- * The driver makes and destroys such a graph when nothing runs in its context, and everybody waits
- * with it (measured there): both happen at safe points (admit.h), beside a long kernel in the
- * fallback context.
- *
  * When a graph first comes, its operations are recorded as they would be held back in a queue, with
  * their libraries kept. The driver's graph is made of that record when it is to be launched, and
  * made anew when its queue is in another place, or when something that it names may have gone. So
  * a launch may be held back like any operation (op.h). The record itself stays for the next time
  * that the same bytes come.
  *
- * The GPU ends a context (error 719) in which some such graphs run at the same time, whoever
- * launched them (driver 580.159.04; ADR 0019). So they follow each other, those of all clients in a
- * context.
- *
- * The driver numbers a graph's handles 1, 2 .. (docs/adr/0019-conditional-nodes.md), and so do
- * programs' libraries.
+ * docs/adr/0019-conditional-nodes.md has what the driver does (580.159.04) and how it was measured:
+ * - It makes and destroys such a graph when nothing runs in its context, and everybody waits with
+ *   it. So both happen at safe points (admit.h), beside a long kernel in the fallback context.
+ * - The GPU ends a context (error 719) in which some of them run at the same time, of one client or
+ *   of several. So they follow each other, those of all clients in a context.
+ * - Handles have the numbers 1, 2 .., and programs' libraries give out the same ones.
  *
  * Everything is the client's thread's.
  */
