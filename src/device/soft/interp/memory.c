@@ -188,6 +188,8 @@ static bool orders_before(const struct interp_access *a)
     return a->order == IR_ORDER_RELEASE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC;
 }
 
+/* A warp reads a place once for all neighbouring lanes that want it: they get one value even while
+ * another block writes there, and so do not part where they test it. */
 const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r,
                                             uint32_t lanes)
 {
@@ -196,12 +198,14 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
     bool one = a->base == INTERP_NOWHERE && a->space != IR_SPACE_LOCAL && lanes != 0;
     bool whole = is_whole(a);
     struct whole copy;
+    const uint8_t *last = NULL;
+    uint64_t v[GM_ARRAY_LEN(a->value)];
     for (uint32_t left = lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         const uint8_t *p = lane_reach(r, a, l, bytes);
         if (GM_UNLIKELY(!p))
             return NULL;
-        if (whole)
+        if (whole && p != last)
             copy_whole(copy.bytes, p, bytes);
         for (uint32_t k = 0; k < a->count; k++) {
             if (a->value[k] == INTERP_NOWHERE)
@@ -209,12 +213,14 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
             if (GM_UNLIKELY(r->block->watch))
                 r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size,
                                 NULL);
-            uint64_t v = element_load(a, (whole ? copy.bytes : p) + k * a->size);
+            if (p != last)
+                v[k] = element_load(a, (whole ? copy.bytes : p) + k * a->size);
             if (one)
-                broadcast(r, a->value[k], a->width[k], lanes, v);
+                broadcast(r, a->value[k], a->width[k], lanes, v[k]);
             else
-                interp_lane_write(r, a->value[k], a->width[k], l, v);
+                interp_lane_write(r, a->value[k], a->width[k], l, v[k]);
         }
+        last = p;
         if (one)
             break;
     }
