@@ -184,6 +184,8 @@ int main()
     OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, vecadd, 256, 0));
     CHECK(blocks > 0);
     OK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, vecadd));
+    CHECK(cudaOccupancyMaxPotentialBlockSize(nullptr, &block, vecadd) == cudaErrorInvalidValue);
+    CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, nullptr, vecadd) == cudaErrorInvalidValue);
     CHECK(grid > 0 && block > 0 && block <= 1024);
     vecadd<<<1, 2048>>>(NULL, NULL, NULL, 0);
     CHECK(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);

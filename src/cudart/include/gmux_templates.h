@@ -200,6 +200,8 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
 {
     int device = 0, threads_max = 0, processors = 0, warp = 0;
     cudaFuncAttributes attr;
+    if (!grid || !block || !func)
+        return cudaErrorInvalidValue;
     cudaError_t r = cudaGetDevice(&device);
     if (!r)
         r = cudaDeviceGetAttribute(&threads_max, cudaDevAttrMaxThreadsPerMultiProcessor, device);
