@@ -238,6 +238,10 @@ static bool place_globals(struct soft_bench *s)
         const struct ir_symbol *y = &m->symbols[k];
         if (!ir_symbol_is_placed(m, k))
             continue;
+        uint64_t at;
+        if (!gm_align_up(s->used, GM_MAX(y->align, 1u), &at))
+            return false;
+        s->used = at;
         uint8_t *p = soft_bench_alloc(s, y->size);
         if (!p)
             return false;

@@ -212,7 +212,7 @@ static const struct bad texts[] = {
       "wrong number", -EINVAL },
     { PTX_HEADER ".global .u32 x[99999999999999];", 4, 16, "over 68719476736", -E2BIG },
     { PTX_HEADER ".global .u32 x[68719476736];", 4, 14, "too large", -E2BIG },
-    { PTX_HEADER ".global .align 8192 .b8 x;", 4, 16, "over 4096", -E2BIG },
+    { PTX_HEADER ".global .align 2097152 .b8 x;", 4, 16, "over 1048576", -E2BIG },
     { PTX_HEADER ".local .b8 x; .entry k() { st.local.u8 [x], 1; }", 4, 41, "directive '.local'",
       -ENOTSUP },
     { PTX_HEADER ".entry k();", 4, 1, "the kernel has no body", -ENOTSUP },

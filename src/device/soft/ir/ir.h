@@ -50,7 +50,7 @@
 #define IR_MAX_LOCAL_BYTES  (512u << 10)
 #define IR_MAX_GLOBAL_BYTES (1ull << 36) /* one symbol */
 #define IR_MAX_INIT_BYTES   (1ull << 28) /* all initial values of a module together */
-#define IR_MAX_ALIGN        4096
+#define IR_MAX_ALIGN        (1u << 20)
 
 enum ir_type {
 #define IR_TYPE(name, text, size, class) IR_##name,
