@@ -53,6 +53,8 @@ PROGRAMS = {
     "host-only": ("host_only.cpp", ["-std=c++11"], []),
     "host-only-13": ("host_only.cpp", ["-cudart", "13", "-O0"], []),
     "old": ("old.c", ["-std=c++17", "-O2"], []),
+    "samples": ("samples.cu", [], []),
+    "samples-13": ("samples.cu", ["-cudart", "13", "-O0", "-std=c++17"], []),
     "waits": ("waits.cu", [], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),
