@@ -31,8 +31,8 @@ __host__ __device__ int input(int t)
 /* Ranks and partitions of a group, by ballots and sums. */
 template <class G> __device__ int *lanes(const G &g, int value, int *out)
 {
-    *out++ = (int)g.thread_rank();
-    *out++ = (int)g.size();
+    *out++ = (int)cg::thread_rank(g);
+    *out++ = (int)cg::group_size(g);
     *out++ = (int)g.ballot(value > 0);
     *out++ = (int)g.match_any(value);
     *out++ = cg::reduce(g, value, cg::plus<int>());

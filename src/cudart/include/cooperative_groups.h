@@ -403,6 +403,14 @@ template <class Group> GMUX_CG void sync(const Group &g)
 {
     g.sync();
 }
+template <class Group> GMUX_CG auto thread_rank(const Group &g) -> decltype(g.thread_rank())
+{
+    return g.thread_rank();
+}
+template <class Group> GMUX_CG auto group_size(const Group &g) -> decltype(g.size())
+{
+    return g.size();
+}
 
 template <class T> struct plus {
     GMUX_CG T operator()(T a, T b) const
