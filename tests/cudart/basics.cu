@@ -187,6 +187,10 @@ int main()
     CHECK(cudaOccupancyMaxPotentialBlockSize(nullptr, &block, vecadd) == cudaErrorInvalidValue);
     CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, nullptr, vecadd) == cudaErrorInvalidValue);
     CHECK(grid > 0 && block > 0 && block <= 1024);
+    auto none = [](int) { return 0; };
+    int other = 0;
+    OK(cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(&grid, &other, vecadd, none, 0, 0));
+    CHECK(other == block);
     vecadd<<<1, 2048>>>(NULL, NULL, NULL, 0);
     CHECK(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);

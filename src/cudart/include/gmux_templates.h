@@ -233,6 +233,13 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
     return cudaSuccess;
 }
 
+template <class SharedOf, class T>
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(
+    int *grid, int *block, T func, SharedOf shared_of, int limit = 0, unsigned int = 0)
+{
+    return cudaOccupancyMaxPotentialBlockSizeVariableSMem(grid, block, func, shared_of, limit);
+}
+
 template <class T>
 static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, T func,
                                                                       size_t shared = 0,
