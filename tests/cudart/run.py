@@ -55,6 +55,7 @@ PROGRAMS = {
     "old": ("old.c", ["-std=c++17", "-O2"], []),
     "samples": ("samples.cu", [], []),
     "samples-13": ("samples.cu", ["-cudart", "13", "-O0", "-std=c++17"], []),
+    "tables": ("tables.cu", [], []),
     "waits": ("waits.cu", [], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),
