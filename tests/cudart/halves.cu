@@ -235,9 +235,43 @@ static void bytes()
     CHECK(__half2char_rz(__float2half(-300)) == -128 && __half2uchar_rz(__float2half(7.9f)) == 7);
 }
 
+enum { ROUNDED = 6, NUMBERS = 0x10000 };
+
+template <class T> __global__ void rounded(float *out)
+{
+    unsigned int b = blockIdx.x * blockDim.x + threadIdx.x;
+    T x = number<T>(b);
+    const T y[ROUNDED] = { hexp(x), hexp2(x), hexp10(x), hlog(x), hlog2(x), hlog10(x) };
+    for (int f = 0; f < ROUNDED; f++)
+        out[b * ROUNDED + f] = (float)y[f];
+}
+
+/* The nearest number to each function's value, for all numbers. */
+template <class T> static void check_rounded()
+{
+    float *got;
+    OK(cudaMallocManaged(&got, NUMBERS * ROUNDED * sizeof(*got)));
+    rounded<T><<<NUMBERS / 256, 256>>>(got);
+    OK(cudaDeviceSynchronize());
+    int wrong[ROUNDED] = { 0 };
+    for (unsigned int b = 0; b < NUMBERS; b++) {
+        const double x = (float)number<T>(b);
+        const double y[ROUNDED] = { exp(x), exp2(x), exp10(x), log(x), log2(x), log10(x) };
+        for (int f = 0; f < ROUNDED; f++) {
+            const float is = got[b * ROUNDED + f], wanted = (float)T(y[f]);
+            wrong[f] += is != wanted && !(is != is && wanted != wanted);
+        }
+    }
+    for (int f = 0; f < ROUNDED; f++)
+        CHECK(wrong[f] == 0);
+    OK(cudaFree(got));
+}
+
 int main()
 {
     void *shared;
+    check_rounded<__half>();
+    check_rounded<__nv_bfloat16>();
     OK(cudaMallocManaged(&shared, 4096));
     check_conversions<__half>((converted *)shared);
     check_conversions<__nv_bfloat16>((converted *)shared);

@@ -528,12 +528,12 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 #define GMUX_SMALL_KERNEL_FUNCTIONS(T, V)                                                          \
     GMUX_SMALL_MATH(T, V, hsqrt, sqrtf)                                                            \
     GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                          \
-    GMUX_SMALL_MATH(T, V, hexp, expf)                                                              \
-    GMUX_SMALL_MATH(T, V, hexp2, exp2f)                                                            \
-    GMUX_SMALL_MATH(T, V, hexp10, exp10f)                                                          \
-    GMUX_SMALL_MATH(T, V, hlog, logf)                                                              \
-    GMUX_SMALL_MATH(T, V, hlog2, log2f)                                                            \
-    GMUX_SMALL_MATH(T, V, hlog10, log10f)                                                          \
+    GMUX_SMALL_EXACT(T, V, hexp, exp)                                                              \
+    GMUX_SMALL_EXACT(T, V, hexp2, exp2)                                                            \
+    GMUX_SMALL_EXACT(T, V, hexp10, exp10)                                                          \
+    GMUX_SMALL_EXACT(T, V, hlog, log)                                                              \
+    GMUX_SMALL_EXACT(T, V, hlog2, log2)                                                            \
+    GMUX_SMALL_EXACT(T, V, hlog10, log10)                                                          \
     GMUX_SMALL_MATH(T, V, hsin, sinf)                                                              \
     GMUX_SMALL_MATH(T, V, hcos, cosf)                                                              \
     GMUX_SMALL_MATH(T, V, htanh, tanhf)                                                            \
@@ -569,6 +569,13 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     __device__ static __inline__ T name(T a)                                                       \
     {                                                                                              \
         return T(function((float)a));                                                              \
+    }
+/* What is rounded once, as CUDA's functions are: a float between is half of the way in some cases.
+ */
+#define GMUX_SMALL_EXACT(T, V, name, function)                                                     \
+    __device__ static __inline__ T name(T a)                                                       \
+    {                                                                                              \
+        return T(function((double)(float)a));                                                      \
     }
 #define GMUX_SMALL_SHUFFLE(T, name, ARG)                                                           \
     __device__ static __inline__ T name(unsigned mask, T v, ARG lane, int width = warpSize)        \
