@@ -132,7 +132,7 @@ static struct soft_code *make_code(struct soft_bench *s, enum soft_tier tier,
     struct soft_code *code = soft_bench_code(s, tier, &options, c->text, c->text_size, c->kernel,
                                              &unsupported, why, sizeof(why));
     if (!code)
-        report(unsupported, path, name, why, unsupported);
+        report(false, path, name, why, false);
     return code;
 }
 
