@@ -214,7 +214,8 @@ Test(ir_analysis, thread_numbers_by_warps)
     struct subject s =
         look("mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; shr.u32 %r2, %r0, 4; and.b32 %r3, %r0, 96;"
              "and.b32 %r4, %r0, 48; setp.lt.u32 %p0, %r0, 64; setp.gt.u32 %p1, %r0, 31;"
-             "setp.lt.u32 %p2, %r0, 33; setp.eq.s32 %p3, %r0, 32;",
+             "setp.lt.u32 %p2, %r0, 33; setp.eq.s32 %p3, %r0, 32; or.b32 %r5, %r0, 31;"
+             "or.b32 %r6, %r0, 15; xor.b32 %r7, %r0, 31;",
              &rows);
     cr_expect(shape(&s, "%r1") == IR_UNIFORM && !reg(&s, "%r1")->block_uniform);
     cr_expect(shape(&s, "%r2") == IR_PATTERN);
@@ -222,6 +223,8 @@ Test(ir_analysis, thread_numbers_by_warps)
     cr_expect(shape(&s, "%r4") == IR_PATTERN);
     cr_expect(shape(&s, "%p0") == IR_UNIFORM && shape(&s, "%p1") == IR_UNIFORM);
     cr_expect(shape(&s, "%p2") == IR_VARYING && shape(&s, "%p3") == IR_VARYING);
+    cr_expect(shape(&s, "%r5") == IR_UNIFORM && !reg(&s, "%r5")->block_uniform);
+    cr_expect(shape(&s, "%r6") != IR_UNIFORM && shape(&s, "%r7") != IR_UNIFORM);
     done(&s);
 }
 

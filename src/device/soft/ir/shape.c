@@ -327,11 +327,15 @@ static struct ir_value bits_of(const struct ir_analyser *an, const struct ir_ins
     return affine(1, v.invariant || c.bits == lane);
 }
 
-/* "32 * n | tid", "32 * n ^ tid": the lower bits come from the one, the others are one value. */
+/* "32 * n | tid", "32 * n ^ tid": the lower bits come from the one, the others are one value.
+ * "tid | 31": the lower bits are known. */
 static struct ir_value joined_bits(struct ir_analyser *an, const struct ir_instr *i)
 {
+    uint64_t lane = an->opt.lanes - 1;
     for (unsigned k = 0; k < 2; k++) {
         struct ir_value v = operand(an, &i->src[k]), by = operand(an, &i->src[1 - k]);
+        if (v.numbered && by.is_const && (by.bits & lane) == lane && i->op == IR_OP_OR)
+            return uniform(v.invariant);
         if (v.numbered && by.shape == IR_UNIFORM && ir_low_of(an, &i->src[1 - k]) == IR_LOW_ZERO)
             return by.unknown ? by : affine(1, v.invariant && by.invariant);
     }
