@@ -29,64 +29,83 @@ static const char *who_is_missing(const struct jit_gen *g, uint32_t block)
 
 /* --- waits for the warp in places of their own ------------------------------------------------ */
 
-static const struct ir_instr *last_of(const struct jit_gen *g, uint32_t block)
+static const struct ir_instr *last_of(const struct ir_fn *fn, uint32_t block)
 {
-    const struct ir_block *b = &g->fn->blocks[block];
-    return &g->fn->instrs[b->first + b->count - 1];
+    const struct ir_block *b = &fn->blocks[block];
+    return &fn->instrs[b->first + b->count - 1];
 }
 
-static bool syncs(const struct jit_gen *g, uint32_t block)
+/* Lanes wait for their warp behind the block, and others could pass it before them. */
+static bool is_passed(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t block)
 {
-    return last_of(g, block)->op == IR_OP_BARWARP;
+    const struct ir_block_info *b = &a->blocks[block];
+    return last_of(fn, block)->op == IR_OP_BARWARP && b->masked;
 }
 
-/* Blocks that lanes come to from here without going back in a loop. */
-static void mark_ahead(const struct jit_gen *g, uint32_t from, uint8_t *ahead)
+/* Marks what lanes come to from marked blocks without going back in a loop. */
+static void spread_ahead(const struct ir_fn *fn, const struct ir_analysis *a, uint8_t *ahead)
 {
-    uint32_t first = g->a->blocks[from].priority;
-    memset(ahead, 0, g->fn->block_count);
-    ahead[from] = 1;
-    for (uint32_t n = first; n < g->a->order_count; n++) {
-        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
-        for (uint32_t s = 0; s < b->succ_count && ahead[g->a->order[n]]; s++)
-            if (g->a->blocks[g->fn->succ[b->succ_first + s]].priority > n)
-                ahead[g->fn->succ[b->succ_first + s]] = 1;
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        const struct ir_block *b = &fn->blocks[a->order[n]];
+        for (uint32_t s = 0; s < b->succ_count && ahead[a->order[n]]; s++)
+            if (a->blocks[fn->succ[b->succ_first + s]].priority > n)
+                ahead[fn->succ[b->succ_first + s]] = 1;
     }
 }
 
-/* Lanes that have parted may wait for each other in two loops, and no order of blocks is right for
- * that. `ahead` belongs to the first block. */
-static bool in_two_loops(const struct jit_gen *g, uint32_t x, uint32_t y, const uint8_t *ahead)
+static bool same_lanes(const struct ir_fn *fn, uint32_t x, uint32_t y)
 {
-    const struct ir_src *a = &last_of(g, x)->src[0], *b = &last_of(g, y)->src[0];
-    bool same = a->kind == b->kind && a->index == b->index && a->bits == b->bits;
-    return same && !ahead[y] && g->a->blocks[x].priority < g->a->blocks[y].priority &&
-           g->a->blocks[x].loop != g->a->blocks[y].loop;
+    const struct ir_src *a = &last_of(fn, x)->src[0], *b = &last_of(fn, y)->src[0];
+    return last_of(fn, y)->op == IR_OP_BARWARP && a->kind == b->kind && a->index == b->index &&
+           a->bits == b->bits;
+}
+
+/* Whether others come to wait in another loop while lanes do behind `x`, which will not come there.
+ * `ahead` has place for two sets of blocks. */
+static bool others_wait(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t x,
+                        uint8_t *ahead)
+{
+    uint8_t *others = ahead + fn->block_count;
+    const struct ir_list *f = &a->blocks[x].frontier;
+    memset(ahead, 0, 2 * (size_t)fn->block_count);
+    ahead[x] = 1;
+    spread_ahead(fn, a, ahead);
+    for (uint32_t k = 0; k < f->count; k++)
+        others[a->pool[f->first + k]] = 1;
+    spread_ahead(fn, a, others);
+    for (uint32_t n = a->blocks[x].priority + 1; n < a->order_count; n++) {
+        uint32_t y = a->order[n];
+        if (others[y] && !ahead[y] && a->blocks[y].loop != a->blocks[x].loop &&
+            same_lanes(fn, x, y))
+            return true;
+    }
+    return false;
 }
 
 #define MOST_STEPS (1u << 24)
 
-static void check_syncs(struct jit_gen *g)
+static uint32_t find_two_loops(const struct ir_fn *fn, const struct ir_analysis *a)
 {
-    uint8_t *ahead = malloc(g->fn->block_count);
+    uint8_t *ahead = malloc(2 * (size_t)fn->block_count + 1);
     uint64_t steps = 0;
-    for (uint32_t n = 0; n < g->a->order_count && ahead && steps < MOST_STEPS; n++) {
-        uint32_t x = g->a->order[n];
-        if (!syncs(g, x) || !g->a->blocks[x].masked)
+    uint32_t line = 0;
+    for (uint32_t n = 0; n < a->order_count && ahead && !line && steps < MOST_STEPS; n++) {
+        uint32_t x = a->order[n];
+        if (!is_passed(fn, a, x))
             continue;
-        mark_ahead(g, x, ahead);
-        steps += g->a->order_count;
-        for (uint32_t k = n + 1; k < g->a->order_count; k++)
-            if (syncs(g, g->a->order[k]) && in_two_loops(g, x, g->a->order[k], ahead))
-                jit_unsupported(g, "line %u: lanes of a warp wait for each other in two loops",
-                                last_of(g, x)->line);
+        steps += 2 * (uint64_t)a->order_count;
+        if (others_wait(fn, a, x, ahead))
+            line = last_of(fn, x)->line;
     }
     free(ahead);
+    return line;
 }
 
 void jit_check_meetings(struct jit_gen *g)
 {
-    check_syncs(g);
+    uint32_t line = find_two_loops(g->fn, g->a);
+    if (line)
+        jit_unsupported(g, "line %u: lanes of a warp wait for each other in two loops", line);
     for (uint32_t n = 0; n < g->a->order_count; n++) {
         const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
         const char *why = who_is_missing(g, g->a->order[n]);
