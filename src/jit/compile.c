@@ -97,21 +97,22 @@ static int finish(struct jit_gen *g, LLVMMemoryBufferRef *object, struct jit_tim
     return 0;
 }
 
-/* If threads of the kernel may wait for each other, analyses it again, with turns. */
+/* If threads of the kernel may wait for each other, also those of a warp for its others in two
+ * loops, analyses it again, with turns. */
 static int let_wait(struct ir_module *m, struct ir_analyse_options *options, struct ir_analysis **a,
                     char *why, size_t why_size)
 {
-    uint32_t fn = (*a)->fn;
+    uint32_t fn = (*a)->fn, two_loops = jit_find_two_loops(&m->fns[fn], *a);
     GM_AUTO_FREE bool *meets = NULL, *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
     uint32_t spin = polls ? ir_find_polls(&m->fns[fn], *a, polls) : UINT32_MAX;
     if (spin == UINT32_MAX)
         return -ENOMEM;
-    if (!spin && !(*a)->divergent_barrier)
+    if (!spin && !(*a)->divergent_barrier && !two_loops)
         return 0;
     ir_analysis_destroy(*a);
     options->polls = polls;
     int r = ir_analyse(m, fn, options, a);
-    if (r == 0 && jit_gathers(&m->fns[fn], *a)) {
+    if (r == 0 && (jit_gathers(&m->fns[fn], *a) || jit_find_two_loops(&m->fns[fn], *a))) {
         ir_analysis_destroy(*a);
         *a = NULL;
         r = jit_cut_at_gatherings(&m->fns[fn], &polls, &meets);

@@ -2,7 +2,8 @@
  * Instructions for which lanes of a warp come together, in kernels whose lanes wait for other
  * threads. Some of the lanes that the instruction names may be parked (park.c) when others come to
  * it. Those are parked, too, and look again whenever lanes come, and in each turn of the warp,
- * until all that are named are there. The instruction begins a block for that.
+ * until all that are named are there. The instruction begins a block for that. Lanes that wait for
+ * their warp (bar.warp.sync) may do so at different places; the last that comes lets all go on.
  *
  * Lanes may be named that never come: they wait at another such place, or at a barrier. If nobody
  * of the warp can go on otherwise, all that are parked in such places go on as they are.
@@ -169,25 +170,37 @@ static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)
     return LLVMBuildLoad2(g->b, g->i32, from, "");
 }
 
-/* Lanes of `here` that miss none of the lanes which they name. */
-static LLVMValueRef complete_lanes(struct jit_gen *g, LLVMValueRef here)
+/* Lanes of `here` that miss none of the lanes which they name. `*members`: what those name. */
+static LLVMValueRef complete_lanes(struct jit_gen *g, LLVMValueRef here, LLVMValueRef elsewhere,
+                                   LLVMValueRef *members)
 {
     const struct ir_src *s = members_of(g->i);
-    LLVMValueRef away = LLVMBuildAnd(g->b, load(g, g->alive), LLVMBuildNot(g->b, here, ""), "");
+    LLVMValueRef come = LLVMBuildOr(g->b, here, elsewhere, "");
+    LLVMValueRef away = LLVMBuildAnd(g->b, load(g, g->alive), LLVMBuildNot(g->b, come, ""), "");
     bool vec = jit_src_varies(g, s);
-    LLVMValueRef members = jit_src(g, s, IR_U32, vec);
-    away = LLVMBuildAnd(g->b, members, vec ? jit_splat(g, away) : away, "");
+    LLVMValueRef named = jit_src(g, s, IR_U32, vec), zero = LLVMConstNull(g->i32);
+    away = LLVMBuildAnd(g->b, named, vec ? jit_splat(g, away) : away, "");
     LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, away, LLVMConstNull(LLVMTypeOf(away)), "");
-    if (vec)
-        return LLVMBuildAnd(g->b, here, jit_bits(g, none), "");
-    return LLVMBuildSelect(g->b, none, here, LLVMConstNull(g->i32), "");
+    LLVMValueRef lanes = vec ? LLVMBuildAnd(g->b, here, jit_bits(g, none), "")
+                             : LLVMBuildSelect(g->b, none, here, zero, "");
+    *members = vec ? jit_reduce(g, named, lanes, IR_ATOM_OR, false)
+                   : LLVMBuildSelect(g->b, none, named, zero, "");
+    return lanes;
 }
 
 LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here)
 {
-    LLVMValueRef lanes = jit_parked_here(g), freed = jit_freed_here(g);
+    LLVMValueRef lanes = jit_parked_here(g), freed = jit_freed_here(g), members;
+    LLVMValueRef elsewhere = LLVMConstNull(g->i32);
+    bool syncs = g->i->op == IR_OP_BARWARP;
     here = LLVMBuildOr(g->b, here, load(g, lanes), "");
-    LLVMValueRef ready = LLVMBuildOr(g->b, complete_lanes(g, here), load(g, freed), "");
+    LLVMBuildStore(g->b, elsewhere, lanes);
+    if (syncs)
+        elsewhere = jit_parked_at_syncs(g);
+    LLVMValueRef ready = complete_lanes(g, here, elsewhere, &members);
+    if (syncs)
+        jit_free_at_syncs(g, members);
+    ready = LLVMBuildOr(g->b, ready, load(g, freed), "");
     if (g->guard) { /* those for which it does not hold need not wait */
         LLVMValueRef not = LLVMBuildNot(g->b, jit_bits(g, jit_as_vec(g, g->guard)), "");
         ready = LLVMBuildOr(g->b, ready, not, "");

@@ -79,6 +79,9 @@ bool jit_goes_in_step(const struct ir_fn *fn);
 /* Refuses kernels whose lanes would look at each other before all of them are there, as the
  * interpreter waits for: some are parked, have yet to call the function, or are in another loop. */
 void jit_check_meetings(struct jit_gen *g);
+/* The line of a bar.warp.sync that lanes would pass while others of the warp come to one in another
+ * loop, which no order of blocks prevents; 0: there is none. */
+uint32_t jit_find_two_loops(const struct ir_fn *fn, const struct ir_analysis *a);
 
 /* --- latch.c: loops with several ways back ---------------------------------------------------- */
 /* Joins the ways back of loops in which lanes would run ahead of others, for the next analysis. How
@@ -109,6 +112,9 @@ void jit_clear_parked(struct jit_gen *g, LLVMValueRef save);
  * the others of their warp no longer. */
 LLVMValueRef jit_parked_here(struct jit_gen *g);
 LLVMValueRef jit_freed_here(struct jit_gen *g);
+/* All lanes that are parked at a bar.warp.sync; lets those of them go on that are among `lanes`. */
+LLVMValueRef jit_parked_at_syncs(struct jit_gen *g);
+void jit_free_at_syncs(struct jit_gen *g, LLVMValueRef lanes);
 /* Lanes of the current block go to that one. `first`: the branch has sent none there yet. */
 void jit_add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes, bool first);
 /* Lanes that go from the current block to that one, a loop's header, wait there or are parked, as

@@ -39,7 +39,7 @@ static const struct ir_instr *last_of(const struct ir_fn *fn, uint32_t block)
 static bool is_passed(const struct ir_fn *fn, const struct ir_analysis *a, uint32_t block)
 {
     const struct ir_block_info *b = &a->blocks[block];
-    return last_of(fn, block)->op == IR_OP_BARWARP && b->masked;
+    return last_of(fn, block)->op == IR_OP_BARWARP && b->masked && !b->meets;
 }
 
 /* Marks what lanes come to from marked blocks without going back in a loop. */
@@ -84,7 +84,7 @@ static bool others_wait(const struct ir_fn *fn, const struct ir_analysis *a, uin
 
 #define MOST_STEPS (1u << 24)
 
-static uint32_t find_two_loops(const struct ir_fn *fn, const struct ir_analysis *a)
+uint32_t jit_find_two_loops(const struct ir_fn *fn, const struct ir_analysis *a)
 {
     uint8_t *ahead = malloc(2 * (size_t)fn->block_count + 1);
     uint64_t steps = 0;
@@ -103,7 +103,7 @@ static uint32_t find_two_loops(const struct ir_fn *fn, const struct ir_analysis 
 
 void jit_check_meetings(struct jit_gen *g)
 {
-    uint32_t line = find_two_loops(g->fn, g->a);
+    uint32_t line = jit_find_two_loops(g->fn, g->a);
     if (line)
         jit_unsupported(g, "line %u: lanes of a warp wait for each other in two loops", line);
     for (uint32_t n = 0; n < g->a->order_count; n++) {

@@ -154,6 +154,58 @@ static LLVMValueRef load_piece(struct jit_gen *g, enum parked array, uint32_t pi
     return LLVMBuildLoad2(g->b, LLVMVectorType(g->i32, JIT_PIECE), piece_of(g, array, piece), "");
 }
 
+/* -1 for the places in the piece that begin with bar.warp.sync and gather lanes, else 0; NULL:
+ * there are none. */
+static LLVMValueRef syncs_of(struct jit_gen *g, uint32_t piece)
+{
+    uint32_t blocks[JIT_PIECE];
+    LLVMValueRef all[JIT_PIECE];
+    bool any = false;
+    parking_blocks(g, piece, blocks);
+    for (uint32_t k = 0; k < JIT_PIECE; k++) {
+        uint32_t b = blocks[k];
+        bool sync = b != IR_NONE && g->a->blocks[b].meets &&
+                    g->fn->instrs[g->fn->blocks[b].first].op == IR_OP_BARWARP;
+        all[k] = LLVMConstInt(g->i32, sync ? UINT32_MAX : 0, 0);
+        any |= sync;
+    }
+    return any ? LLVMConstVector(all, JIT_PIECE) : NULL;
+}
+
+LLVMValueRef jit_parked_at_syncs(struct jit_gen *g)
+{
+    LLVMValueRef all = LLVMConstNull(LLVMVectorType(g->i32, JIT_PIECE));
+    for (uint32_t k = 0; k < jit_pieces(g); k++) {
+        LLVMValueRef syncs = syncs_of(g, k);
+        if (syncs)
+            all = LLVMBuildOr(g->b, all,
+                              LLVMBuildAnd(g->b, load_piece(g, PARKED_LANES, k), syncs, ""), "");
+    }
+    return jit_call1(g, "llvm.vector.reduce.or", all);
+}
+
+/* They wait to run, and find when they do that they need not look for others. */
+void jit_free_at_syncs(struct jit_gen *g, LLVMValueRef lanes)
+{
+    LLVMTypeRef piece = LLVMVectorType(g->i32, JIT_PIECE);
+    LLVMValueRef zero = LLVMConstNull(g->i32);
+    LLVMValueRef each = LLVMBuildInsertElement(g->b, LLVMGetPoison(piece), lanes, zero, "");
+    each = LLVMBuildShuffleVector(g->b, each, LLVMGetPoison(piece), LLVMConstNull(piece), "");
+    for (uint32_t k = 0; k < jit_pieces(g); k++) {
+        LLVMValueRef syncs = syncs_of(g, k);
+        if (!syncs)
+            continue;
+        LLVMValueRef parked = load_piece(g, PARKED_LANES, k),
+                     waiting = jit_waiting_piece(g, g->b, k);
+        LLVMValueRef go = LLVMBuildAnd(g->b, LLVMBuildAnd(g->b, parked, syncs, ""), each, "");
+        LLVMValueRef freed = load_piece(g, PARKED_FREED, k);
+        LLVMBuildStore(g->b, LLVMBuildXor(g->b, parked, go, ""), piece_of(g, PARKED_LANES, k));
+        LLVMBuildStore(g->b, LLVMBuildOr(g->b, freed, go, ""), piece_of(g, PARKED_FREED, k));
+        LLVMValueRef had = LLVMBuildLoad2(g->b, piece, waiting, "");
+        LLVMBuildStore(g->b, LLVMBuildOr(g->b, had, go, ""), waiting);
+    }
+}
+
 /* All bits of a piece if the condition holds, else none. */
 static LLVMValueRef all_if(struct jit_gen *g, LLVMValueRef condition)
 {
