@@ -41,6 +41,9 @@ bool jit_target_init(void)
         /* How far the register allocator looks for where to split a live range, of 10,000 edges. In
          * kernels with many blocks that is what takes longest. */
         "-grow-region-complexity-budget=1000",
+        /* Large kernels, too, whose code is not optimised else: without it each value that is not
+         * left in a register has a place of its own on the stack, of which there is a MiB soon. */
+        "-optimize-regalloc",
         /* From how many loads and stores of a block on the scheduler does not tell them all apart,
          * of 500. What it takes grows with their square. */
         "-dag-maps-huge-region=250",

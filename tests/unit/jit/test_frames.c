@@ -30,9 +30,9 @@ static void GM_PRINTF(1, 2) add(const char *fmt, ...)
     cr_assert(n > 0 && (size_t)n < sizeof(text) - at);
 }
 
-/* v[k] = v[k-1]^2 + k for each k, then the sum of v[k] * 3^k: all are needed until the end. As
- * often as `times` says. */
-static void write_kernel(void)
+/* v[k] = v[k-1]^2 + k for each k, then the sum of v[k] * 3^k: all are needed until the end. That
+ * `groups` times over, as often as `times` says. With several groups all lanes have to be there. */
+static void write_kernel(unsigned groups)
 {
     text[0] = 0;
     add(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry big(.param .u64 at, .param "
@@ -43,12 +43,15 @@ static void write_kernel(void)
         "ld.param.u32 %%n, [times];\nld.global.u64 %%v0, [%%q];\n"
         "again:\nsetp.eq.u32 %%p, %%n, 0;\n@%%p bra end;\n",
         VALUES);
-    for (unsigned k = 1; k < VALUES; k++)
-        add("mad.lo.u64 %%v%u, %%v%u, %%v%u, %u;\n", k, k - 1, k - 1, k);
-    add("mov.u64 %%s, 0;\n");
-    for (unsigned k = VALUES; k-- > 0;)
-        add("mad.lo.u64 %%s, %%s, 3, %%v%u;\n", k);
-    add("mov.u64 %%v0, %%s;\nsub.u32 %%n, %%n, 1;\nbra again;\nend:\nst.global.u64 [%%q], "
+    for (unsigned n = 0; n < groups; n++) {
+        for (unsigned k = 1; k < VALUES; k++)
+            add("mad.lo.u64 %%v%u, %%v%u, %%v%u, %u;\n", k, k - 1, k - 1, k);
+        add("mov.u64 %%s, 0;\n");
+        for (unsigned k = VALUES; k-- > 0;)
+            add("mad.lo.u64 %%s, %%s, 3, %%v%u;\n", k);
+        add("mov.u64 %%v0, %%s;\n%s", groups > 1 ? "vote.sync.any.pred %p, 1, -1;\n" : "");
+    }
+    add("sub.u32 %%n, %%n, 1;\nbra again;\nend:\nst.global.u64 [%%q], "
         "%%v0;\nret;\n}\n");
 }
 
@@ -67,7 +70,7 @@ static void setup(void)
     struct soft_compiler_config config = { .cache_dir = "" };
     cr_assert_eq(soft_compiler_create(&compiler, &config), 0);
     launch_init(&l);
-    write_kernel();
+    write_kernel(1);
 }
 
 static void teardown(void)
@@ -78,13 +81,19 @@ static void teardown(void)
 
 TestSuite(frames, .init = setup, .fini = teardown, .timeout = 100);
 
+static struct soft_code *compile_as(const struct soft_job_options *options, bool *unsupported,
+                                    char why[512])
+{
+    const struct soft_job job = {
+        .text = text, .text_size = strlen(text), .entry = "big", .options = *options
+    };
+    return soft_compiler_compile(compiler, &job, unsupported, why, 512);
+}
+
 static struct soft_code *compile(uint32_t frame_bytes, bool *unsupported, char why[512])
 {
-    const struct soft_job job = { .text = text,
-                                  .text_size = strlen(text),
-                                  .entry = "big",
-                                  .options = { .ntid = { 32, 1, 1 }, .frame_bytes = frame_bytes } };
-    return soft_compiler_compile(compiler, &job, unsupported, why, 512);
+    const struct soft_job_options options = { .ntid = { 32, 1, 1 }, .frame_bytes = frame_bytes };
+    return compile_as(&options, unsupported, why);
 }
 
 static void run(const struct soft_code *code, uint64_t *at, uint32_t times)
@@ -117,6 +126,30 @@ Test(frames, what_needs_too_much_stays_interpreted_and_right)
     cr_assert_not_null(code);
     ir_module_destroy(m);
     run(code, launch_alloc(&l, 4096), 1);
+    code->destroy(code);
+}
+
+/* Values that do not live at the same time share their places, also in what LLVM does not
+ * optimise. */
+Test(frames, what_is_large_shares_places)
+{
+    const struct soft_job_options options = { .ntid = { 32, 1, 1 },
+                                              .large = 1,
+                                              .frame_bytes = 100000 };
+    const uint32_t one[3] = { 1, 1, 1 }, block[3] = { 32, 1, 1 };
+    uint64_t *at = launch_alloc(&l, 4096);
+    char why[512] = "";
+    bool unsupported = false;
+    write_kernel(2);
+    struct soft_code *code = compile_as(&options, &unsupported, why);
+    cr_assert_not_null(code, "%s", why);
+    for (uint64_t i = 0; i < 32; i++)
+        at[i] = i;
+    LAUNCH_PARAM(&l, void *, at);
+    LAUNCH_PARAM(&l, uint32_t, 1);
+    cr_assert_eq(launch_run(&l, code, one, block, 0), SOFT_DONE);
+    for (uint64_t i = 0; i < 32; i++)
+        cr_assert_eq(at[i], expected(expected(i)), "lane %u", (unsigned)i);
     code->destroy(code);
 }
 
