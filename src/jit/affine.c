@@ -110,6 +110,12 @@ void jit_save_wrapped(struct jit_gen *g, uint32_t reg)
                    saved(g, g->b, reg, SAVED_BIT));
 }
 
+void jit_clear_wrapped(struct jit_gen *g, LLVMValueRef save, uint32_t reg)
+{
+    LLVMBuildStore(g->b, LLVMConstNull(g->i8),
+                   jit_at_offset(g, g->b, save, g->save_offset[reg] + SAVED_BIT));
+}
+
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg)
 {
     LLVMValueRef bit = LLVMBuildLoad2(g->b, g->i8, saved(g, g->b, reg, SAVED_BIT), "");

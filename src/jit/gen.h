@@ -106,7 +106,7 @@ LLVMValueRef jit_gather(struct jit_gen *g, LLVMValueRef here);
 /* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
 uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
-/* Nobody is parked: before the warp with that save area begins. */
+/* Nobody is parked, and no register has a value: before the warp with that save area begins. */
 void jit_clear_parked(struct jit_gen *g, LLVMValueRef save);
 /* Where the lanes are kept that are parked at the current block, and those of them that wait for
  * the others of their warp no longer. */
@@ -470,6 +470,8 @@ void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
 uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg);
 void jit_save_wrapped(struct jit_gen *g, uint32_t reg);
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
+/* In that save area its lanes are in line. */
+void jit_clear_wrapped(struct jit_gen *g, LLVMValueRef save, uint32_t reg);
 
 /* --- wrap.c ----------------------------------------------------------------------------------- */
 /* Emits the current instruction, whose result is affine on condition, by way of `emit`: once for

@@ -59,12 +59,35 @@ LLVMValueRef jit_freed_here(struct jit_gen *g)
     return set_of(g, PARKED_FREED, g->at_block);
 }
 
+/* Registers that may be read before they are written are 0 then. */
+static void clear_registers(struct jit_gen *g, LLVMValueRef save)
+{
+    const struct ir_region *region = &g->a->regions[0];
+    for (uint32_t k = 0; k < region->live_in.count; k++) {
+        uint32_t reg = g->a->pool[region->live_in.first + k];
+        if (g->save_offset[reg] == IR_NONE || !ir_live_in(g->a, region->start, reg))
+            continue;
+        bool vec = jit_shape(g, reg) == IR_VARYING;
+        unsigned size = ir_types[g->fn->regs[reg].type].size;
+        LLVMTypeRef t = LLVMIntTypeInContext(g->context, 8 * GM_MAX(size, 1u));
+        if (g->fn->regs[reg].type == IR_PRED)
+            t = vec ? g->i32 : g->i8;
+        else if (vec)
+            t = jit_vec(g, t);
+        LLVMValueRef at = jit_at_offset(g, g->b, save, g->save_offset[reg]);
+        LLVMSetAlignment(LLVMBuildStore(g->b, LLVMConstNull(t), at), 1);
+        if (jit_may_wrap(g, reg))
+            jit_clear_wrapped(g, save, reg);
+    }
+}
+
 void jit_clear_parked(struct jit_gen *g, LLVMValueRef save)
 {
     LLVMTypeRef piece = LLVMVectorType(g->i32, JIT_PIECE);
     for (uint32_t k = 0; k < PARKED_FREED * jit_pieces(g); k++)
         LLVMBuildStore(g->b, LLVMConstNull(piece),
                        jit_at_offset(g, g->b, save, g->parked_at + k * JIT_PIECE_BYTES));
+    clear_registers(g, save);
 }
 
 /* Where to note lanes that go from the current block to `block` and are parked there. */
