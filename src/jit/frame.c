@@ -114,31 +114,34 @@ static bool is_written_first(const struct jit_gen *g, uint32_t reg)
            !g->a->instrs[def].blend && !ir_live_in(g->a, g->a->regions[g->region].start, reg);
 }
 
-/* Clears the frame in a loop, since objects call nothing; one that is kept only in the warp's first
- * turn. The prelude goes on behind it. */
-static void emit_clear(struct jit_gen *g)
+/* The register may be read before it is written, and has no value when the function begins. What
+ * lives into a later region comes from the save area. */
+static bool is_read_first(const struct jit_gen *g, uint32_t reg)
 {
-    LLVMBuilderRef b = g->prelude;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(b), loop = jit_new_block(g, "clear"),
-                      behind = jit_new_block(g, "prelude");
-    LLVMTypeRef piece = LLVMVectorType(g->i64, 8);
+    return g->region == 0 && ir_live_in(g->a, g->a->regions[0].start, reg);
+}
+
+/* A frame that is kept is cleared in the warp's first turn. The prelude goes on behind that. */
+static void begin_first_turn(struct jit_gen *g)
+{
+    LLVMBasicBlockRef first = jit_new_block(g, "first"), behind = jit_new_block(g, "prelude");
+    LLVMValueRef state = LLVMBuildLoad2(g->prelude, g->i32, LLVMGetParam(g->function, 2), "");
+    LLVMBuildCondBr(g->prelude, LLVMBuildIsNull(g->prelude, state, ""), first, behind);
+    LLVMPositionBuilderAtEnd(g->prelude, first);
+    g->frame.first = LLVMBuildBr(g->prelude, behind);
+    LLVMPositionBuilderAtEnd(g->prelude, behind);
+}
+
+void jit_clear_at_first(struct jit_gen *g, LLVMTypeRef type, uint32_t at)
+{
+    LLVMBuilderRef b = g->prelude, first = NULL;
     if (jit_keeps_frame(g)) {
-        LLVMValueRef state = LLVMBuildLoad2(b, g->i32, LLVMGetParam(g->function, 2), "");
-        LLVMBuildCondBr(b, LLVMBuildIsNull(b, state, ""), loop, behind);
-    } else {
-        LLVMBuildBr(b, loop);
+        b = first = LLVMCreateBuilderInContext(g->context);
+        LLVMPositionBuilderBefore(b, g->frame.first);
     }
-    LLVMPositionBuilderAtEnd(b, loop);
-    LLVMValueRef at = LLVMBuildPhi(b, g->i64, "");
-    LLVMValueRef p = LLVMBuildGEP2(b, g->i8, g->frame.base, &at, 1, "");
-    LLVMSetAlignment(LLVMBuildStore(b, LLVMConstNull(piece), p), 64);
-    LLVMValueRef next = LLVMBuildAdd(b, at, LLVMConstInt(g->i64, 64, 0), "");
-    g->frame.clear = LLVMBuildICmp(b, LLVMIntULT, next, LLVMConstInt(g->i64, 0, 0), "");
-    LLVMBuildCondBr(b, g->frame.clear, loop, behind);
-    LLVMValueRef from[] = { LLVMConstInt(g->i64, 0, 0), next };
-    LLVMBasicBlockRef blocks[] = { before, loop };
-    LLVMAddIncoming(at, from, blocks, 2);
-    LLVMPositionBuilderAtEnd(b, behind);
+    LLVMBuildStore(b, LLVMConstNull(type), jit_at_offset(g, b, g->frame.base, at));
+    if (first)
+        LLVMDisposeBuilder(first);
 }
 
 static void place_on_stack(struct jit_gen *g)
@@ -157,12 +160,12 @@ void jit_begin_frame(struct jit_gen *g)
     g->frame = (struct jit_frame) { 0 };
     if (!g->large && !g->chains)
         return;
-    if (jit_keeps_frame(g))
-        g->frame.base = jit_at_offset(g, g->prelude, LLVMGetParam(g->function, 2), g->save_bytes);
-    else
+    if (!jit_keeps_frame(g)) {
         place_on_stack(g);
-    if (g->large)
-        emit_clear(g);
+        return;
+    }
+    g->frame.base = jit_at_offset(g, g->prelude, LLVMGetParam(g->function, 2), g->save_bytes);
+    begin_first_turn(g);
 }
 
 /* Computes the address again at each use in another block, where it is a part of the access.
@@ -202,8 +205,6 @@ void jit_finish_frame(struct jit_gen *g)
     if (!g->failed)
         move_addresses(g);
     uint32_t bytes = (g->frame.bytes + FRAME_ALIGN - 1) & ~(FRAME_ALIGN - 1);
-    if (g->large)
-        LLVMSetOperand(g->frame.clear, 1, LLVMConstInt(g->i64, bytes, 0));
     if (jit_keeps_frame(g))
         g->save_bytes += bytes;
     else
@@ -220,15 +221,11 @@ uint32_t jit_place_array(struct jit_gen *g, uint32_t size, uint32_t count)
     return at;
 }
 
-LLVMValueRef jit_place(struct jit_gen *g, uint32_t size)
-{
-    uint32_t at = jit_place_array(g, size, 1);
-    return jit_at_offset(g, g->prelude, g->frame.base, at);
-}
-
 LLVMValueRef jit_lanes_slot(struct jit_gen *g)
 {
-    return g->large ? jit_place(g, 4) : jit_alloca(g, g->i32, "");
+    if (!g->large)
+        return jit_alloca(g, g->i32, "");
+    return jit_at_offset(g, g->prelude, g->frame.base, jit_place_array(g, 4, 1));
 }
 
 LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type)
@@ -245,7 +242,9 @@ LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type
             LLVMBuildStore(g->prelude, LLVMConstNull(type), slot);
         return slot;
     }
-    if (element == g->i1)
-        return jit_place(g, 4);
-    return jit_place(g, (uint32_t)ir_types[g->fn->regs[reg].type].size * (vec ? g->lanes : 1));
+    uint32_t size = (uint32_t)ir_types[g->fn->regs[reg].type].size * (vec ? g->lanes : 1);
+    uint32_t at = jit_place_array(g, element == g->i1 ? 4 : size, 1);
+    if (is_read_first(g, reg))
+        jit_clear_at_first(g, type, at);
+    return jit_at_offset(g, g->prelude, g->frame.base, at);
 }

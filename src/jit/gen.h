@@ -169,10 +169,11 @@ void jit_finish_frame(struct jit_gen *g);
  * that reads it before it writes it gets 0, and never one of LLVM's undefined values. */
 LLVMValueRef jit_register_slot(struct jit_gen *g, uint32_t reg, LLVMTypeRef type);
 LLVMValueRef jit_lanes_slot(struct jit_gen *g);
-/* A piece of the frame of so many bytes, aligned to that. */
-LLVMValueRef jit_place(struct jit_gen *g, uint32_t size);
-/* The offset in the frame of `count` of them. */
+/* The offset in the frame of `count` pieces of so many bytes, aligned to that. */
 uint32_t jit_place_array(struct jit_gen *g, uint32_t size, uint32_t count);
+/* What is at that offset is 0 when the function begins, of a frame that is kept: for the first
+ * time. */
+void jit_clear_at_first(struct jit_gen *g, LLVMTypeRef type, uint32_t at);
 
 /* --- wait.c ----------------------------------------------------------------------------------- */
 /* The block takes its lanes from its waiting set; others run with all that live. */

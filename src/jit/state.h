@@ -109,7 +109,7 @@ struct jit_gen {
     struct jit_warp warps[JIT_COPIES_MAX];
     struct jit_frame {
         LLVMValueRef base;  /* on the stack, or in the save area */
-        LLVMValueRef clear; /* the comparison that ends the loop over it */
+        LLVMValueRef first; /* of one that is kept: what ends the block that clears it */
         uint32_t bytes;
     } frame;                  /* of large kernels: frame.c */
     LLVMValueRef operands;    /* alloca: for calls of called.c; NULL: none yet */

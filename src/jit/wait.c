@@ -60,12 +60,12 @@ uint32_t jit_pieces(const struct jit_gen *g)
 void jit_begin_waiting(struct jit_gen *g)
 {
     const struct ir_region *region = &g->a->regions[g->region];
-    LLVMValueRef none = LLVMConstNull(LLVMVectorType(g->i32, JIT_PIECE));
+    LLVMTypeRef piece = LLVMVectorType(g->i32, JIT_PIECE);
     if (g->chains)
         g->waiting_at = jit_place_array(g, JIT_PIECE_BYTES, jit_pieces(g));
     /* A frame that is kept has been left without lanes that wait. */
-    for (uint32_t k = 0; k < jit_pieces(g) && g->chains && !jit_keeps_frame(g); k++)
-        LLVMBuildStore(g->prelude, none, jit_waiting_piece(g, g->prelude, k));
+    for (uint32_t k = 0; k < jit_pieces(g) && g->chains; k++)
+        jit_clear_at_first(g, piece, g->waiting_at + k * JIT_PIECE_BYTES);
     for (uint32_t k = 0; k < region->blocks.count; k++) {
         uint32_t b = g->a->pool[region->blocks.first + k];
         if (g->waits[b]) {
