@@ -41,6 +41,8 @@ static void note(void *arg, const struct rt_condition *c)
 int rt_whole_create(struct rt_graph *g, struct rt_whole **out)
 {
     static atomic_bool said;
+    if (g->parent) /* its handles are counted in the outermost */
+        return CUDA_ERROR_INVALID_VALUE;
     struct rt_whole *w = calloc(1, sizeof(*w) + g->handles * sizeof(struct handle));
     if (!w)
         return CUDA_ERROR_OUT_OF_MEMORY;

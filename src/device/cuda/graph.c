@@ -51,8 +51,6 @@ struct cuda_step {
     };
 };
 
-#define for_each_step(s, g) gm_list_for_each (s, &(g)->steps, struct cuda_step, link)
-
 static struct cuda_step *after(struct cuda_step *s)
 {
     return gm_list_entry(s->link.next, struct cuda_step, link);
@@ -60,7 +58,7 @@ static struct cuda_step *after(struct cuda_step *s)
 
 /* --- recording -------------------------------------------------------------------------------- */
 
-/* An order may look whether the place is in use. */
+/* Under the lock, since an order's thread may look whether the place is in use. */
 static void count_in_place(struct dev_client *c, struct cuda_place *p, int more)
 {
     pthread_mutex_lock(&c->places_lock);
@@ -77,7 +75,7 @@ static void retire(struct dev_client *c, struct cuda_graph *g)
     g->exec = NULL;
 }
 
-/* Destroys those that were made in this context, or with NULL in any. There is a safe point. */
+/* Destroys those that were made in this context; NULL: in any. There is a safe point. */
 static void destroy_retired(struct dev_client *c, const struct cuda_gpu *g)
 {
     gm_list_for_each_safe (m, &c->runs.retired, struct cuda_made, link) {
@@ -236,8 +234,7 @@ static bool is_made(const struct dev_queue *q, const struct cuda_graph *g)
  * queue to another context meanwhile. */
 static bool find_functions(struct dev_queue *q, struct cuda_graph *g)
 {
-    for_each_step(s, g)
-    {
+    gm_list_for_each (s, &g->steps, struct cuda_step, link) {
         if (s->kind != OPERATION || s->op.kind != CUDA_OP_LAUNCH)
             continue;
         struct cuda_op_launch l = s->op.u.launch;
@@ -356,7 +353,7 @@ static CUresult add_handles(struct dev_queue *q, const struct cuda_graph *g, CUg
     return r;
 }
 
-/* There is a safe point of the queue's context, in which all functions are. */
+/* There is a safe point of the queue's context, and all functions are loaded there. */
 static CUresult make(struct dev_queue *q, struct cuda_graph *g, struct cuda_made *m)
 {
     struct dev_client *c = q->client;
@@ -384,7 +381,7 @@ static CUresult make(struct dev_queue *q, struct cuda_graph *g, struct cuda_made
     return r;
 }
 
-/* Makes it where the queue is, with a safe point. */
+/* Makes it where the queue is. There is a safe point. */
 static bool make_here(struct dev_queue *q, struct cuda_graph *g)
 {
     struct cuda_made *m = calloc(1, sizeof(*m));
