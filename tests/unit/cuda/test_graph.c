@@ -206,14 +206,14 @@ Test(graph, of_a_client_that_ends_meanwhile, .init = begin, .fini = end)
     cr_assert_eq(cuda.gate(q, ++seq), 0);
     hand_over(&taken);
     cuda.flush(c);
-    const struct dev_graph half = { .seq = ++seq };
+    const struct dev_graph half = { .seq = ++seq, .records = "" };
     cr_assert_eq(cuda.graph_begin(q, &half, &known), 0);
     fake_launch(q, seq, 1);
 }
 
 Test(graph, with_a_handle_that_it_has_not, .init = begin, .fini = end)
 {
-    const struct dev_graph graph = { .seq = ++seq };
+    const struct dev_graph graph = { .seq = ++seq, .records = "" };
     bool known;
     fake_expect_faults();
     for (uint32_t handle = 0; handle < 2; handle++) {
