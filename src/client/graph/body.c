@@ -366,8 +366,5 @@ struct rt_node *rt_exec_body_node(const struct rt_exec_body *b, CUgraphNode orig
 
 struct rt_exec_body *rt_exec_body_of(const struct rt_node *n)
 {
-    const struct rt_graph *g = n->graph;
-    while (g->parent)
-        g = g->parent->graph;
-    return g->body;
+    return rt_graph_outermost(n->graph)->body;
 }

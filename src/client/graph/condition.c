@@ -11,20 +11,11 @@
 
 static struct gm_list all = { &all, &all };
 
-/* The graph that it is in, or in which that one is, and so on; the graph itself if it is in none.
- */
-static struct rt_graph *outermost_of(struct rt_graph *g)
-{
-    while (g->parent)
-        g = g->parent->graph;
-    return g;
-}
-
 struct rt_condition *rt_condition_find(struct rt_graph *g, CUgraphConditionalHandle handle)
 {
-    const struct rt_graph *outermost = outermost_of(g);
+    const struct rt_graph *outermost = rt_graph_outermost(g);
     gm_list_for_each (c, &all, struct rt_condition, link)
-        if (c->handle == handle && c->graph && outermost_of(c->graph) == outermost)
+        if (c->handle == handle && c->graph && rt_graph_outermost(c->graph) == outermost)
             return c;
     return NULL;
 }
@@ -33,7 +24,7 @@ void rt_conditions_each(struct rt_graph *outermost,
                         void (*each)(void *arg, const struct rt_condition *c), void *arg)
 {
     gm_list_for_each (c, &all, struct rt_condition, link)
-        if (c->graph && outermost_of(c->graph) == outermost)
+        if (c->graph && rt_graph_outermost(c->graph) == outermost)
             each(arg, c);
 }
 
@@ -76,7 +67,7 @@ static int condition_create(struct rt_graph *g, uint32_t initial, bool assign,
         return r;
     }
     if (!has_word())
-        c->handle = ++outermost_of(g)->handles;
+        c->handle = ++rt_graph_outermost(g)->handles;
     gm_list_append(&all, &c->link);
     *out = c;
     return CUDA_SUCCESS;
@@ -127,7 +118,7 @@ bool rt_graph_has_conditions(const struct rt_graph *g)
 bool rt_graph_has_idle_condition(const struct rt_graph *g)
 {
     gm_list_for_each (c, &all, struct rt_condition, link)
-        if (c->graph && !c->nodes && outermost_of(c->graph) == g)
+        if (c->graph && !c->nodes && rt_graph_outermost(c->graph) == g)
             return true;
     return false;
 }

@@ -100,6 +100,14 @@ static inline bool rt_graph_is_child(const struct rt_graph *g)
 {
     return g->parent && g->parent->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
 }
+/* The graph that it is in, or in which that one is, and so on; the graph itself if it is in none.
+ */
+static inline struct rt_graph *rt_graph_outermost(struct rt_graph *g)
+{
+    while (g->parent)
+        g = g->parent->graph;
+    return g;
+}
 static inline CUgraph rt_graph_handle(const struct rt_graph *g)
 {
     return (CUgraph)rt_object_handle(&rt_graphs, &g->object);
