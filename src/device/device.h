@@ -167,17 +167,12 @@ enum dev_run_verdict {
 };
 
 /* A graph with conditional nodes. Kernels know its handles by their numbers: 1, 2 .. The records
- * are a struct dev_graph_handle for each handle, and then as those of a run. */
+ * are a struct wire_graph_handle for each handle, and then as those of a run. */
 struct dev_graph {
     uint64_t seq; /* it has one */
     uint32_t handles;
     uint32_t size; /* bytes */
     const void *records;
-};
-
-struct dev_graph_handle {
-    uint32_t initial;
-    uint32_t assign; /* 1: each launch begins with the initial value; else 0 */
 };
 
 /* Clients that have a part of the device together. 0 %: no limit, no guarantee. */

@@ -18,6 +18,14 @@ static inline const struct wire_record *exe_inner(const void *records, uint32_t 
     return (const struct wire_record *)(const void *)((const char *)records + at);
 }
 
+/* The record at *at, which fits, and steps over it. */
+static inline const struct wire_record *exe_inner_next(const void *records, uint32_t *at)
+{
+    const struct wire_record *r = exe_inner(records, *at);
+    *at += (uint32_t)gm_padded(r->size);
+    return r;
+}
+
 /* The bytes of records within `r`, where its struct of `fields` bytes ends. */
 static inline uint32_t exe_inner_size(const struct wire_record *r, size_t fields)
 {

@@ -347,8 +347,7 @@ static int take_each(struct take *t, const struct wire_rec_run *r)
     int result = 0;
     t->seq = r->head.seq;
     for (uint32_t at = 0; at < size && result == 0; t->seq++) {
-        const struct wire_record *op = exe_inner(r->records, at);
-        at += (uint32_t)gm_padded(op->size);
+        const struct wire_record *op = exe_inner_next(r->records, &at);
         t->more = at < size;
         result = wire_record_dispatch(&record_ops, t, op);
     }
@@ -401,8 +400,7 @@ static int take_bodies(struct take *t, const struct wire_rec_condition *r)
     const struct dev_ops *ops = t->client->engine->ops;
     int result = ops->graph_condition(t->stream->queue, r);
     for (uint32_t i = 0, at = 0; i < r->bodies && result == 0; i++) {
-        const struct wire_record *body = exe_inner(r->records, at);
-        at += (uint32_t)gm_padded(body->size);
+        const struct wire_record *body = exe_inner_next(r->records, &at);
         result = ops->graph_body(t->stream->queue, i);
         if (result == 0)
             result = take_within(t, ((const struct wire_rec_body *)(const void *)body)->records,
@@ -416,9 +414,8 @@ static int take_within(struct take *t, const void *records, uint32_t size)
 {
     int result = 0;
     for (uint32_t at = 0; at < size && result == 0;) {
-        const struct wire_record *r = exe_inner(records, at);
+        const struct wire_record *r = exe_inner_next(records, &at);
         const void *condition = r;
-        at += (uint32_t)gm_padded(r->size);
         result = r->op == WIRE_OP_CONDITION ? take_bodies(t, condition)
                                             : wire_record_dispatch(&record_ops, t, r);
     }
@@ -430,7 +427,7 @@ static int take_graph(void *arg, const struct wire_rec_graph *r)
     struct take *t = arg;
     const struct dev_ops *ops = t->client->engine->ops;
     const uint32_t size = exe_inner_size(&r->head, sizeof(*r));
-    const uint32_t first = r->handles * (uint32_t)sizeof(struct dev_graph_handle);
+    const uint32_t first = r->handles * (uint32_t)sizeof(struct wire_graph_handle);
     const struct dev_graph graph = {
         .seq = r->head.seq, .handles = r->handles, .size = size, .records = r->records
     };

@@ -43,6 +43,13 @@ struct wire_record {
 };
 _Static_assert(sizeof(struct wire_record) == 24, "layout");
 
+/* A handle of a graph with conditional nodes, as the record has it (control.api). */
+struct wire_graph_handle {
+    uint32_t initial;
+    uint32_t assign; /* 1: each launch begins with the initial value; else 0 */
+};
+_Static_assert(sizeof(struct wire_graph_handle) == 8, "layout");
+
 struct wire_enc {
     uint8_t *data;
     size_t size; /* written so far */

@@ -7,15 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct handle {
-    uint32_t initial;
-    uint32_t assign;
-};
-
 struct rt_whole {
     uint32_t count;
     uint32_t present;
-    struct handle handles[];
+    struct wire_graph_handle handles[];
 };
 
 /* The record behind its fields; one is made at a time. */
@@ -34,7 +29,7 @@ bool rt_whole_wanted(const struct rt_graph *g)
 static void note(void *arg, const struct rt_condition *c)
 {
     struct rt_whole *w = arg;
-    w->handles[c->handle - 1] = (struct handle) { c->initial, c->assign };
+    w->handles[c->handle - 1] = (struct wire_graph_handle) { c->initial, c->assign };
     w->present++;
 }
 
@@ -43,7 +38,7 @@ int rt_whole_create(struct rt_graph *g, struct rt_whole **out)
     static atomic_bool said;
     if (g->parent) /* its handles are counted in the outermost */
         return CUDA_ERROR_INVALID_VALUE;
-    struct rt_whole *w = calloc(1, sizeof(*w) + g->handles * sizeof(struct handle));
+    struct rt_whole *w = calloc(1, sizeof(*w) + g->handles * sizeof(struct wire_graph_handle));
     if (!w)
         return CUDA_ERROR_OUT_OF_MEMORY;
     w->count = g->handles;
@@ -128,7 +123,7 @@ static int add_body(struct writer *w, const struct rt_exec_body *b)
 
 static int make(const struct rt_exec_body *b, struct writer *w)
 {
-    const size_t size = b->whole->count * sizeof(struct handle);
+    const size_t size = b->whole->count * sizeof(struct wire_graph_handle);
     void *handles = add(w, size);
     if (handles)
         memcpy(handles, b->whole->handles, size);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
@@ -18,14 +17,6 @@
 #define GRAPHS_MAX 64u /* that a client's list has */
 /* How often a client may go to another context while kernels of a graph are loaded. */
 #define GOES_MAX 8u
-
-/* The driver's graph. */
-struct cuda_made {
-    struct gm_list link; /* client->runs.retired, or alone */
-    struct cuda_exec exec;
-    struct cuda_place *place; /* which stays as long */
-    uint32_t memory;          /* the client's count of changes when it was made; if names_memory */
-};
 
 enum step_kind {
     OPERATION,
@@ -72,7 +63,6 @@ static void retire(struct dev_client *c, struct cuda_graph *g)
     if (g->made)
         gm_list_append(&c->runs.retired, &g->made->link);
     g->made = NULL;
-    g->exec = NULL;
 }
 
 /* Destroys those that were made in this context; NULL: in any. There is a safe point. */
@@ -102,11 +92,10 @@ static void forget(struct dev_client *c, struct cuda_graph *g)
 
 struct cuda_graph *cuda_graph_find(struct dev_client *c, const struct dev_graph *what)
 {
-    const uint64_t hash = XXH3_64bits(what->records, what->size);
     const uint32_t modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire);
     gm_list_for_each (g, &c->runs.graphs, struct cuda_graph, link) {
-        if (g->hash != hash || g->size != what->size || g->modules != modules ||
-            g->handles != what->handles || memcmp(g->bytes, what->records, g->size) != 0)
+        if (g->size != what->size || g->modules != modules || g->handles != what->handles ||
+            memcmp(g->bytes, what->records, g->size) != 0)
             continue;
         gm_list_remove(&g->link);
         gm_list_prepend(&c->runs.graphs, &g->link);
@@ -122,7 +111,6 @@ CUresult cuda_graph_record(struct dev_queue *q, const struct dev_graph *what)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gm_list_init(&g->link);
     gm_list_init(&g->steps);
-    g->hash = XXH3_64bits(what->records, what->size);
     g->modules = atomic_load_explicit(&q->client->runs.modules, memory_order_acquire);
     g->seq = what->seq;
     g->handles = what->handles;
@@ -342,7 +330,7 @@ static CUresult add_handles(struct dev_queue *q, const struct cuda_graph *g, CUg
 {
     CUresult r = CUDA_SUCCESS;
     for (uint32_t i = 0; i < g->handles && r == CUDA_SUCCESS; i++) {
-        struct dev_graph_handle h;
+        struct wire_graph_handle h;
         CUgraphConditionalHandle handle;
         memcpy(&h, g->bytes + i * sizeof(h), sizeof(h));
         r = q->client->dev->api.cuGraphConditionalHandleCreate(
@@ -396,7 +384,6 @@ static bool make_here(struct dev_queue *q, struct cuda_graph *g)
         m->place = q->place;
         count_in_place(q->client, m->place, 1);
         g->made = m;
-        g->exec = &m->exec;
     } else if (m) {
         cuda_capacity_graph_destroy(q->client, &m->exec);
         free(m);

@@ -22,18 +22,24 @@
 
 #include "device/cuda/op.h"
 
+/* The driver's graph. */
+struct cuda_made {
+    struct gm_list link; /* client->runs.retired, or alone */
+    struct cuda_exec exec;
+    struct cuda_place *place; /* which stays as long */
+    uint32_t memory;          /* the client's count of changes when it was made; if names_memory */
+};
+
 struct cuda_graph {
-    struct gm_list link; /* client->runs.graphs, the last one that came first */
-    uint32_t held;       /* operations that are held back and launch it */
-    uint64_t seq;        /* of its first launch, for which it is recorded */
-    uint64_t hash;
+    struct gm_list link;  /* client->runs.graphs, the last one that came first */
+    uint32_t held;        /* operations that are held back and launch it */
+    uint64_t seq;         /* of its first launch, for which it is recorded */
     struct gm_list steps; /* what it does */
     uint32_t nodes;
     uint32_t modules; /* the client's count of changes when it was recorded */
     bool prints;      /* one of its kernels may print */
     bool names_memory;
     struct cuda_made *made; /* the driver's graph; NULL: it is still to be made */
-    struct cuda_exec *exec; /* in `made` */
     uint32_t handles;
     uint32_t size;
     uint8_t bytes[]; /* as they came */

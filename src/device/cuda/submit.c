@@ -447,7 +447,7 @@ static CUresult launch_graph(struct dev_queue *q, struct cuda_graph *graph)
     CUresult r = g->graphs ? api->cuStreamWaitEvent(q->stream, g->graphs, CU_EVENT_WAIT_DEFAULT)
                            : api->cuEventCreate(&g->graphs, CU_EVENT_DISABLE_TIMING);
     if (r == CUDA_SUCCESS)
-        r = cuda_capacity_graph_launch(q, graph->exec);
+        r = cuda_capacity_graph_launch(q, &graph->made->exec);
     if (r == CUDA_SUCCESS)
         r = api->cuEventRecord(g->graphs, q->stream);
     pthread_mutex_unlock(&g->graphs_lock);

@@ -27,7 +27,7 @@ static void end(void)
 }
 
 struct graph {
-    struct dev_graph_handle handles[2];
+    struct wire_graph_handle handles[2];
     uint32_t name; /* stands for the records */
     uint32_t kind;
 };
