@@ -155,6 +155,8 @@ static void ask(void)
     CUDA_TEXTURE_DESC t;
     CUDA_RESOURCE_VIEW_DESC v;
     memset(&r, 0, sizeof(r));
+    memset(&t, 0, sizeof(t)); /* not all of it is written */
+    memset(&v, 0, sizeof(v));
     random_say("%s(%s)", surface ? "cuSurfObjectGetResourceDesc" : "cuTexObjectGetResourceDesc",
                texture(slot));
     if (random_done(surface ? cuSurfObjectGetResourceDesc(&r, o)
