@@ -53,9 +53,9 @@ static bool is_layered(const struct dev_array_shape *s)
 int dev_array_check(const struct dev_array_shape *s)
 {
     const uint32_t served = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
-                            CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
-    const uint32_t others =
-        CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+                            CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                            CUDA_ARRAY3D_VIDEO_ENCODE_DECODE; /* the last one asks for nothing */
+    const uint32_t others = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
     uint32_t element = dev_array_element(s->format, s->channels);
     if (s->flags & ~(served | others))
         return GM_CUDA_INVALID_VALUE;
