@@ -347,6 +347,45 @@ static void library(void)
     OK(cuLinkDestroy(link));
 }
 
+/* A text is taken where a fat binary should be. */
+static void text_as_fat_binary(void)
+{
+    CUlinkState link;
+    void *image;
+    size_t size;
+    OK(cuLinkCreate(0, NULL, NULL, &link));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, text(), strlen(tap_ptx) + 1, NULL, 0, NULL,
+                     NULL));
+    OK(cuLinkComplete(link, &image, &size));
+    run_and_check(image);
+    OK(cuLinkDestroy(link));
+}
+
+/* A link without inputs has an image. After machine code that cannot be read it has none. */
+static void nothing(void)
+{
+    CUlinkState link;
+    CUmodule m;
+    void *image;
+    size_t size;
+    if (!tap_computes())
+        tap_skip("a device that does not read the text");
+    OK(cuLinkCreate(0, NULL, NULL, &link));
+    OK(cuLinkComplete(link, &image, &size));
+    OK(cuModuleLoadData(&m, image));
+    OK(cuModuleUnload(m));
+    OK(cuLinkDestroy(link));
+    OK(cuLinkCreate(0, NULL, NULL, &link));
+    IS(cuLinkAddData(link, CU_JIT_INPUT_OBJECT, text(), strlen(tap_ptx), NULL, 0, NULL, NULL),
+       CUDA_ERROR_UNKNOWN);
+    IS(cuLinkAddData(link, CU_JIT_INPUT_CUBIN, text(), strlen(tap_ptx), NULL, 0, NULL, NULL),
+       CUDA_ERROR_INVALID_IMAGE);
+    IS(cuLinkAddData(link, CU_JIT_INPUT_PTX, text(), strlen(tap_ptx) + 1, NULL, 0, NULL, NULL),
+       CUDA_ERROR_INVALID_IMAGE);
+    IS(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_IMAGE);
+    OK(cuLinkDestroy(link));
+}
+
 static void wrong(void)
 {
     CUlinkState link;
@@ -367,9 +406,19 @@ static void wrong(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(one_text), TEST(from_file),     TEST(bad_text), TEST(several),
-        TEST(names),    TEST(architectures), TEST(missing),  TEST(twice),
-        TEST(verbose),  TEST(library),       TEST(wrong),
+        TEST(one_text),
+        TEST(from_file),
+        TEST(bad_text),
+        TEST(several),
+        TEST(names),
+        TEST(architectures),
+        TEST(missing),
+        TEST(twice),
+        TEST(verbose),
+        TEST(library),
+        TEST(wrong),
+        TEST(nothing),
+        TEST(text_as_fat_binary),
     };
     return tap_main(tests, COUNT(tests));
 }

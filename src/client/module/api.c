@@ -8,6 +8,7 @@
 #include "client/module/module.h"
 #include "client/session/attach.h"
 #include "client/memory/reference.h"
+#include "client/stream/capture.h"
 #include "client/stream/reach.h"
 #include "fatbin/fatbin.h"
 
@@ -94,6 +95,7 @@ CUresult rt_cuModuleUnload(CUmodule hmod)
 {
     struct rt_module *m;
     int r = enter_module(hmod, &m);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     if (!m->context)

@@ -233,8 +233,10 @@ CUresult rt_cuFuncLoad(CUfunction function)
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-static int device_ok(CUdevice dev)
+static int kernel_on(CUkernel kernel, CUdevice dev)
 {
+    if (!kernel)
+        return CUDA_ERROR_INVALID_HANDLE;
     return dev >= 0 && rt_session && (unsigned)dev < rt_session->device_count
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_DEVICE;
@@ -271,20 +273,20 @@ CUresult rt_cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 CUresult rt_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel,
                                  CUdevice dev)
 {
-    int r = device_ok(dev);
+    int r = kernel_on(kernel, dev);
     return r ? r : get_attribute(pi, attrib, kernel, dev);
 }
 
 CUresult rt_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
                                  CUdevice dev)
 {
-    int r = device_ok(dev);
+    int r = kernel_on(kernel, dev);
     return r ? r : set_attribute(attrib, val, kernel, dev);
 }
 
 CUresult rt_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
-    int r = device_ok(dev);
+    int r = kernel_on(kernel, dev);
     return r ? r : set_cache_config(kernel, config);
 }
 

@@ -20,11 +20,13 @@
 #include "fatbin/object.h"
 
 #define INPUTS_MAX 256u
+#define EMPTY      ".version 6.0\n.target sm_50\n.address_size 64\n"
 
 struct rt_link {
     struct rt_object object;
     struct rt_context *context;
     void **wall_time; /* the option's value, or NULL */
+    int error;        /* of an input that is no machine code as it should be: the link fails */
     struct rt_linking all;
 };
 
@@ -97,6 +99,7 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
     struct fb_objects objects;
     if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
         return CUDA_ERROR_INVALID_VALUE;
+    const bool fat = size >= FB_HEADER_SIZE && fb_size(data);
     switch (type) {
     case CU_JIT_INPUT_PTX:
         *kind = WIRE_IMAGE_KIND_PTX;
@@ -110,14 +113,14 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
         *kind = WIRE_IMAGE_KIND_CUBIN;
         return fb_elf_fits(data, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     case CU_JIT_INPUT_FATBINARY:
-        *kind = WIRE_IMAGE_KIND_FATBIN;
-        return size >= FB_HEADER_SIZE && fb_size(data) && fb_size(data) <= size
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_INVALID_IMAGE;
+        *kind = fat ? WIRE_IMAGE_KIND_FATBIN : WIRE_IMAGE_KIND_PTX; /* a text is taken, too */
+        return fat && fb_size(data) > size ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
     case CU_JIT_INPUT_OBJECT:
     case CU_JIT_INPUT_LIBRARY:
         *kind = WIRE_IMAGE_KIND_FATBIN;
-        return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+        return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS
+               : type == CU_JIT_INPUT_OBJECT              ? CUDA_ERROR_UNKNOWN
+                                                          : CUDA_ERROR_INVALID_IMAGE;
     default:
         return rt_not_supported("linking of this kind of input", &said);
     }
@@ -128,8 +131,10 @@ static int add_one(struct rt_link *l, CUjitInputType type, const void *data, siz
 {
     struct rt_link_input i = { .type = type, .options = *options };
     int r = input_kind(type, data, size, &i.kind);
-    if (r)
-        return r;
+    if (r && type == CU_JIT_INPUT_CUBIN)
+        l->error = r;
+    if (r || l->error)
+        return r ? r : l->error;
     if (l->all.cubin)
         return CUDA_ERROR_INVALID_VALUE; /* the link is completed already */
     if (l->all.count == INPUTS_MAX || size > RT_LINK_INPUT_BYTES)
@@ -158,7 +163,7 @@ static int add_fat_binaries(struct rt_link *l, const void *data, size_t size, co
     int added = CUDA_SUCCESS, r = fb_objects_open(&o, data, size);
     while (r >= 0 && added == CUDA_SUCCESS && (r = fb_objects_next(&o, &fatbin)) > 0)
         added = add_one(l, CU_JIT_INPUT_FATBINARY, fatbin, fb_size(fatbin), name, options);
-    return r < 0 ? CUDA_ERROR_INVALID_IMAGE : added;
+    return r < 0 ? CUDA_ERROR_UNKNOWN : added;
 }
 
 static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
@@ -275,10 +280,8 @@ static int link_texts(struct rt_link *l)
                        l->all.inputs[i].name);
     }
     r = r ? r : add_registers(&u, &l->all.options);
-    if (r == CUDA_SUCCESS && u.count == 0) {
-        r = CUDA_ERROR_INVALID_IMAGE;
-        (void)snprintf(why, sizeof(why), "error   : nothing to link");
-    }
+    if (r == CUDA_SUCCESS && u.count == 0) /* a link of nothing gives an empty image */
+        r = rt_units_add(&u, RT_UNIT_OBJECT, NULL, EMPTY, strlen(EMPTY));
     if (r)
         rt_jit_log_give(&l->all.log, "", why);
     r = r ? r : rt_module_load(l->context, u.text, &l->all.log, &m);
@@ -302,7 +305,9 @@ CUresult rt_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t start = gm_now_ns();
     if (!l->all.cubin)
-        r = rt_session->memory_apart ? rt_link_on_device(&l->all) : link_texts(l);
+        r = l->error                   ? l->error
+            : rt_session->memory_apart ? rt_link_on_device(&l->all)
+                                       : link_texts(l);
     if (l->wall_time) {
         float ms = (float)(gm_now_ns() - start) * 1e-6f;
         memcpy((void *)l->wall_time, &ms, sizeof(ms));

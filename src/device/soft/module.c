@@ -212,12 +212,12 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
 }
 
 /* Reports what is wrong with a text. Errors of linking are told in the words of NVIDIA's driver,
- * and with its error codes. */
+ * and with its error code. */
 static int refused(const struct ptx_error *e, int error, char *why, size_t why_size)
 {
     if (error == -EEXIST || error == -ENOENT) {
         snprintf(why, why_size, "error   : %s", e->text);
-        return error == -EEXIST ? GM_CUDA_INVALID_SOURCE : GM_CUDA_UNKNOWN;
+        return GM_CUDA_INVALID_SOURCE;
     }
     snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column,
              e->text);
