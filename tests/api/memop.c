@@ -57,6 +57,21 @@ static void stores(void)
     end();
 }
 
+/* Words in memory of pools or in managed memory. */
+static void other_memory(void)
+{
+    CUdeviceptr p;
+    begin();
+    OK(cuMemAllocAsync(&p, 64, a));
+    IS(cuStreamWriteValue32(a, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFreeAsync(p, a));
+    OK(cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL));
+    IS(cuStreamWriteValue32(a, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitValue32(a, p, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree(p));
+    end();
+}
+
 /* Each comparison: not yet, not yet, now. */
 static void waits(void)
 {
@@ -355,6 +370,7 @@ int main(void)
 {
     static const struct tap_test tests[] = {
         TEST(stores),
+        TEST(other_memory),
         TEST(waits),
         TEST(waits_for_device_memory),
         TEST(ping_pong),

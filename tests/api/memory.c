@@ -192,6 +192,25 @@ static int range_attribute(CUmem_range_attribute attribute, CUdeviceptr p, size_
     return value;
 }
 
+/* Advice about memory that is not managed: none is taken, but about a node of the host's memory. */
+static void advice_for_others(void)
+{
+    const CUmemLocation here = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
+                        node = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA },
+                        invalid = { .type = CU_MEM_LOCATION_TYPE_INVALID };
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 4096));
+    IS(cuMemAdvise_v2(p, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, here), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemAdvise_v2(p, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, node));
+    OK(cuMemAdvise_v2(p, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, node));
+    IS(cuMemAdvise_v2(p, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, node), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemPrefetchAsync_v2(p, 0, here, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree(p));
+    OK(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
+    IS(cuMemAdvise_v2(p, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, invalid), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree(p));
+}
+
 static void hints(void)
 {
     const size_t size = 1 << 20, half = size / 2;
@@ -203,6 +222,7 @@ static void hints(void)
     OK(cuMemAllocManaged(&p, size, CU_MEM_ATTACH_GLOBAL));
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size), 0);
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, size), CU_DEVICE_INVALID);
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, p, size), CU_DEVICE_INVALID);
     OK(cuMemAdvise_v2(p, size, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
     EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size), 1);
     OK(cuMemAdvise_v2(p, half, CU_MEM_ADVISE_UNSET_READ_MOSTLY, here));
@@ -473,6 +493,7 @@ int main(void)
         TEST(managed_copies),
         TEST(a_little_beyond),
         TEST(hints),
+        TEST(advice_for_others),
         TEST(registered),
         TEST(registered_and_unmapped),
         TEST(registered_parts_of_pages),

@@ -317,10 +317,21 @@ static void wrong(void)
     props.allocType = CU_MEM_ALLOCATION_TYPE_INVALID;
     IS(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
     props = plain;
+    props.handleTypes = (CUmemAllocationHandleType)64;
+    IS(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+    props = plain;
     props.location.id = 77;
     TRUE(cuMemPoolCreate(&pool, &props) != CUDA_SUCCESS);
     OK(cuDeviceGetDefaultMemPool(&pool, 0));
     TRUE(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)77, &value) != CUDA_SUCCESS);
+    CUmemAccessDesc to = { .location = { .type = (CUmemLocationType)99, .id = 0 },
+                           .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    IS(cuMemPoolSetAccess(pool, &to, 1), CUDA_ERROR_NOT_SUPPORTED);
+    to.location = (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 99 };
+    to.flags = (CUmemAccess_flags)2;
+    IS(cuMemPoolSetAccess(pool, &to, 1), CUDA_ERROR_INVALID_DEVICE);
+    to.location.id = 0;
+    IS(cuMemPoolSetAccess(pool, &to, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void null_pointers(void)

@@ -349,10 +349,8 @@ static int join(struct rt_stream *st, struct rt_stream_capture *sc,
                 const struct rt_event_capture *ec)
 {
     struct rt_capture *c = rt_capture_find(ec->id);
-    if (!c) /* it has ended */
+    if (!c || c->invalidated) /* it has ended, or is spoilt */
         return rt_capture_spoil(st, CUDA_ERROR_INVALID_VALUE);
-    if (c->invalidated)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (sc && sc->capture != c) {
         c->invalidated = true;
         return rt_capture_spoil(st, CUDA_ERROR_STREAM_CAPTURE_MERGE);

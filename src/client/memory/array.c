@@ -9,6 +9,7 @@
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/stream/call.h"
+#include "client/stream/capture.h"
 #include "client/session/mortal.h"
 #include "client/stream/reach.h"
 
@@ -211,7 +212,7 @@ static int check(const struct rt_context *c, const struct dev_array_shape *s)
 static int enter(struct rt_context **c, const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t levels,
                  struct dev_array_shape *out)
 {
-    int r = rt_enter(c);
+    int r = rt_enter_unsafe(c);
     if (r)
         return r;
     if (!d)

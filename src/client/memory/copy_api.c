@@ -6,21 +6,26 @@
 
 #include "client/gen/api.h"
 #include "client/memory/array.h"
+#include "client/stream/capture.h"
 
-static int enter(CUstream handle, struct rt_stream **st)
+static int enter(CUstream handle, bool synchronous, struct rt_stream **st)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
     if (GM_UNLIKELY(r == CUDA_ERROR_INVALID_CONTEXT)) /* not one that is destroyed */
-        return rt_enter_stream(handle, &c, st);
-    return r ? r : rt_stream_resolve(c, handle, st);
+        r = rt_enter_stream(handle, &c, st);
+    else if (r == CUDA_SUCCESS)
+        r = rt_stream_resolve(c, handle, st);
+    if (r)
+        return r;
+    return synchronous ? rt_capture_check(*st, true) : rt_capture_usable(*st);
 }
 
 static int copy_bytes(uint64_t dst, enum rt_side_kind dst_kind, uint64_t src,
                       enum rt_side_kind src_kind, size_t size, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
-    int r = enter(stream, &st);
+    int r = enter(stream, synchronous, &st);
     if (r)
         return r;
     const struct rt_box box = {
@@ -188,7 +193,7 @@ static int copy_box(struct rt_box *box, const struct side_spec *dst, const struc
                     CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
-    int r = enter(stream, &st);
+    int r = enter(stream, synchronous, &st);
     if (r == CUDA_SUCCESS && is_empty(box))
         return rt_copy(st, box, synchronous);
     r = r ? r : make_side(dst, box, &box->dst);
@@ -280,7 +285,7 @@ static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
-    int r = enter(stream, &st);
+    int r = enter(stream, synchronous, &st);
     if (r == CUDA_SUCCESS && !is_empty(&box))
         r = rt_copy_describe(p, &box);
     return r ? r : rt_copy(st, &box, synchronous);
@@ -323,7 +328,7 @@ static int copy_row(CUarray dst_array, struct rt_side dst, CUarray src_array, st
                     size_t size, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
-    int r = enter(stream, &st);
+    int r = enter(stream, synchronous, &st);
     if (r == CUDA_SUCCESS && dst.kind == RT_SIDE_ARRAY)
         r = make_array_side(dst_array, dst.x, 0, 0, &dst);
     if (r == CUDA_SUCCESS && src.kind == RT_SIDE_ARRAY)

@@ -47,9 +47,8 @@ static bool reaches(struct rt_context *c, const struct rt_range *range)
         return true;
     switch (range->kind) {
     case RT_MEMORY_DEVICE: /* a pool decides who may touch its memory */
-        return rt_block_is_ordered(range->block)
-                   ? rt_pool_lets(rt_block_source(range->block), c->device)
-                   : rt_peer_enabled(c, range->device);
+        return range->ordered ? rt_pool_lets(rt_block_source(range->block), c->device)
+                              : rt_peer_enabled(c, range->device);
     case RT_MEMORY_GLOBAL:
         return rt_peer_enabled(c, range->device);
     case RT_MEMORY_VIRTUAL:

@@ -37,7 +37,7 @@ CUresult rt_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     if (r)
         return r;
     if (!pHandle || !rt_memory_find(dptr, &range) || range.kind != RT_MEMORY_DEVICE ||
-        rt_block_is_ordered(range.block))
+        range.ordered)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t shared = range.block ? rt_block_segment(range.block) : range.base;
     r = rt_request_memory_share(rt_session, shared, 0, token);

@@ -11,7 +11,9 @@
 #include "client/memory/pages.h"
 #include "client/stream/capture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum hint_kind {
     HINT_READ_MOSTLY,
@@ -126,8 +128,22 @@ static int device_of(uint64_t value)
 static int id_of(uint64_t value)
 {
     CUmemLocation l = unpack(value);
+    if (l.type == CU_MEM_LOCATION_TYPE_INVALID)
+        return CU_DEVICE_INVALID;
     return l.type == CU_MEM_LOCATION_TYPE_DEVICE || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? l.id
                                                                                              : -1;
+}
+
+static bool is_known(CUmemLocationType type)
+{
+    return type >= CU_MEM_LOCATION_TYPE_DEVICE && type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+static bool node_exists(int id)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", id);
+    return id == 0 || access(path, F_OK) == 0;
 }
 
 static int check_location(CUmemLocation l)
@@ -135,7 +151,7 @@ static int check_location(CUmemLocation l)
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE)
         return l.id >= 0 && (unsigned)l.id < rt_session->device_count ? CUDA_SUCCESS
                                                                       : CUDA_ERROR_INVALID_DEVICE;
-    return l.type >= CU_MEM_LOCATION_TYPE_HOST && l.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+    return is_known(l.type) && (l.type != CU_MEM_LOCATION_TYPE_HOST_NUMA || node_exists(l.id))
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
 }
@@ -155,7 +171,11 @@ static int prefetch(CUdeviceptr address, size_t size, CUmemLocation location, CU
 {
     struct rt_context *c;
     struct rt_stream *st;
+    if (!is_known(location.type))
+        return CUDA_ERROR_INVALID_VALUE;
     int r = rt_enter_stream(stream, &c, &st);
+    if (r == CUDA_SUCCESS && (!address || !size))
+        r = CUDA_ERROR_INVALID_VALUE;
     r = r ? r : check_location(location);
     r = r ? r : check_range(address, size);
     if (r)
@@ -274,17 +294,24 @@ CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t le
 
 static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
 {
-    bool by_host = location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    int r = rt_enter_any();
+    const bool by_host = location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    const bool by_whom =
+        advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+    if (!is_known(location.type))
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_enter_living();
     if (r)
         return r;
-    r = check_range(address, size);
-    if (r == CUDA_SUCCESS && advice != CU_MEM_ADVISE_SET_READ_MOSTLY &&
-        advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
-        advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
-        r = check_location(location);
-    if (r)
-        return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
+    if ((by_whom || advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) && check_location(location))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (check_range(address, size)) {
+        /* What is not managed may be advised about a NUMA node, without effect. */
+        const bool node = location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && size;
+        return node && advice >= CU_MEM_ADVISE_SET_READ_MOSTLY &&
+                       advice <= CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_INVALID_VALUE;
+    }
     switch (advice) {
     case CU_MEM_ADVISE_SET_READ_MOSTLY:
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
@@ -366,7 +393,8 @@ static int get(int *data, size_t size, CUmem_range_attribute attribute, CUdevice
 CUresult rt_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
                                    CUdeviceptr devPtr, size_t count)
 {
-    int r = rt_enter_any();
+    struct rt_context *c;
+    int r = rt_enter(&c);
     if (r)
         return r;
     if (!data)

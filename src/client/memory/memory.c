@@ -199,10 +199,8 @@ static int release_graphs(uint64_t address)
 static int release(uint64_t address, unsigned accept)
 {
     struct rt_range range;
-    if (address == 0)
-        return CUDA_SUCCESS;
     int r = rt_capture_unsafe();
-    if (r)
+    if (r || address == 0)
         return r;
     if ((accept & KIND(RT_MEMORY_DEVICE)) && rt_memory_is_imported_block(address))
         return release_imported(address);
@@ -259,7 +257,7 @@ CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 
 CUresult rt_cuMemFree_v2(CUdeviceptr dptr)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_living();
     return r ? r : release(dptr, KIND(RT_MEMORY_DEVICE) | KIND(RT_MEMORY_MANAGED));
 }
 
@@ -332,7 +330,7 @@ CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     struct rt_context *c;
     uint64_t address;
-    int r = rt_enter(&c);
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if (!pp || (Flags & ~known))
@@ -354,7 +352,7 @@ CUresult rt_cuMemAllocHost_v2(void **pp, size_t bytesize)
 
 CUresult rt_cuMemFreeHost(void *p)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_living();
     return r ? r : release((uintptr_t)p, KIND(RT_MEMORY_HOST));
 }
 

@@ -24,8 +24,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
     bool host = memory_type(range) == CU_MEMORYTYPE_HOST;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)data =
-            rt_block_is_ordered(range->block) ? NULL : rt_context_handle(range->context);
+        *(CUcontext *)data = range->ordered ? NULL : rt_context_handle(range->context);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)data = memory_type(range);
@@ -61,7 +60,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
         *(int *)data = range->device;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned *)data = range->kind == RT_MEMORY_DEVICE && !rt_block_is_ordered(range->block);
+        *(unsigned *)data = range->kind == RT_MEMORY_DEVICE && !range->ordered;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:

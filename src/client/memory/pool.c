@@ -118,11 +118,6 @@ CUmemoryPool rt_pool_handle(const struct rt_pool *p)
     return (CUmemoryPool)rt_object_handle(&pools, &p->object);
 }
 
-bool rt_block_is_ordered(const struct rt_block *b)
-{
-    return b && !b->segment->pool->private;
-}
-
 CUmemoryPool rt_block_pool(const struct rt_block *b)
 {
     const struct rt_pool *p = b->segment->pool;

@@ -31,9 +31,6 @@ struct rt_pool *rt_pool_private(int device);
 /* Finds a pool; NULL: the handle is not a pool's. */
 struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
-/* Whether the block was allocated in the order of a stream; not if it is NULL, or of
- * rt_pool_private(). */
-bool rt_block_is_ordered(const struct rt_block *b);
 /* The handle of a block's pool; NULL: the pool was destroyed meanwhile, or is not the program's. */
 CUmemoryPool rt_block_pool(const struct rt_block *b);
 /* A block's pool, even if it was destroyed; and the allocation of the server that contains the

@@ -14,6 +14,8 @@
 #include "client/stream/check.h"
 #include "client/stream/reach.h"
 
+#define ALL_HANDLE_TYPES (2u * CU_MEM_HANDLE_TYPE_FABRIC - 1)
+
 /* --- allocation ------------------------------------------------------------------------------- */
 
 static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *st, size_t size,
@@ -21,7 +23,7 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
 {
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE };
+    struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE, .ordered = true };
     uint64_t address;
     /* No error, unlike with cuMemAlloc; 0 can be freed. */
     if (GM_UNLIKELY(size == 0 && !rt_pool_is_imported(p))) {
@@ -57,6 +59,8 @@ CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
+    r = r || rt_stream_captures(st) ? r : rt_capture_unsafe();
     if (r)
         return r;
     struct rt_pool *p = rt_pool_find(pool);
@@ -79,6 +83,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     struct rt_stream *st;
     struct rt_range range;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r || dptr == 0)
         return r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
@@ -184,7 +189,8 @@ CUresult rt_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 
 CUresult rt_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
-    int r = check_number(dev);
+    int r = rt_enter_any_unsafe();
+    r = r ? r : check_number(dev);
     return r ? r : set_pool(dev, pool);
 }
 
@@ -213,10 +219,10 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
     static atomic_bool said;
     struct rt_pool *p = NULL;
-    int r = rt_enter_any();
+    int r = rt_enter_any_unsafe();
     if (r)
         return r;
-    if (!pool || !poolProps)
+    if (!pool || !poolProps || (unsigned)poolProps->handleTypes > ALL_HANDLE_TYPES)
         return CUDA_ERROR_INVALID_VALUE;
     r = check_location(&poolProps->location, poolProps->allocType);
     if (r)
@@ -235,7 +241,7 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 /* Finds the pool by the handle of a call. */
 static int enter(CUmemoryPool handle, struct rt_pool **p)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_any_unsafe();
     if (r)
         return r;
     *p = rt_pool_find(handle);
@@ -293,16 +299,15 @@ CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, si
     if (count && !map)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
             return CUDA_ERROR_NOT_SUPPORTED;
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
-            map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-            return CUDA_ERROR_INVALID_VALUE;
         if (check_device(map[i].location.id) != CUDA_SUCCESS ||
             (!map[i].flags && map[i].location.id == rt_pool_device(p)))
             return CUDA_ERROR_INVALID_DEVICE;
+        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+            map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
         r = map[i].flags ? CUDA_SUCCESS : rt_reach_wait(1u << map[i].location.id);

@@ -31,6 +31,7 @@
 
 #include "base/cleanup.h"
 #include "client/gen/api.h"
+#include "client/stream/capture.h"
 #include "client/stream/reach.h"
 
 enum pages {
@@ -355,7 +356,7 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
                            CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     struct rt_context *c;
     uint64_t address = (uintptr_t)p, end;
-    int r = rt_enter(&c);
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if (!p || bytesize == 0 || (Flags & ~known) || __builtin_add_overflow(address, bytesize, &end))

@@ -11,6 +11,7 @@
 #include "client/memory/descriptor.h"
 #include "client/memory/memory.h"
 #include "client/stream/call.h"
+#include "client/stream/capture.h"
 #include "client/session/mortal.h"
 
 #define BUCKETS 1024u
@@ -179,7 +180,7 @@ CUresult rt_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC 
                               const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
     struct rt_context *c;
-    int r = rt_enter(&c);
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if (!pTexObject || !pResDesc || !pTexDesc)
@@ -199,7 +200,7 @@ CUresult rt_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC 
 CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
 {
     struct rt_context *c;
-    int r = rt_enter(&c);
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if (!pSurfObject || !pResDesc || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
@@ -230,10 +231,13 @@ static int end(struct object *o)
     return r;
 }
 
+/* Programs destroy textures and surfaces that they never made, and the genuine library lets
+ * them. */
 static int destroy(unsigned long long handle, bool surface)
 {
-    int r = rt_enter_any();
-    if (r)
+    struct rt_context *c;
+    int r = rt_enter_unsafe(&c);
+    if (r || !handle)
         return r;
     pthread_mutex_lock(&lock);
     struct object **at = find(handle, surface), *o = *at;
@@ -243,16 +247,14 @@ static int destroy(unsigned long long handle, bool surface)
     return o ? end(o) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Programs destroy textures and surfaces that they never made, and the genuine library lets
- * them. */
 CUresult rt_cuTexObjectDestroy(CUtexObject texObject)
 {
-    return texObject ? (CUresult)destroy(texObject, false) : (CUresult)rt_enter_any();
+    return destroy(texObject, false);
 }
 
 CUresult rt_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
-    return surfObject ? (CUresult)destroy(surfObject, true) : (CUresult)rt_enter_any();
+    return destroy(surfObject, true);
 }
 
 void rt_texture_destroy_all(struct rt_context *c)
@@ -282,7 +284,8 @@ void rt_texture_destroy_all(struct rt_context *c)
 /* Copies what the object was made of. CUresult. */
 static int look(unsigned long long handle, bool surface, const void *answer, struct object *out)
 {
-    int r = rt_enter_any();
+    struct rt_context *c;
+    int r = rt_enter(&c);
     if (r)
         return r;
     pthread_mutex_lock(&lock);

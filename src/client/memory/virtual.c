@@ -55,23 +55,15 @@ static int check_location(const CUmemLocation *l)
     }
 }
 
-/* Checks the properties. `made`: memory is to be made. Otherwise a program only asks: with any
- * driver that is new enough NCCL asks for the granularity of a NUMA node's memory, and copes with
- * an error when it then makes some. */
-static int check_prop(const CUmemAllocationProp *prop, bool made)
+static int check_prop(const CUmemAllocationProp *prop)
 {
     static atomic_bool said;
     const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    int r = rt_enter_any();
+    int r = check_location(&prop->location);
     if (r)
         return r;
-    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    r = made || prop->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA
-            ? check_location(&prop->location)
-            : CUDA_SUCCESS;
-    if (r)
-        return r;
     if (prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE &&
         prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC)
         return CUDA_ERROR_INVALID_VALUE;
@@ -146,11 +138,14 @@ CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                         const CUmemAllocationProp *prop, unsigned long long flags)
 {
     struct rt_made made;
-    int r = check_prop(prop, true);
+    int r = rt_enter_any();
     if (r)
         return r;
-    if (!handle || flags || size == 0 || size % GRANULARITY)
+    if (!handle || !prop || flags || size == 0 || size % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
+    r = check_prop(prop);
+    if (r)
+        return r;
     bool compressible = prop->allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
     (void)rt_memory_reap(false);
     int device = prop->location.id;

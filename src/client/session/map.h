@@ -40,6 +40,7 @@ struct rt_range {
     int device;                 /* whose memory it is, or where it was allocated */
     uint64_t id;
     struct rt_block *block; /* of the pool that it came from; NULL: of none */
+    bool ordered;           /* allocated in the order of a stream, from a pool of the program's */
     /* the memory object that is mapped there; NULL: it is not RT_MEMORY_VIRTUAL */
     struct rt_physical *physical;
     unsigned access; /* of RT_MEMORY_VIRTUAL: two bits of CUmemAccess_flags for each device */

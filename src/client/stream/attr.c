@@ -147,6 +147,8 @@ CUresult rt_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
     struct rt_stream *to, *from;
     int r = rt_enter_stream(dstStream, &c, &to);
     r = r ? r : rt_enter_stream(srcStream, &c, &from);
+    r = r ? r : rt_capture_usable(to);
+    r = r ? r : rt_capture_usable(from);
     if (r)
         return r;
     if (to->context != from->context)

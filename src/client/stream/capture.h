@@ -75,6 +75,17 @@ static inline int rt_capture_unsafe(void)
                ? CUDA_SUCCESS
                : rt_capture_unsafe_slow();
 }
+/* rt_enter() and rt_enter_any() for such calls. */
+static inline int rt_enter_unsafe(struct rt_context **out)
+{
+    int r = rt_enter(out);
+    return r ? r : rt_capture_unsafe();
+}
+static inline int rt_enter_any_unsafe(void)
+{
+    int r = rt_enter_any();
+    return r ? r : rt_capture_unsafe();
+}
 GM_COLD int rt_capture_usable_slow(struct rt_stream *st);
 /* Whether a call on `st` may look at its other arguments. CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
  * its capture is spoilt. CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: it is the legacy stream beside

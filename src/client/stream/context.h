@@ -148,6 +148,8 @@ static inline int rt_enter(struct rt_context **out)
 
 /* Like rt_enter(), for calls that name their object by a handle and need no current context. */
 int rt_enter_any(void);
+/* Like rt_enter_any(), for calls that a current context must not be destroyed for. */
+int rt_enter_living(void);
 /* Like rt_enter_any(), for calls that work after the session's error, too: what they are about is
  * this process's, or known anyway. */
 int rt_enter_plain(void);

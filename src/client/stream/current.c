@@ -31,6 +31,12 @@ int rt_enter_any(void)
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_enter_query();
 }
 
+int rt_enter_living(void)
+{
+    struct rt_context *c;
+    return rt_current.context ? rt_enter(&c) : rt_enter_any();
+}
+
 int rt_enter_query(void)
 {
     int r = rt_ready();

@@ -26,11 +26,13 @@ static int flush_refused(void)
     return (int)rt_not_supported("flushing other devices' writes in a stream", &said);
 }
 
+/* Neither memory of pools nor managed memory is taken, as by NVIDIA's library. */
 static int find_word(struct rt_memop *op, CUdeviceptr address)
 {
     struct rt_range range;
     const unsigned size = op->wide ? 8 : 4;
-    return address % size == 0 && rt_memory_device_range(address, size, &range, &op->window)
+    return address % size == 0 && rt_memory_device_range(address, size, &range, &op->window) &&
+                   !rt_memory_is_managed(&range) && !range.ordered
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
 }
@@ -127,6 +129,7 @@ static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpPara
     struct rt_memop ops[RT_MEMOPS_MAX];
     unsigned used;
     int r = rt_enter_stream(stream, &c, &st);
+    r = r ? r : rt_capture_usable(st);
     if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
         return rt_hooks.capture_memops(st, params, count, flags);
     r = r ? r : rt_memops_read(params, count, flags, ops, &used);

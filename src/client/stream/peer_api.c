@@ -4,6 +4,7 @@
 #include "client/gen/api.h"
 #include "client/session/attach.h"
 #include "client/session/companion.h"
+#include "client/stream/capture.h"
 #include "client/stream/peer.h"
 #include "client/stream/reach.h"
 
@@ -129,6 +130,11 @@ CUresult rt_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!peerContext)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    r = rt_capture_unsafe();
     if (r)
         return r;
     pthread_mutex_lock(&rt_context_lock);
