@@ -260,6 +260,59 @@ static void changed(void)
     OK(cuMemFree(p));
 }
 
+/* A loop that adds `by` to p[2] as often as p[0] says. */
+static CUgraph counting(CUdeviceptr p, unsigned by, CUgraphNode *add)
+{
+    CUgraph g = graph();
+    CUgraphConditionalHandle h = handle(g, 1);
+    CUgraph *bodies = add_condition(g, NULL, h, CU_GRAPH_COND_TYPE_WHILE, 1, NULL);
+    CUgraphNode step = add_setter(bodies[0], NULL, "count_down", (void *[]) { &p, &h });
+    *add = add_kernel(bodies[0], &step, 1, p + 8, by);
+    return g;
+}
+
+/* Updated from the graph it was made of, which has changed, from another one that is alike, and not
+ * from others. */
+static void updated(void)
+{
+    CUgraphExecUpdateResultInfo why = { 0 };
+    CUdeviceptr p = zeroes();
+    CUgraphNode add, other_add, n;
+    need_kernels();
+    CUgraph g = counting(p, 10, &add), alike = counting(p, 1000, &other_add),
+            longer = counting(p, 1, &n);
+    add_kernel(longer, NULL, 0, p, 1);
+    CUgraphExec e = make(g);
+    OK(cuMemsetD32(p, 3, 1));
+    run(e);
+    EQ(read_word(p + 8), 30);
+    CUdeviceptr there = p + 8;
+    unsigned hundred = 100;
+    CUDA_KERNEL_NODE_PARAMS k = add_to_params((void *[]) { &there, &hundred });
+    OK(cuGraphKernelNodeSetParams(add, &k));
+    OK(cuGraphExecUpdate(e, g, &why));
+    EQ(why.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    OK(cuMemsetD32(p, 2, 1));
+    run(e);
+    EQ(read_word(p + 8), 230);
+    OK(cuGraphExecUpdate(e, alike, &why));
+    OK(cuMemsetD32(p, 4, 1));
+    OK(cuGraphLaunch(e, stream));
+    OK(cuGraphExecUpdate(e, alike, &why)); /* while it runs */
+    OK(cuGraphDestroy(alike));
+    OK(cuStreamSynchronize(stream));
+    EQ(read_word(p + 8), 4230);
+    IS(cuGraphExecUpdate(e, longer, &why), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    EQ(why.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    OK(cuMemsetD32(p, 1, 1));
+    run(e);
+    EQ(read_word(p + 8), 5230);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuGraphDestroy(longer));
+    OK(cuMemFree(p));
+}
+
 /* A handle is good for all graphs that are in each other. */
 static void handles(void)
 {
@@ -332,7 +385,7 @@ static void refused(void)
 int main(void)
 {
     static const struct tap_test tests[] = { TEST(by_default), TEST(loop),    TEST(nested),
-                                             TEST(captured),   TEST(changed), TEST(handles),
-                                             TEST(refused) };
+                                             TEST(captured),   TEST(changed), TEST(updated),
+                                             TEST(handles),    TEST(refused) };
     return nodes_main(tests, COUNT(tests));
 }

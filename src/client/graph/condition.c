@@ -20,7 +20,7 @@ struct rt_condition *rt_condition_find(struct rt_graph *g, CUgraphConditionalHan
     return NULL;
 }
 
-void rt_conditions_each(struct rt_graph *outermost,
+void rt_conditions_each(const struct rt_graph *outermost,
                         void (*each)(void *arg, const struct rt_condition *c), void *arg)
 {
     gm_list_for_each (c, &all, struct rt_condition, link)

@@ -77,7 +77,7 @@ static inline _Atomic uint32_t *rt_condition_word(const struct rt_condition *c)
 /* The graph is gone: its handles are freed when nothing uses them any more. */
 void rt_conditions_forget(const struct rt_graph *g);
 /* Calls `each` with every handle of the outermost graph, in the order of their numbers. */
-void rt_conditions_each(struct rt_graph *outermost,
+void rt_conditions_each(const struct rt_graph *outermost,
                         void (*each)(void *arg, const struct rt_condition *c), void *arg);
 /* Whether the graph has handles, or conditional nodes. */
 bool rt_graph_has_conditions(const struct rt_graph *g);

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "client/graph/whole.h"
+
 struct rt_table rt_execs = RT_TABLE(RT_KIND_EXEC, struct rt_exec);
 static struct gm_list dead = { &dead, &dead };
 
@@ -57,8 +59,8 @@ struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original)
 /* The thread of a conditional node puts a body into the ring whenever its turn comes. */
 bool rt_exec_may_change(const struct rt_exec *e, const struct rt_node *n)
 {
-    const struct rt_exec_body *b = rt_exec_body_of(n);
-    return b == e->body || b->single || rt_exec_body_idle(e->body);
+    return !e->body->conditionals || e->body->single || rt_exec_body_idle(e->body) ||
+           (n && rt_exec_body_of(n) == e->body);
 }
 
 /* Gives `params` to the node. Returns false if the block must be built again. */
@@ -146,13 +148,13 @@ static int differ(CUgraphExecUpdateResultInfo *why, CUgraphExecUpdateResult resu
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-static int compare_node(const struct rt_node *mine, const struct rt_node *from,
-                        CUgraphExecUpdateResultInfo *why);
+static int compare_node(const struct rt_exec_body *b, const struct rt_node *mine,
+                        const struct rt_node *from, CUgraphExecUpdateResultInfo *why);
 
-/* Compares two graphs, first their structure. Nodes are paired in the order in which they were
- * made. */
-static int compare(const struct rt_graph *g, const struct rt_graph *from,
-                   CUgraphExecUpdateResultInfo *why)
+/* Compares two graphs, first their structure: one of a body, and another. Nodes are paired in the
+ * order in which they were made. */
+static int compare(const struct rt_exec_body *b, const struct rt_graph *g,
+                   const struct rt_graph *from, CUgraphExecUpdateResultInfo *why)
 {
     uint32_t i = 0;
     int r = CUDA_SUCCESS;
@@ -173,7 +175,7 @@ static int compare(const struct rt_graph *g, const struct rt_graph *from,
                        n->in.count > mine->in.count ? NULL : mine);
     }
     gm_list_for_each (n, &from->nodes, struct rt_node, link)
-        r = r ? r : compare_node(pairs[n->waiting], n, why);
+        r = r ? r : compare_node(b, pairs[n->waiting], n, why);
     free(pairs);
     return r;
 }
@@ -186,21 +188,56 @@ static bool same_memory(const struct rt_params *a, const struct rt_params *b)
            a->memory.memory == b->memory.memory;
 }
 
-static int compare_node(const struct rt_node *mine, const struct rt_node *from,
-                        CUgraphExecUpdateResultInfo *why)
+static struct rt_conditional_run *run_of(const struct rt_exec_body *b, const struct rt_node *n)
 {
+    struct rt_conditional_run *run = b->conditionals;
+    while (run->node != &n->params.conditional)
+        run = run->next;
+    return run;
+}
+
+static int compare_bodies(const struct rt_conditional_run *mine, const struct rt_conditional *from,
+                          CUgraphExecUpdateResultInfo *why)
+{
+    int r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < mine->count && r == CUDA_SUCCESS; i++)
+        r = compare(mine->bodies[i], mine->bodies[i]->graph, from->bodies[i], why);
+    return r;
+}
+
+static int compare_node(const struct rt_exec_body *b, const struct rt_node *mine,
+                        const struct rt_node *from, CUgraphExecUpdateResultInfo *why)
+{
+    const struct rt_conditional *c = &mine->params.conditional;
     if (mine->params.type != from->params.type)
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine);
     if (!same_device(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine);
-    /* Its handle belongs to another graph. */
     if (mine->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, mine);
+        return c->kind == from->params.conditional.kind &&
+                       c->count == from->params.conditional.count
+                   ? compare_bodies(run_of(b, mine), &from->params.conditional, why)
+                   : differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine);
     if (!same_memory(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine);
     return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH
-               ? compare(mine->params.child, from->params.child, why)
+               ? compare(b, mine->params.child, from->params.child, why)
                : CUDA_SUCCESS;
+}
+
+static int assign_all(struct rt_exec_body *b, struct rt_graph *g, const struct rt_graph *from);
+
+/* Gives a conditional node the other's handle, and its bodies the parameters of the other's. */
+static int assign_conditional(struct rt_exec_body *b, struct rt_node *mine,
+                              const struct rt_conditional *from)
+{
+    struct rt_conditional_run *run = run_of(b, mine);
+    int r = CUDA_SUCCESS;
+    rt_condition_unref(run->condition);
+    run->condition = rt_condition_ref(from->condition);
+    for (unsigned i = 0; i < run->count && r == CUDA_SUCCESS; i++)
+        r = assign_all(run->bodies[i], run->bodies[i]->graph, from->bodies[i]);
+    return r;
 }
 
 /* Called after compare(). */
@@ -215,6 +252,8 @@ static int assign(struct rt_exec_body *b, struct rt_graph *g, const struct rt_gr
         at = at->next;
         if (n->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
             r = assign(b, mine->params.child, n->params.child, rebuild);
+        else if (n->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            r = assign_conditional(b, mine, &n->params.conditional);
         else if ((r = rt_params_clone(&params, &n->params)) == CUDA_SUCCESS &&
                  !replace(b, mine, &params))
             *rebuild = true;
@@ -224,12 +263,10 @@ static int assign(struct rt_exec_body *b, struct rt_graph *g, const struct rt_gr
     return r;
 }
 
-static int update(struct rt_exec_body *b, struct rt_graph *g, const struct rt_graph *from,
-                  CUgraphExecUpdateResultInfo *why)
+static int assign_all(struct rt_exec_body *b, struct rt_graph *g, const struct rt_graph *from)
 {
     bool rebuild = false;
-    int r = compare(g, from, why);
-    r = r ? r : assign(b, g, from, &rebuild);
+    int r = assign(b, g, from, &rebuild);
     return r || !rebuild ? r : rt_exec_body_build(b);
 }
 
@@ -238,11 +275,18 @@ int rt_exec_set_child(struct rt_node *n, const struct rt_graph *from)
     CUgraphExecUpdateResultInfo why;
     if (n->params.type != CU_GRAPH_NODE_TYPE_GRAPH)
         return CUDA_ERROR_INVALID_VALUE;
-    return update(rt_exec_body_of(n), n->params.child, from, &why);
+    struct rt_exec_body *b = rt_exec_body_of(n);
+    int r = compare(b, n->params.child, from, &why);
+    return r ? r : assign_all(b, n->params.child, from);
 }
 
 int rt_exec_update(struct rt_exec *e, const struct rt_graph *from, CUgraphExecUpdateResultInfo *why)
 {
+    struct rt_exec_body *b = e->body;
     *why = (CUgraphExecUpdateResultInfo) { .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
-    return update(e->body, e->body->graph, from, why);
+    int r = compare(b, b->graph, from, why);
+    if (r == CUDA_SUCCESS && b->whole)
+        r = rt_whole_replace(from, &b->whole);
+    r = r ? r : assign_all(b, b->graph, from);
+    return r || !b->whole ? r : rt_whole_check(b);
 }

@@ -166,7 +166,8 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
 /* Its copy of a node of the graph that it was made from, or of a graph in that; NULL: there is
  * none. */
 struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original);
-/* Whether the node may be changed now: not while a launch may come to its body again. */
+/* Whether the node, NULL: all nodes, may be changed now: not while a launch may come to its body
+ * again. */
 bool rt_exec_may_change(const struct rt_exec *e, const struct rt_node *n);
 /* Replaces a node's parameters for later launches; takes over `params` (finishes them on failure).
  * CUDA_ERROR_INVALID_VALUE: the node is of another kind. */

@@ -162,15 +162,15 @@ CUresult rt_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 
 /* --- changes to single nodes ------------------------------------------------------------------ */
 
-/* Finds a node that is to change, with the graph lock held: waits, without it, until it may. NULL:
- * there is none, or the session has failed. */
-static struct rt_node *find_changed(CUgraphExec exec, CUgraphNode node)
+/* Finds a graph that is to change, at this node or, if it is NULL, anywhere, with the graph lock
+ * held: waits, without it, until that may be. NULL: there is none, or the session has failed. */
+static struct rt_exec *find_changeable(CUgraphExec exec, CUgraphNode node)
 {
     for (;;) {
         struct rt_exec *e = rt_exec_find(exec);
-        struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
-        if (!n || rt_exec_may_change(e, n))
-            return n;
+        const struct rt_node *n = e && node ? rt_exec_node(e, node) : NULL;
+        if (!e || (node && !n) || rt_exec_may_change(e, n))
+            return e;
         const uint32_t number = e->body->last_number;
         const uint64_t seq = e->body->last_seq;
         rt_graph_unlock();
@@ -179,6 +179,12 @@ static struct rt_node *find_changed(CUgraphExec exec, CUgraphNode node)
         if (r)
             return NULL;
     }
+}
+
+static struct rt_node *find_changed(CUgraphExec exec, CUgraphNode node)
+{
+    struct rt_exec *e = node ? find_changeable(exec, node) : NULL;
+    return e ? rt_exec_node(e, node) : NULL;
 }
 
 /* Sets a node's parameters. `r` is the result of reading them. */
@@ -361,7 +367,7 @@ CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
         resultInfo = &unasked;
     *resultInfo = (CUgraphExecUpdateResultInfo) { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
     rt_graph_lock();
-    struct rt_exec *e = rt_exec_find(hGraphExec);
+    struct rt_exec *e = find_changeable(hGraphExec, NULL);
     const struct rt_graph *g = rt_graph_find(hGraph);
     r = e && g && !g->capturing ? rt_exec_update(e, g, resultInfo) : CUDA_ERROR_INVALID_VALUE;
     rt_graph_unlock();

@@ -33,7 +33,7 @@ static void note(void *arg, const struct rt_condition *c)
     w->present++;
 }
 
-int rt_whole_create(struct rt_graph *g, struct rt_whole **out)
+int rt_whole_create(const struct rt_graph *g, struct rt_whole **out)
 {
     static atomic_bool said;
     if (g->parent) /* its handles are counted in the outermost */
@@ -50,6 +50,17 @@ int rt_whole_create(struct rt_graph *g, struct rt_whole **out)
                                 &said);
     }
     *out = w;
+    return CUDA_SUCCESS;
+}
+
+int rt_whole_replace(const struct rt_graph *g, struct rt_whole **whole)
+{
+    struct rt_whole *w = NULL;
+    int r = rt_whole_create(g, &w);
+    if (r)
+        return r;
+    free(*whole);
+    *whole = w;
     return CUDA_SUCCESS;
 }
 
@@ -149,5 +160,7 @@ int rt_whole_put(const struct rt_exec_body *b, struct rt_stream *st)
     struct writer w = { 0 };
     struct wire_rec_graph graph = { .head.op = WIRE_OP_GRAPH, .handles = b->whole->count };
     int r = make(b, &w);
+    if (r == CUDA_SUCCESS && w.full) /* a node of a body was switched on since */
+        r = CUDA_ERROR_NOT_SUPPORTED;
     return r ? r : rt_queue_put(st, &graph.head, sizeof(graph), records, w.size, NULL);
 }

@@ -13,7 +13,9 @@ struct rt_whole;
 /* Whether an executable graph of this one is launched so. */
 bool rt_whole_wanted(const struct rt_graph *g);
 /* CUresult. CUDA_ERROR_INVALID_VALUE: it is in another graph. */
-int rt_whole_create(struct rt_graph *g, struct rt_whole **out);
+int rt_whole_create(const struct rt_graph *g, struct rt_whole **out);
+/* Makes *whole anew from another graph's handles; it stays as it is if that fails. */
+int rt_whole_replace(const struct rt_graph *g, struct rt_whole **whole);
 /* Whether the body can be a record. CUresult: CUDA_ERROR_NOT_SUPPORTED, which has been said, if it
  * has more than fits one, or nodes that are no operations of the device;
  * CUDA_ERROR_INVALID_VALUE if a body inside has such nodes. */
