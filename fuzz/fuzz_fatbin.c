@@ -24,20 +24,9 @@ static void require(bool fact)
 static void read_cubin(const uint8_t *data, size_t size)
 {
     struct fb_cubin c;
-    struct fb_kernel k;
     struct fb_variable v;
-    struct fb_param params[256];
-    uint32_t bytes;
-    unsigned kernels = 0;
     if (fb_cubin_open(&c, data, size) != 0)
         return;
-    for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0 && kernels < 100; kernels++) {
-        require((const uint8_t *)k.name >= data &&
-                (const uint8_t *)k.name + strlen(k.name) < data + size);
-        int n = fb_cubin_params(&c, &k, params, 256, &bytes);
-        for (int i = 0; i < n; i++)
-            require(params[i].offset <= bytes && params[i].size <= bytes - params[i].offset);
-    }
     for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
         require((const uint8_t *)v.name >= data &&
                 (const uint8_t *)v.name + strlen(v.name) < data + size);

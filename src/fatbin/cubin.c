@@ -1,7 +1,5 @@
 /*
- * The parts of ELF that a cubin uses. A kernel is a function symbol with a bit of its own. A
- * kernel's parameters are records in a section whose info field is the number of the kernel's
- * section. Variables are object symbols in sections with known names.
+ * The parts of ELF that a cubin uses. Variables are object symbols in sections with known names.
  */
 #include "fatbin/cubin.h"
 
@@ -9,20 +7,10 @@
 #include <string.h>
 
 #define MACHINE_CUDA 190u
-#define SECTION_INFO 0x70000000u /* SHT_LOPROC + 0: .nv.info and .nv.info.KERNEL */
 /* These three types have no bytes in the file, like SHT_NOBITS. */
 #define SECTION_GLOBAL 0x70000007u
 #define SECTION_LOCAL  0x70000009u
 #define SECTION_SHARED 0x7000000au
-#define SYMBOL_KERNEL  0x10u /* in st_other */
-
-/* A record of an info section has a byte of format, a byte of attribute, and two bytes of value or,
- * depending on the format, of length. */
-#define FORMAT_SIZED       4u
-#define ATTR_PARAM         0x17u
-#define ATTR_PARAMS_SIZE   0x19u
-#define ATTR_PARAM_LARGE   0x45u
-#define PARAM_RECORD_BYTES 12u
 
 /* Compilers use types of NVIDIA's beside the common ones. */
 bool fb_section_has_bytes(const Elf64_Shdr *s)
@@ -166,19 +154,6 @@ const char *fb_cubin_string(const struct fb_cubin *c, uint32_t at)
     return string_at(c, &c->strings, at);
 }
 
-int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k)
-{
-    Elf64_Sym s;
-    uint64_t section;
-    while (fb_cubin_symbol(c, (*at)++, &s, &section)) {
-        if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || !(s.st_other & SYMBOL_KERNEL) || section == 0)
-            continue;
-        *k = (struct fb_kernel) { .name = fb_cubin_string(c, s.st_name), .section = section };
-        return *k->name && section < c->sections_count ? 1 : -EBADMSG;
-    }
-    return 0;
-}
-
 /* Whether the compiler made the object: a string of printf or assert, a table of sin, or one of the
  * objects of one byte without a state that NVIDIA's C++ libraries put into every file that includes
  * them. */
@@ -237,78 +212,4 @@ bool fb_cubin_is_constant(const struct fb_cubin *c)
         if (!v.of_compiler)
             return false;
     return more == 0;
-}
-
-/* --- parameters ------------------------------------------------------------------------------- */
-
-struct params {
-    struct fb_param *list;
-    uint32_t max;
-    uint32_t count; /* the highest number and one */
-    uint32_t bytes;
-};
-
-static int param_add(struct params *p, uint32_t number, uint32_t offset, uint32_t size)
-{
-    if (number >= p->max)
-        return -E2BIG;
-    p->list[number] = (struct fb_param) { .offset = offset, .size = size };
-    p->count = GM_MAX(p->count, number + 1);
-    return 0;
-}
-
-static int param_record(struct params *p, unsigned attribute, const uint8_t *value)
-{
-    uint16_t number, offset, small;
-    uint32_t word;
-    memcpy(&number, value + 4, sizeof(number));
-    memcpy(&offset, value + 6, sizeof(offset));
-    memcpy(&small, value + 8, sizeof(small));
-    memcpy(&word, value + 8, sizeof(word));
-    return param_add(p, number, offset, attribute == ATTR_PARAM ? word >> 18 : small);
-}
-
-static int info_read(struct params *p, const uint8_t *at, uint64_t left)
-{
-    int r = 0;
-    while (left >= 4 && r == 0) {
-        uint16_t value;
-        unsigned format = at[0], attribute = at[1];
-        memcpy(&value, at + 2, sizeof(value));
-        uint64_t size = format == FORMAT_SIZED ? 4u + value : 4u;
-        if (size > left)
-            return -EBADMSG;
-        if (attribute == ATTR_PARAMS_SIZE && format != FORMAT_SIZED)
-            p->bytes = value;
-        else if ((attribute == ATTR_PARAM || attribute == ATTR_PARAM_LARGE) &&
-                 size == 4u + PARAM_RECORD_BYTES)
-            r = param_record(p, attribute, at + 4);
-        at += size;
-        left -= size;
-    }
-    return r;
-}
-
-int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params,
-                    uint32_t max, uint32_t *bytes)
-{
-    struct params p = { .list = params, .max = max };
-    Elf64_Shdr s;
-    for (uint32_t i = 0; i < max; i++)
-        /* A parameter that is missing does not fit anywhere. */
-        params[i] = (struct fb_param) { .offset = UINT32_MAX };
-    for (uint64_t i = 0; i < c->sections_count; i++) {
-        if (!fb_cubin_section(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 ||
-            s.sh_info != k->section)
-            continue;
-        int r = info_read(&p, c->data + s.sh_offset, s.sh_size);
-        if (r < 0)
-            return r;
-        break;
-    }
-    for (uint32_t i = 0; i < p.count; i++)
-        if (params[i].offset > p.bytes || params[i].size > p.bytes - params[i].offset)
-            return -EBADMSG;
-    *bytes = p.bytes;
-    return (int)p.count;
 }

@@ -1,7 +1,6 @@
 /*
- * Cubins: ELF files with machine code for one GPU architecture. Kernels, how their parameters lie,
- * and variables. As in fatbin.h everything may be hostile, and nothing is kept but pointers into
- * the file.
+ * Cubins: ELF files with machine code for one GPU architecture, and their variables. As in
+ * fatbin.h everything may be hostile, and nothing is kept but pointers into the file.
  */
 #ifndef GMUX_FATBIN_CUBIN_H
 #define GMUX_FATBIN_CUBIN_H
@@ -29,16 +28,6 @@ struct fb_cubin {
     Elf64_Shdr indices; /* sections of symbols that need more than 16 bits; or empty */
 };
 
-struct fb_kernel {
-    const char *name;
-    uint64_t section;
-};
-
-struct fb_param {
-    uint32_t offset;
-    uint32_t size;
-};
-
 struct fb_variable {
     const char *name;
     uint64_t size;
@@ -57,15 +46,8 @@ bool fb_elf_fits(const void *elf, size_t size);
 
 /* 0, or -EBADMSG if it is no cubin with symbols. */
 GM_MUST_CHECK int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size);
-/* The next kernel, or variable, at or after symbol *at, which starts as 0: 1, 0 at the end,
- * -EBADMSG. */
-GM_MUST_CHECK int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k);
+/* The next variable at or after symbol *at, which starts as 0: 1, 0 at the end, -EBADMSG. */
 GM_MUST_CHECK int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable *v);
-/* The kernel's parameters by number, at most `max` of them: how many, and the size of all in
- * *bytes; -E2BIG if there are more, -EBADMSG if what is said of them does not fit together. */
-GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k,
-                                  struct fb_param *params, uint32_t max, uint32_t *bytes);
-
 /* True if neither a program nor its kernels can leave anything in the cubin: it has no variables
  * that are theirs. */
 bool fb_cubin_is_constant(const struct fb_cubin *c);

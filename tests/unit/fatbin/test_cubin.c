@@ -1,6 +1,5 @@
 /* A cubin as ptxas writes it: what is in it is what kernels.cu says. */
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,46 +7,6 @@
 #include "files.h"
 
 TestSuite(cubin, .timeout = 100);
-
-static struct fb_kernel kernel_of(const struct fb_cubin *c, const char *name)
-{
-    struct fb_kernel k = { 0 };
-    for (uint64_t at = 0; fb_cubin_kernel(c, &at, &k) > 0;)
-        if (strcmp(k.name, name) == 0)
-            return k;
-    cr_assert_fail("no kernel %s", name);
-    return k;
-}
-
-Test(cubin, kernels_and_parameters)
-{
-    static const struct fb_param store[] = { { 0, 8 },  { 8, 4 },   { 12, 1 },
-                                             { 16, 8 }, { 24, 12 }, { 36, 2 } };
-    struct file f = file_read("kernels.cubin");
-    struct fb_cubin c;
-    struct fb_kernel k;
-    struct fb_param params[8];
-    uint32_t bytes = 0;
-    unsigned count = 0;
-    cr_assert_eq(fb_elf_size(f.data, 1 << 20), f.size);
-    cr_assert_eq(fb_elf_size(f.data, f.size - 1), 0);
-    cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
-    cr_assert_eq(c.sm, 90);
-    for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0;)
-        count++;
-    cr_assert_eq(count, 2);
-    k = kernel_of(&c, "store");
-    cr_assert_eq(fb_cubin_params(&c, &k, params, 8, &bytes), 6);
-    cr_assert_eq(bytes, 38);
-    cr_assert_eq(memcmp(params, store, sizeof(store)), 0);
-    cr_assert_eq(fb_cubin_params(&c, &k, params, 5, &bytes), -E2BIG);
-    k = kernel_of(&c, "many");
-    cr_assert_eq(fb_cubin_params(&c, &k, params, 8, &bytes), 2);
-    cr_assert_eq(bytes, 4408);
-    cr_assert_eq(params[0].size, 4400);
-    cr_assert_eq(params[1].offset, 4400);
-    cr_assert_eq(params[1].size, 8);
-}
 
 Test(cubin, variables)
 {
@@ -61,7 +20,10 @@ Test(cubin, variables)
     struct fb_cubin c;
     struct fb_variable v;
     unsigned seen = 0;
+    cr_assert_eq(fb_elf_size(f.data, 1 << 20), f.size);
+    cr_assert_eq(fb_elf_size(f.data, f.size - 1), 0);
     cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
+    cr_assert_eq(c.sm, 90);
     for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0; seen++) {
         size_t i = 0;
         while (i < GM_ARRAY_LEN(want) && strcmp(want[i].name, v.name) != 0)
@@ -126,19 +88,10 @@ Test(cubin, nothing_to_leave_something_in)
 static void read_all(const uint8_t *data, size_t size)
 {
     struct fb_cubin c;
-    struct fb_kernel k;
     struct fb_variable v;
-    struct fb_param params[64];
-    uint32_t bytes;
     volatile size_t names = 0;
     if (fb_cubin_open(&c, data, size) != 0)
         return;
-    for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0;) {
-        names = names + strlen(k.name);
-        int n = fb_cubin_params(&c, &k, params, 64, &bytes);
-        for (int i = 0; i < n; i++)
-            cr_assert((uint64_t)params[i].offset + params[i].size <= bytes);
-    }
     for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
         names = names + strlen(v.name);
 }
