@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "client/gen/api.h"
 #include "client/session/attach.h"
-#include "client/stream/context.h"
+#include "client/stream/capture.h"
 
 struct callback {
     struct rt_object object;
@@ -139,11 +139,11 @@ CUresult rt_cuLogsDumpToMemory(CUlogIterator *iterator GM_UNUSED, char *buffer, 
 CUresult rt_cuProfilerStart(void)
 {
     struct rt_context *c;
-    return rt_enter(&c);
+    return rt_enter_unsafe(&c);
 }
 
 CUresult rt_cuProfilerStop(void)
 {
     struct rt_context *c;
-    return rt_enter(&c);
+    return rt_enter_unsafe(&c);
 }

@@ -12,6 +12,7 @@ static void *host;
 static CUmemoryPool pool;
 static CUarray array;
 static CUmodule module;
+static CUlibrary library;
 
 static CUresult texture(void)
 {
@@ -136,6 +137,37 @@ static CUresult unload(void)
     return cuModuleUnload(module);
 }
 
+static CUresult unregistered(void)
+{
+    return cuMemHostUnregister(host);
+}
+
+static CUresult array_end(void)
+{
+    return cuArrayDestroy(array);
+}
+
+static CUresult library_end(void)
+{
+    return cuLibraryUnload(library);
+}
+
+static CUresult alloc_elsewhere(void)
+{
+    CUdeviceptr p;
+    return cuMemAllocAsync(&p, 64, CU_STREAM_PER_THREAD);
+}
+
+static CUresult free_elsewhere(void)
+{
+    return cuMemFreeAsync(memory + 1, CU_STREAM_PER_THREAD);
+}
+
+static CUresult profiler(void)
+{
+    return cuProfilerStart();
+}
+
 static CUresult peer(void)
 {
     CUcontext c;
@@ -167,6 +199,12 @@ static void unsafe(void)
         { "cuMemHostAlloc", pinned },
         { "cuMemFreeHost", pinned_end },
         { "cuMemHostRegister", registered },
+        { "cuMemHostUnregister", unregistered },
+        { "cuArrayDestroy", array_end },
+        { "cuLibraryUnload", library_end },
+        { "cuMemAllocAsync", alloc_elsewhere },
+        { "cuMemFreeAsync", free_elsewhere },
+        { "cuProfilerStart", profiler },
         { "cuModuleUnload", unload },
         { "cuCtxDisablePeerAccess", peer },
     };
@@ -179,6 +217,7 @@ static void unsafe(void)
     OK(cuMemPoolCreate(&pool, &props));
     OK(cuArray3DCreate(&array, &shape));
     OK(cuModuleLoadData(&module, tap_ptx));
+    OK(cuLibraryLoadData(&library, tap_ptx, NULL, NULL, 0, NULL, NULL, 0));
     for (size_t i = 0; i < COUNT(calls); i++) {
         OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
         tap_check_result(__FILE__, __LINE__, calls[i].name, calls[i].call(),
@@ -186,6 +225,7 @@ static void unsafe(void)
         IS(cuStreamEndCapture(s, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     }
     OK(cuModuleUnload(module));
+    OK(cuLibraryUnload(library));
     OK(cuArrayDestroy(array));
     OK(cuMemPoolDestroy(pool));
     OK(cuMemFreeHost(host));

@@ -100,8 +100,7 @@ CUresult rt_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGrap
 
 CUresult rt_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-    int r = rt_enter_any();
-    r = r ? r : rt_capture_unsafe();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     rt_graph_lock();

@@ -181,6 +181,8 @@ int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id,
     CUlaunchAttribute *at = &all[old ? old - k->attributes : count];
     at->id = id;
     at->value = *value;
+    if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+        at->value.priority = rt_stream_priority(GM_MAX(rt_kernel_device(k), 0), value->priority);
     int r = set_attributes(k, all, old ? count : count + 1);
     free(all);
     return r;

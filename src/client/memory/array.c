@@ -363,7 +363,7 @@ static int destroy_mipmap(struct rt_mipmap *m)
 /* Waits like cuMemFree, because running work may use the array. */
 CUresult rt_cuArrayDestroy(CUarray hArray)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     struct rt_array *a = rt_array_find(hArray);
@@ -375,7 +375,7 @@ CUresult rt_cuArrayDestroy(CUarray hArray)
 
 CUresult rt_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     struct rt_mipmap *m = mipmap_find(hMipmappedArray);

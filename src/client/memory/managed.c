@@ -299,7 +299,8 @@ static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLo
         advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     if (!is_known(location.type))
         return CUDA_ERROR_INVALID_VALUE;
-    int r = rt_enter_living();
+    struct rt_context *c;
+    int r = location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? rt_enter_living() : rt_enter(&c);
     if (r)
         return r;
     if ((by_whom || advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) && check_location(location))

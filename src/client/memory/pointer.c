@@ -146,7 +146,7 @@ static bool find(CUdeviceptr *ptr, struct rt_range *range)
 
 CUresult rt_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
@@ -158,7 +158,7 @@ CUresult rt_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
 CUresult rt_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
     struct rt_range range;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!data)
@@ -171,7 +171,7 @@ CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribu
                                    void **data, CUdeviceptr ptr)
 {
     struct rt_range range;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!numAttributes || !attributes || !data)

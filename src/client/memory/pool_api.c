@@ -18,6 +18,14 @@
 
 /* --- allocation ------------------------------------------------------------------------------- */
 
+/* A stream that takes part in no capture disturbs those that go on. */
+static int enter_ordered(CUstream stream, struct rt_context **c, struct rt_stream **st)
+{
+    int r = rt_enter_stream(stream, c, st);
+    r = r ? r : rt_capture_usable(*st);
+    return r || rt_stream_captures(*st) ? r : rt_capture_unsafe();
+}
+
 static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *st, size_t size,
                     CUdeviceptr *out)
 {
@@ -46,7 +54,7 @@ CUresult rt_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
+    int r = enter_ordered(hStream, &c, &st);
     if (r)
         return r;
     return dptr ? (CUresult)allocate(c, rt_pool_current(c->device), st, bytesize, dptr)
@@ -58,9 +66,7 @@ CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    r = r ? r : rt_capture_usable(st);
-    r = r || rt_stream_captures(st) ? r : rt_capture_unsafe();
+    int r = enter_ordered(hStream, &c, &st);
     if (r)
         return r;
     struct rt_pool *p = rt_pool_find(pool);
@@ -82,8 +88,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     struct rt_context *c;
     struct rt_stream *st;
     struct rt_range range;
-    int r = rt_enter_stream(hStream, &c, &st);
-    r = r ? r : rt_capture_usable(st);
+    int r = enter_ordered(hStream, &c, &st);
     if (r || dptr == 0)
         return r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
@@ -123,7 +128,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 
 static int check_device(CUdevice dev)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     return dev >= 0 && (unsigned)dev < rt_session->device_count ? CUDA_SUCCESS
@@ -133,7 +138,7 @@ static int check_device(CUdevice dev)
 static int check_location(const CUmemLocation *location, CUmemAllocationType type)
 {
     static atomic_bool said;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!location)
@@ -189,7 +194,7 @@ CUresult rt_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 
 CUresult rt_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
-    int r = rt_enter_any_unsafe();
+    int r = rt_enter_plain_unsafe();
     r = r ? r : check_number(dev);
     return r ? r : set_pool(dev, pool);
 }
@@ -219,7 +224,7 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
     static atomic_bool said;
     struct rt_pool *p = NULL;
-    int r = rt_enter_any_unsafe();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     if (!pool || !poolProps || (unsigned)poolProps->handleTypes > ALL_HANDLE_TYPES)
@@ -241,7 +246,7 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 /* Finds the pool by the handle of a call. */
 static int enter(CUmemoryPool handle, struct rt_pool **p)
 {
-    int r = rt_enter_any_unsafe();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     *p = rt_pool_find(handle);

@@ -18,6 +18,7 @@
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool_ipc.h"
+#include "client/stream/capture.h"
 #include "transport/memfd.h"
 
 #define MAGIC 0x6c6f6f7078756d67ull /* "gmuxpool" */
@@ -64,7 +65,7 @@ static struct gm_list all_imported = { &all_imported, &all_imported };
 
 static int enter(CUmemoryPool handle, struct rt_pool **p)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     *p = rt_pool_find(handle);
@@ -120,7 +121,7 @@ CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
 {
     struct pool_name n;
     struct rt_pool *p;
-    int r = rt_enter_any();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     if (!pool_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -146,7 +147,7 @@ CUresult rt_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevi
     struct rt_range range;
     struct pointer_data d = { .magic = MAGIC };
     uint64_t segment;
-    int r = rt_enter_any();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     if (!shareData_out || !rt_memory_find(ptr, &range) || !range.block || range.base != ptr)

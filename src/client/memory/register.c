@@ -386,7 +386,7 @@ CUresult rt_cuMemHostUnregister(void *p)
 {
     struct rt_context *c;
     struct rt_range range;
-    int r = rt_enter(&c);
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if (!p)

@@ -103,7 +103,7 @@ static void drop_if_unused(struct rt_physical *p)
 CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                           CUmemAllocationGranularity_flags option)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!granularity || !prop ||
@@ -138,7 +138,7 @@ CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                         const CUmemAllocationProp *prop, unsigned long long flags)
 {
     struct rt_made made;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!handle || !prop || flags || size == 0 || size % GRANULARITY)
@@ -164,7 +164,7 @@ CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 
 CUresult rt_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -180,7 +180,7 @@ CUresult rt_cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult rt_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                    CUmemGenericAllocationHandle handle)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -194,7 +194,7 @@ CUresult rt_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 CUresult rt_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
     struct rt_range range;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!handle)
@@ -216,7 +216,7 @@ CUresult rt_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
                                          unsigned long long flags)
 {
     int fd = -1;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!shareableHandle || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -241,7 +241,7 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                  .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
     int fd = (int)(intptr_t)osHandle;
     struct rt_made made;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -275,7 +275,7 @@ static struct reservation *find_reservation(uint64_t address, uint64_t size)
 CUresult rt_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
                                 CUdeviceptr addr GM_UNUSED, unsigned long long flags)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!ptr || flags || size == 0 || size % GRANULARITY || (alignment && !gm_is_pow2(alignment)))
@@ -299,7 +299,7 @@ CUresult rt_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 
 CUresult rt_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -352,7 +352,7 @@ static int map(uint64_t address, uint64_t size, CUmemGenericAllocationHandle han
 CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (size == 0 || flags)
@@ -455,7 +455,7 @@ static uint32_t reach_of_all(uint64_t address, uint64_t size)
 
 CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     r = rt_reach_wait(reach_of_all(ptr, size));
@@ -470,7 +470,7 @@ CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
 CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
     uint32_t lose = 0; /* devices that lose access, while their work may need it */
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!desc || count == 0)
@@ -503,7 +503,7 @@ CUresult rt_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
                            CUdeviceptr ptr)
 {
     struct rt_range range;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!flags || !location)
@@ -528,7 +528,7 @@ CUresult rt_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t
                                           CUmemRangeHandleType handleType, unsigned long long flags)
 {
     static atomic_bool said;
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     if (r)
         return r;
     if (!handle || size == 0 || (dptr | size) % 4096 ||

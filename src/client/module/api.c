@@ -338,6 +338,7 @@ CUresult rt_cuLibraryUnload(CUlibrary library)
 {
     struct rt_library *l;
     int r = enter_library(library, &l);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     r = rt_reach_wait(rt_library_reach(l->module));

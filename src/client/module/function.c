@@ -14,6 +14,13 @@ static int enter(const void *handle, struct rt_function **f)
     return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* For calls that do not work any more after the session's error. */
+static int enter_working(const void *handle, struct rt_function **f)
+{
+    int r = rt_enter_any();
+    return r ? r : enter(handle, f);
+}
+
 /* Finds the function on `device`, or with -1 on the device of the current context. */
 static int enter_on(const void *handle, int device, struct rt_function **f)
 {
@@ -97,7 +104,8 @@ static int keep_preference(struct rt_function *f, CUfunction_attribute attribute
 static int set_attribute(CUfunction_attribute attribute, int value, const void *handle, int device)
 {
     struct rt_function *f;
-    int r = enter_on(handle, device, &f);
+    int r = rt_enter_any();
+    r = r ? r : enter_on(handle, device, &f);
     if (r)
         return r;
     switch (attribute) {
@@ -128,7 +136,7 @@ static int set_attribute(CUfunction_attribute attribute, int value, const void *
 static int set_cache_config(const void *handle, CUfunc_cache config)
 {
     struct rt_function *f;
-    int r = enter(handle, &f);
+    int r = enter_working(handle, &f);
     if (r)
         return r;
     if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
@@ -142,7 +150,7 @@ static int get_param_info(const void *handle, size_t index, size_t *offset, size
     struct rt_function *f;
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = enter(handle, &f);
+    int r = enter_working(handle, &f);
     if (r)
         return r;
     if (!offset || index >= f->entry->param_count)
@@ -216,7 +224,7 @@ CUresult rt_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 CUresult rt_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
     struct rt_function *f;
-    int r = enter(function, &f);
+    int r = enter_working(function, &f);
     if (r)
         return r;
     if (!state)
@@ -228,7 +236,7 @@ CUresult rt_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 CUresult rt_cuFuncLoad(CUfunction function)
 {
     struct rt_function *f;
-    return enter(function, &f);
+    return enter_working(function, &f);
 }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
@@ -245,7 +253,7 @@ static int kernel_on(CUkernel kernel, CUdevice dev)
 CUresult rt_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
     struct rt_function *f;
-    int r = enter(kernel, &f);
+    int r = enter_working(kernel, &f);
     if (r)
         return r;
     if (!pFunc)

@@ -30,7 +30,7 @@ static bool window_ok(const CUaccessPolicyWindow *w)
 static void set_priority(struct rt_stream *st, int priority)
 {
     pthread_mutex_lock(&rt_session->ring_lock);
-    st->priority = rt_stream_priority(st->context, priority);
+    st->priority = rt_stream_priority(st->context->device, priority);
     if (st->number < TP_STREAMS)
         atomic_store_explicit(&rt_session->shared.streams[st->number].priority, st->priority,
                               memory_order_relaxed);

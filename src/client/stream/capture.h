@@ -75,15 +75,15 @@ static inline int rt_capture_unsafe(void)
                ? CUDA_SUCCESS
                : rt_capture_unsafe_slow();
 }
-/* rt_enter() and rt_enter_any() for such calls. */
+/* rt_enter() and rt_enter_plain() for such calls. */
 static inline int rt_enter_unsafe(struct rt_context **out)
 {
     int r = rt_enter(out);
     return r ? r : rt_capture_unsafe();
 }
-static inline int rt_enter_any_unsafe(void)
+static inline int rt_enter_plain_unsafe(void)
 {
-    int r = rt_enter_any();
+    int r = rt_enter_plain();
     return r ? r : rt_capture_unsafe();
 }
 GM_COLD int rt_capture_usable_slow(struct rt_stream *st);

@@ -290,7 +290,7 @@ int rt_stream_wait(struct rt_stream *st);
 /* How the program wants to wait for the stream. */
 struct tp_wait_policy rt_stream_policy(const struct rt_stream *st);
 /* The nearest priority that the device has. */
-int rt_stream_priority(const struct rt_context *c, int wanted);
+int rt_stream_priority(int device, int wanted);
 /* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
 int rt_stream_query(struct rt_stream *st);
 

@@ -357,7 +357,8 @@ CUresult rt_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsi
         return r;
     if (!phStream || flags != CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_stream_create(c, RT_ROLE_NON_BLOCKING, flags, rt_stream_priority(c, priority), &st);
+    r = rt_stream_create(c, RT_ROLE_NON_BLOCKING, flags, rt_stream_priority(c->device, priority),
+                         &st);
     if (r == CUDA_SUCCESS)
         *phStream = (CUstream)rt_object_handle(&rt_streams, &st->object);
     return r;

@@ -68,11 +68,24 @@ static int read_op(const CUstreamBatchMemOpParams *p, struct rt_memop *op, bool 
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
         return read_write(p, op);
-    case CU_STREAM_MEM_OP_BARRIER:
+    default: /* a barrier */
         *none = true;
         return p->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU
                    ? CUDA_SUCCESS
                    : CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* Checked of all operations before anything else. */
+static int check_kind(CUstreamBatchMemOpType operation)
+{
+    switch (operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+    case CU_STREAM_MEM_OP_BARRIER:
+        return CUDA_SUCCESS;
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
         return flush_refused();
     default:
@@ -86,6 +99,8 @@ int rt_memops_read(const CUstreamBatchMemOpParams *params, unsigned count, unsig
     int r = count > RT_MEMOPS_MAX || (count && !params) || flags ? CUDA_ERROR_INVALID_VALUE
                                                                  : CUDA_SUCCESS;
     *used = 0;
+    for (unsigned i = 0; i < count && r == CUDA_SUCCESS; i++)
+        r = check_kind(params[i].operation);
     for (unsigned i = 0; i < count && r == CUDA_SUCCESS; i++) {
         bool none;
         r = read_op(&params[i], &out[*used], &none);

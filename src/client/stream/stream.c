@@ -158,8 +158,8 @@ int rt_stream_query(struct rt_stream *st)
     return error ? error : r;
 }
 
-int rt_stream_priority(const struct rt_context *c, int wanted)
+int rt_stream_priority(int device, int wanted)
 {
     int priority = GM_MIN(wanted, RT_PRIORITY_LEAST);
-    return GM_MAX(priority, rt_session->devices[c->device].priority_greatest);
+    return GM_MAX(priority, rt_session->devices[device].priority_greatest);
 }

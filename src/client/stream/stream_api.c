@@ -18,7 +18,7 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
         return r;
     r = rt_stream_create(c,
                          flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING,
-                         flags, rt_stream_priority(c, priority), &st);
+                         flags, rt_stream_priority(c->device, priority), &st);
     if (r == CUDA_SUCCESS)
         *phStream = (CUstream)rt_object_handle(&rt_streams, &st->object);
     return r;
