@@ -166,6 +166,46 @@ static void appears_when_waited_for(void)
     }
 }
 
+/* What the host has printed comes first, though it is in a buffer; and all has been written. */
+static void behind_what_the_host_printed(void)
+{
+    static char buffer[4096];
+    char got[256];
+    load();
+    int saved = away(1);
+    setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+    printf("host ");
+    CUresult r = print(5, 1, 1, NULL);
+    r = r ? r : cuCtxSynchronize();
+    ssize_t n = pread(fileno(aside), got, sizeof(got) - 1, 0);
+    got[n > 0 ? n : 0] = '\0';
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)back(1, saved);
+    OK(r);
+    if (strcmp(got, "host 5: 0\n") != 0)
+        tap_fail(__FILE__, __LINE__, "'%s'", got);
+}
+
+/* Standard output that is a stream of the program's own. */
+static void where_stdout_is(void)
+{
+    FILE *real = stdout, *own;
+    char *got = NULL;
+    size_t size = 0;
+    load();
+    own = open_memstream(&got, &size);
+    TRUE(own != NULL);
+    stdout = own;
+    CUresult r = print(6, 1, 1, NULL);
+    r = r ? r : cuCtxSynchronize();
+    stdout = real;
+    fclose(own);
+    bool same = strcmp(got, "6: 0\n") == 0;
+    free(got);
+    OK(r);
+    TRUE(same);
+}
+
 static void launches_keep_their_order(void)
 {
     CUresult r = CUDA_SUCCESS;
@@ -249,8 +289,11 @@ static void a_failed_assertion_says_where(void)
 int main(void)
 {
     static const struct tap_test tests[] = { TEST(appears_when_waited_for),
+                                             TEST(behind_what_the_host_printed),
+                                             TEST(where_stdout_is),
                                              TEST(launches_keep_their_order),
-                                             TEST(every_thread_once), TEST(a_flood_is_cut),
+                                             TEST(every_thread_once),
+                                             TEST(a_flood_is_cut),
                                              TEST(a_failed_assertion_says_where) };
     return tap_main(tests, COUNT(tests));
 }

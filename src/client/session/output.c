@@ -1,12 +1,28 @@
 /*
  * Writes what kernels print, and what a failed assertion says. That waits in session memory
- * (transport/output.h) until this process has waited for something. Then it goes to standard output
- * or standard error, not through stdio, as with the genuine driver. With either, a program that
- * ends without waiting does not see it.
+ * (transport/output.h) until this process has waited for something. Then it goes to `stdout` or
+ * `stderr`, behind what the program itself has written there, and is flushed, as with the genuine
+ * driver. With either, a program that ends without waiting does not see it.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "client/session/session.h"
+
+/* The stream's own buffer is passed by: stdio loses what a descriptor does not take at once. */
+static void put(FILE *to, const char *text, size_t size)
+{
+    flockfile(to);
+    fflush(to);
+    int fd = fileno(to);
+    if (fd >= 0) {
+        rt_write_out(fd, text, size);
+    } else { /* it writes to memory or by functions of the program's */
+        (void)!fwrite(text, 1, size, to);
+        fflush(to);
+    }
+    funlockfile(to);
+}
 
 void rt_output_show(struct rt_session *s)
 {
@@ -19,7 +35,7 @@ void rt_output_show(struct rt_session *s)
             rt_check_told++;
             rt_check_write(text, n);
         } else {
-            rt_write_out(fd, text, n);
+            put(fd == 1 ? stdout : stderr, text, n);
         }
     pthread_mutex_unlock(&s->output_lock);
     errno = saved;
