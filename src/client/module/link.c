@@ -92,6 +92,12 @@ CUresult rt_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void
     return CUDA_SUCCESS;
 }
 
+/* The error of an object or archive that is none. */
+static int unreadable(CUjitInputType type)
+{
+    return type == CU_JIT_INPUT_OBJECT ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
+}
+
 /* Finds out as what kind the text, cubin or fat binary of `size` bytes goes to the device. */
 static int input_kind(CUjitInputType type, const void *data, size_t size, uint32_t *kind)
 {
@@ -118,9 +124,7 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
     case CU_JIT_INPUT_OBJECT:
     case CU_JIT_INPUT_LIBRARY:
         *kind = WIRE_IMAGE_KIND_FATBIN;
-        return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS
-               : type == CU_JIT_INPUT_OBJECT              ? CUDA_ERROR_UNKNOWN
-                                                          : CUDA_ERROR_INVALID_IMAGE;
+        return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS : unreadable(type);
     default:
         return rt_not_supported("linking of this kind of input", &said);
     }
@@ -155,23 +159,24 @@ static int add_one(struct rt_link *l, CUjitInputType type, const void *data, siz
 }
 
 /* A GPU's driver gets the fat binaries in an object or archive of the host's compiler. */
-static int add_fat_binaries(struct rt_link *l, const void *data, size_t size, const char *name,
-                            const struct rt_link_options *options)
+static int add_fat_binaries(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
+                            const char *name, const struct rt_link_options *options)
 {
     struct fb_objects o;
     const void *fatbin;
     int added = CUDA_SUCCESS, r = fb_objects_open(&o, data, size);
     while (r >= 0 && added == CUDA_SUCCESS && (r = fb_objects_next(&o, &fatbin)) > 0)
         added = add_one(l, CU_JIT_INPUT_FATBINARY, fatbin, fb_size(fatbin), name, options);
-    return r < 0 ? CUDA_ERROR_UNKNOWN : added;
+    return r < 0 ? unreadable(type) : added;
 }
 
 static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size,
                const char *name, const struct rt_link_options *options)
 {
     const bool objects = type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_LIBRARY;
-    return objects && rt_session->memory_apart ? add_fat_binaries(l, data, size, name, options)
-                                               : add_one(l, type, data, size, name, options);
+    return objects && rt_session->memory_apart
+               ? add_fat_binaries(l, type, data, size, name, options)
+               : add_one(l, type, data, size, name, options);
 }
 
 CUresult rt_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
