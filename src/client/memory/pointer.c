@@ -6,6 +6,7 @@
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool_ipc.h"
+#include "client/stream/capture.h"
 
 static CUmemorytype memory_type(const struct rt_range *r)
 {
@@ -146,7 +147,7 @@ static bool find(CUdeviceptr *ptr, struct rt_range *range)
 
 CUresult rt_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    int r = rt_enter_plain();
+    int r = rt_enter_plain_unsafe();
     if (r)
         return r;
     if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||

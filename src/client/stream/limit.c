@@ -69,8 +69,7 @@ static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
     switch (limit) {
     case CU_LIMIT_STACK_SIZE:
         *value = multiple(*value, 16);
-        return *value > LOCAL_BYTES_MOST && !rt_session->memory_apart ? CUDA_ERROR_INVALID_VALUE
-                                                                      : CUDA_SUCCESS;
+        return *value > LOCAL_BYTES_MOST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_LIMIT_PRINTF_FIFO_SIZE:
         *value = multiple(GM_MAX(*value, (size_t)512 << 10), 256);
         return CUDA_SUCCESS;

@@ -168,6 +168,7 @@ static void ask(void)
         return;
     random_say("cuTexObjectGetTextureDesc(%s)", texture(slot));
     if (random_done(cuTexObjectGetTextureDesc(&t, o)) == CUDA_SUCCESS) {
+        t.borderColor[1] = 0; /* NVIDIA's library does not say it */
         random_put(", ");
         say_sampling(&t);
     }
