@@ -26,15 +26,14 @@ static int flush_refused(void)
     return (int)rt_not_supported("flushing other devices' writes in a stream", &said);
 }
 
-/* Neither memory of pools nor managed memory is taken, as by NVIDIA's library. */
 static int find_word(struct rt_memop *op, CUdeviceptr address)
 {
     struct rt_range range;
     const unsigned size = op->wide ? 8 : 4;
-    return address % size == 0 && rt_memory_device_range(address, size, &range, &op->window) &&
-                   !rt_memory_is_managed(&range) && !range.ordered
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
+    if (address % size || !rt_memory_device_range(address, size, &range, &op->window))
+        return CUDA_ERROR_INVALID_VALUE;
+    op->in_graphs_only = rt_memory_is_managed(&range) || range.ordered;
+    return CUDA_SUCCESS;
 }
 
 static int read_wait(const CUstreamBatchMemOpParams *p, struct rt_memop *op)
@@ -148,6 +147,8 @@ static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpPara
     if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
         return rt_hooks.capture_memops(st, params, count, flags);
     r = r ? r : rt_memops_read(params, count, flags, ops, &used);
+    for (unsigned i = 0; r == CUDA_SUCCESS && i < used; i++)
+        r = ops[i].in_graphs_only ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (r || !used || (r = rt_queue_begin(st)) != CUDA_SUCCESS)
         return r;
     for (unsigned i = 0; i < used && r == CUDA_SUCCESS; i++)

@@ -14,6 +14,8 @@ struct rt_memop {
     unsigned compare;
     uint64_t window; /* the word's address for the device */
     uint64_t value;
+    /* The word is managed memory or a pool's, which NVIDIA's library takes as a node only. */
+    bool in_graphs_only;
 };
 
 /* Reads what the program asked for. `out` has room for all; *used is the number of operations in
