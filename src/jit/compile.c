@@ -104,10 +104,10 @@ static int let_wait(struct ir_module *m, struct ir_analyse_options *options, str
 {
     uint32_t fn = (*a)->fn, two_loops = jit_find_two_loops(&m->fns[fn], *a);
     GM_AUTO_FREE bool *meets = NULL, *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
-    uint32_t spin = polls ? ir_find_polls(&m->fns[fn], *a, polls) : UINT32_MAX;
-    if (spin == UINT32_MAX)
-        return -ENOMEM;
-    if (!spin && !(*a)->divergent_barrier && !two_loops)
+    int waits = polls ? ir_find_polls(&m->fns[fn], *a, polls) : -ENOMEM;
+    if (waits < 0)
+        return waits;
+    if (!waits && !(*a)->divergent_barrier && !two_loops)
         return 0;
     ir_analysis_destroy(*a);
     options->polls = polls;

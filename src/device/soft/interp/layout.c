@@ -250,7 +250,7 @@ bool interp_layout_make(struct interp_layout *l, const struct ir_module *m, uint
     struct ir_analysis *a = NULL;
     bool ok = true;
     if (ir_analyse(m, fn, &nothing_known, &a) == 0 && a->order_count > 0)
-        ok = layout_shared(l, f, a) && ir_find_polls(f, a, l->polls) != UINT32_MAX;
+        ok = layout_shared(l, f, a) && ir_find_polls(f, a, l->polls) >= 0;
     else
         layout_plain(l, f);
     ir_analysis_destroy(a);

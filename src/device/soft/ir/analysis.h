@@ -198,10 +198,9 @@ GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn,
                              const struct ir_analyse_options *opt, struct ir_analysis **out);
 void ir_analysis_destroy(struct ir_analysis *a);
 
-/* Line of an instruction that polls; 0: there is none. UINT32_MAX: no memory to find out.
- * polls[block], all false before: it is the header of a loop in which a thread may wait for another
- * one of its block, or of one around it. */
-uint32_t ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls);
+/* Whether there is a loop in which a thread may wait for another one of its block: 0, 1 or -ENOMEM.
+ * polls[block], all false before: it is the header of such a loop. */
+GM_MUST_CHECK int ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls);
 /* How often a warp's lanes go back to such loops in a turn before they give it up; half as many in
  * the next turn if that was in vain, and so on down to one. */
 #define IR_PATIENCE 128u

@@ -3,15 +3,37 @@
  * flags. Lanes of a warp run path by path and warps one after the other, so that such a thread
  * would keep the other one from running: it has to give up its turn.
  *
- * A poll is a read of memory inside a loop by an instruction that says that others write there at
- * the same time: an ordered or volatile load, or an atomic operation that has the same effect when
- * it is made again: a compare-and-swap against or exchange with a constant, a bit that is set (a
- * lock), a sum with 0. If what it read decides a branch in a loop, that loop waits.
+ * A poll is a read of memory by an instruction that says that others write there at the same time:
+ * an ordered or volatile load, or an atomic operation that has the same effect when it is made
+ * again: a compare-and-swap against or exchange with a constant, a bit that is set (a lock), a sum
+ * with 0. If what it reads inside of a loop decides whether that loop ends, the loop waits.
  * (Compare-and-swap of what was read before is no poll: when it fails, another thread has got on.)
+ *
+ * A branch decides that if lanes may come to it again before they are where its ways meet. What a
+ * poll decides besides are the values that these ways leave in registers and in memory, by which a
+ * later branch may end the loop: `if (locked) done = true`.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/soft/ir/analysis.h"
+
+#define STEPS_MAX (1u << 26) /* instructions to look at; loops that are left then may wait */
+
+struct search {
+    const struct ir_fn *fn;
+    const struct ir_analysis *a;
+    uint64_t steps;
+    /* of the current loop: */
+    bool *in;         /* by block: it is in the loop, or in a function that may be called there */
+    bool *spread;     /* by block: its branch is one that a poll decides */
+    bool *decided;    /* by register: a poll decides its value */
+    uint32_t written; /* bits, by space: a poll decides what is stored there */
+    bool news;
+    uint32_t *stack;
+    bool *seen; /* by block */
+};
 
 static bool is_constant(const struct ir_analysis *a, const struct ir_src *s)
 {
@@ -43,70 +65,193 @@ static bool is_poll(const struct ir_analysis *a, const struct ir_instr *i)
     return i->op == IR_OP_ATOM && i->dst_count != 0 && repeats(a, i);
 }
 
-/* Marks what the instruction writes; true if that is news. */
-static bool mark_results(const struct ir_instr *i, uint32_t *line, uint32_t value)
+static bool has_poll(struct search *s, uint32_t block)
 {
-    bool news = false;
-    for (unsigned d = 0; d <= i->dst_count; d++) {
-        uint32_t reg = d == i->dst_count ? i->dst_pred : i->dst[d];
-        if (reg == IR_NONE || line[reg])
+    const struct ir_block *b = &s->fn->blocks[block];
+    s->steps += b->count;
+    for (uint32_t n = b->first; n < b->first + b->count; n++)
+        if (is_poll(s->a, &s->fn->instrs[n]))
+            return true;
+    return false;
+}
+
+/* Adds those blocks that lead to `block` and are in the loop: the header dominates them, and one
+ * that leads to the header itself ends a round. */
+static void add_before(struct search *s, uint32_t header, uint32_t block, uint32_t *count)
+{
+    const struct ir_block_info *blocks = s->a->blocks;
+    for (uint32_t k = 0; k < blocks[block].preds.count; k++) {
+        uint32_t before = s->a->pool[blocks[block].preds.first + k], above = before;
+        while (above != IR_NONE && blocks[above].priority > blocks[header].priority) {
+            above = blocks[above].idom;
+            s->steps++;
+        }
+        if (above != header || s->in[before])
             continue;
-        line[reg] = value;
-        news = true;
+        s->in[before] = true;
+        s->stack[(*count)++] = before;
     }
-    return news;
 }
 
-/* Line of the poll that a source of the instruction comes from, or 0. */
-static uint32_t source_line(const struct ir_instr *i, const uint32_t *line)
+/* Finds the blocks of the loop. True: there is a poll among them. */
+static bool find_blocks(struct search *s, uint32_t header)
 {
-    if (i->op == IR_OP_LD || i->op == IR_OP_ATOM)
-        return 0;
+    const struct ir_analysis *a = s->a;
+    uint32_t count = 0;
+    bool found = has_poll(s, header);
+    memset(s->in, 0, a->block_count);
+    s->in[header] = true;
+    add_before(s, header, header, &count);
+    while (count && s->steps < STEPS_MAX) {
+        uint32_t b = s->stack[--count];
+        found |= has_poll(s, b);
+        add_before(s, header, b, &count);
+    }
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        uint32_t b = a->order[n], function = a->blocks[b].function;
+        if (!function || function == a->blocks[header].function)
+            continue;
+        s->in[b] = true;
+        found |= has_poll(s, b);
+    }
+    return found;
+}
+
+static void decide(struct search *s, uint32_t reg)
+{
+    if (reg == IR_NONE || s->decided[reg])
+        return;
+    s->decided[reg] = s->news = true;
+}
+
+static void decide_memory(struct search *s, const struct ir_instr *i)
+{
+    uint32_t bit = 1u << (i->op == IR_OP_HELPER ? IR_SPACE_GENERIC : i->space);
+    s->news |= !(s->written & bit);
+    s->written |= bit;
+}
+
+static bool writes_memory(const struct ir_instr *i)
+{
+    return (ir_ops[i->op].properties & IR_P_STORE) || i->op == IR_OP_HELPER;
+}
+
+/* A poll decides what the instruction reads, or whether it runs. */
+static bool is_decided(const struct search *s, const struct ir_instr *i)
+{
+    const uint32_t generic = 1u << IR_SPACE_GENERIC;
+    if (i->guard != IR_NONE && s->decided[i->guard])
+        return true;
+    if (ir_ops[i->op].properties & IR_P_LOAD) {
+        if (i->space == IR_SPACE_CONST || i->space == IR_SPACE_PARAM)
+            return false;
+        return i->space == IR_SPACE_GENERIC ? s->written != 0
+                                            : (s->written & (generic | 1u << i->space)) != 0;
+    }
     for (unsigned k = 0; k < i->src_count; k++)
-        if (i->src[k].kind == IR_SRC_REG && line[i->src[k].index])
-            return line[i->src[k].index];
-    return 0;
+        if (i->src[k].kind == IR_SRC_REG && s->decided[i->src[k].index])
+            return true;
+    return false;
 }
 
-/* Marks the headers of the loops around the block. (What is not around it, but beside, does no
- * harm.) */
-static void mark_loops(const struct ir_analysis *a, uint32_t block, bool *polls)
+/* A poll decides which way lanes go from the block. Until they meet again at block `join` (IR_NONE:
+ * they may not), it decides what is written. True: they may come to the block again before. */
+static bool spread(struct search *s, uint32_t from, uint32_t join)
 {
-    uint32_t header = a->blocks[block].loop;
-    while (header != IR_NONE) {
-        polls[header] = true;
-        uint32_t above = a->blocks[header].idom;
-        header = above == IR_NONE ? IR_NONE : a->blocks[above].loop;
-    }
-}
-
-uint32_t ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls)
-{
-    uint32_t *line = calloc(fn->reg_count + 1u,
-                            sizeof(*line)); /* by register: line of the poll that it comes from */
-    uint32_t found = 0;
-    bool news = true;
-    if (!line)
-        return UINT32_MAX;
-    while (news) {
-        news = false;
-        for (uint32_t k = 0; k < a->order_count; k++) {
-            const struct ir_block *b = &fn->blocks[a->order[k]];
-            if (a->blocks[a->order[k]].loop == IR_NONE)
-                continue;
-            for (uint32_t n = 0; n < b->count; n++) {
-                const struct ir_instr *i = &fn->instrs[b->first + n];
-                uint32_t from = is_poll(a, i) ? i->line : source_line(i, line);
-                if (from)
-                    news |= mark_results(i, line, from);
-                bool branches = (ir_ops[i->op].properties & IR_P_TERMINATOR) && i->guard != IR_NONE;
-                if (!branches || !line[i->guard])
-                    continue;
-                mark_loops(a, a->order[k], polls);
-                found = found ? found : line[i->guard];
+    uint32_t count = 1;
+    s->steps += s->a->block_count / 16;
+    memset(s->seen, 0, s->a->block_count);
+    s->stack[0] = from;
+    while (count) {
+        uint32_t at = s->stack[--count];
+        const struct ir_block *b = &s->fn->blocks[at];
+        s->steps += b->count;
+        for (uint32_t n = b->first; n < b->first + b->count && (at != from || s->seen[at]); n++) {
+            const struct ir_instr *i = &s->fn->instrs[n];
+            for (unsigned d = 0; d <= i->dst_count; d++) {
+                uint32_t reg = d == i->dst_count ? i->dst_pred : i->dst[d];
+                if (reg != IR_NONE && (join == IR_NONE || ir_live_in(s->a, join, reg)))
+                    decide(s, reg);
             }
+            if (writes_memory(i))
+                decide_memory(s, i);
+        }
+        for (uint32_t k = 0; k < b->succ_count; k++) {
+            uint32_t to = s->fn->succ[b->succ_first + k];
+            if (to == join || !s->in[to] || s->seen[to])
+                continue;
+            s->seen[to] = true;
+            s->stack[count++] = to;
         }
     }
-    free(line);
+    return s->seen[from];
+}
+
+/* True: from the block lanes go on or round the loop again, as a poll decides. */
+static bool look_at(struct search *s, uint32_t header, uint32_t block)
+{
+    const struct ir_block *b = &s->fn->blocks[block];
+    const struct ir_block_info *info = &s->a->blocks[block];
+    s->steps += b->count;
+    for (uint32_t n = b->first; n < b->first + b->count; n++) {
+        const struct ir_instr *i = &s->fn->instrs[n];
+        if (!is_decided(s, i) && !is_poll(s->a, i))
+            continue;
+        for (unsigned d = 0; d < i->dst_count; d++)
+            decide(s, i->dst[d]);
+        decide(s, i->dst_pred);
+        if (is_decided(s, i) && writes_memory(i))
+            decide_memory(s, i);
+        if (!(ir_ops[i->op].properties & IR_P_TERMINATOR) || s->spread[block] || !is_decided(s, i))
+            continue;
+        s->spread[block] = true;
+        if (spread(s, block, info->ipdom) && s->seen[header])
+            return true;
+    }
+    return false;
+}
+
+static bool waits(struct search *s, uint32_t header)
+{
+    if (!find_blocks(s, header))
+        return s->steps >= STEPS_MAX;
+    s->steps += s->fn->reg_count / 16;
+    memset(s->spread, 0, s->a->block_count);
+    memset(s->decided, 0, s->fn->reg_count);
+    s->written = 0;
+    do {
+        s->news = false;
+        for (uint32_t n = 0; n < s->a->order_count; n++)
+            if (s->in[s->a->order[n]] && look_at(s, header, s->a->order[n]))
+                return true;
+    } while (s->news && s->steps < STEPS_MAX);
+    return s->news;
+}
+
+int ir_find_polls(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls)
+{
+    struct search s = { .fn = fn, .a = a };
+    int found = -ENOMEM;
+    s.in = calloc(a->block_count + 1u, sizeof(*s.in));
+    s.spread = calloc(a->block_count + 1u, sizeof(*s.spread));
+    s.seen = calloc(a->block_count + 1u, sizeof(*s.seen));
+    s.stack = calloc(a->block_count + 1u, sizeof(*s.stack));
+    s.decided = calloc(fn->reg_count + 1u, sizeof(*s.decided));
+    if (s.in && s.spread && s.seen && s.stack && s.decided) {
+        found = 0;
+        bool any = false;
+        for (uint32_t n = 0; n < a->order_count; n++)
+            any |= has_poll(&s, a->order[n]);
+        for (uint32_t n = 0; n < a->order_count && any; n++) {
+            uint32_t b = a->order[n];
+            if (a->blocks[b].loop == b && (s.steps >= STEPS_MAX || waits(&s, b)))
+                found = polls[b] = true;
+        }
+    }
+    free(s.in);
+    free(s.spread);
+    free(s.seen);
+    free(s.stack);
+    free(s.decided);
     return found;
 }
