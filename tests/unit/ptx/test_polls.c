@@ -124,3 +124,33 @@ Test(polls, a_swap_against_what_was_read_before)
                                  "setp.ne.u32 %p0, %r1, %r4;\n@%p0 bra L;\nret;"),
                      "");
 }
+
+#define SWAP(at)                                                                                   \
+    "mad.wide.u32 %rd1, " at ", 4, %rd0;\natom.global.cas.b32 %r2, [%rd1], 0, %r5;\n"              \
+    "setp.eq.u32 %p0, %r2, 0;\n"
+#define OR_OWN "setp.eq.u32 %p1, %r2, %r5;\nor.pred %p0, %p0, %p1;\n"
+
+Test(polls, a_place_in_a_set)
+{
+    cr_assert_str_eq(polls(BEGIN "mov.u32 %r5, %tid.x;\nL:\n" SWAP("%r0") OR_OWN
+                           "@%p0 bra E;\nadd.u32 %r0, %r0, 1;\nand.b32 %r0, %r0, 15;\n"
+                           "bra L;\nE:\nret;"),
+                     "");
+}
+
+Test(polls, a_place_that_another_has_to_give_back)
+{
+    cr_assert_str_eq(polls(BEGIN "mov.u32 %r5, %tid.x;\nL:\n" SWAP(
+                         "%r0") "@%p0 bra E;\nadd.u32 %r0, %r0, 1;\nand.b32 %r0, %r0, 15;\n"
+                                "bra L;\nE:\nret;"),
+                     "1");
+}
+
+Test(polls, a_lock_that_its_owner_may_take_again)
+{
+    cr_assert_str_eq(
+        polls(BEGIN "mov.u32 %r5, %tid.x;\nL:\n" SWAP("%r0") OR_OWN "@!%p0 bra L;\nret;"), "1");
+    /* One lock after the other: the loop over them and the one that waits have one header. */
+    cr_assert_str_eq(
+        polls(BEGIN "mov.u32 %r5, %tid.x;\nL:\n" SWAP("%r0") OR_OWN "@!%p0 bra L;\n" COUNT), "1");
+}
