@@ -239,6 +239,16 @@ static void read_types(void)
                    "{ *p = sizeof(q<T>::type) + q<T>::in(3) + size<T>(); }\n");
 }
 
+/* NVRTC has no types of the standard's headers: programs define them, or include a header. */
+static void own_numbers(void)
+{
+    default_device("typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
+                   "template <class T> __global__ void k(int64_t *p) { *p = (uint64_t)*p; }\n");
+    default_device("#include <stdint.h>\n#include <cstdint>\n#include <random>\n"
+                   "template <class T> __global__ void k(int64_t *p)\n"
+                   "{ *p = (std::int64_t)(std::uint64_t)(uint64_t)*p; }\n");
+}
+
 /* Libraries around NVRTC find out by warnings which headers a program includes, and take each out
  * of the log, up to the blank line behind it. */
 static void messages_apart(void)
@@ -305,6 +315,7 @@ int main(void)
     host_headers();
     read_late();
     read_types();
+    own_numbers();
     if (!failures)
         printf("passed\n");
     return failures != 0;

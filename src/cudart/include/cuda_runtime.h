@@ -9,6 +9,13 @@
 /* gmux-cc names this file by its path, which alone does not make it a header of the system. */
 #pragma GCC system_header
 
+/* Programs for NVRTC, which has no such types, define their own as long long: the system's have
+ * other names here. libnvrtc's stdint.h gives them to programs that include it. */
+#ifdef __CUDACC_RTC__
+#define int64_t  gmux_int64_t
+#define uint64_t gmux_uint64_t
+#endif
+
 #if defined(__CUDA__) && defined(__clang__)
 /* In clang's order: C++'s functions are declared for kernels before the standard headers define
  * them for the host. */
@@ -40,6 +47,11 @@
 
 #ifdef __cplusplus
 #include "gmux_templates.h"
+#endif
+
+#ifdef __CUDACC_RTC__
+#undef int64_t
+#undef uint64_t
 #endif
 
 #endif

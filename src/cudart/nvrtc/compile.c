@@ -47,6 +47,24 @@ static const char host_header[] = "#ifdef GMUX_DEFAULT_DEVICE\n"
                                   "#include_next <%1$.*2$s>\n"
                                   "#endif\n";
 
+/* Headers that give the types of 64 bits their names, which our own headers keep back as long as
+ * they go. */
+static const struct {
+    const char *name, *text;
+} number_headers[] = {
+    { "stdint.h", "#include_next <stdint.h>\n"
+                  "#if !defined(int64_t) && !defined(GMUX_NUMBERS)\n"
+                  "#define GMUX_NUMBERS\n"
+                  "typedef gmux_int64_t int64_t;\n"
+                  "typedef gmux_uint64_t uint64_t;\n"
+                  "#endif\n" },
+    { "cstdint", "#include <stdint.h>\n"
+                 "#include_next <cstdint>\n"
+                 "#ifdef GMUX_NUMBERS\n"
+                 "namespace std { using ::int64_t; using ::uint64_t; }\n"
+                 "#endif\n" },
+};
+
 static char *in(const char *folder, const char *name)
 {
     char *path;
@@ -95,12 +113,21 @@ static int write_headers(const struct _nvrtcProgram *p, const char *folder)
     return 0;
 }
 
-/* Makes the folder `folder` with a header for each of the host's. */
-static int write_host_headers(const char *folder)
+/* Makes the folder `folder` with headers that go before the system's: of numbers, and for each of
+ * the host's if what a program declares is the device's. */
+static int write_host_headers(const char *folder, bool default_device)
 {
     if (mkdir(folder, 0700) < 0)
         return -errno;
-    for (const char *name = host_headers; *name; name += strspn(name, " ")) {
+    for (size_t i = 0; i < sizeof(number_headers) / sizeof(number_headers[0]); i++) {
+        char *path = in(folder, number_headers[i].name);
+        int r = path ? write_text(path, "%s", number_headers[i].text) : -ENOMEM;
+        free(path);
+        if (r)
+            return r;
+    }
+    const char *names = default_device ? host_headers : "";
+    for (const char *name = names; *name; name += strspn(name, " ")) {
         int length = (int)strcspn(name, " ");
         char *path;
         if (asprintf(&path, "%s/%.*s", folder, length, name) < 0)
@@ -278,8 +305,8 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     }
     if (!r)
         r = write_headers(p, folder);
-    if (!r && a->default_device)
-        r = write_host_headers(host);
+    if (!r)
+        r = write_host_headers(host, a->default_device);
     if (!r)
         r = write_source(p, source, a->default_device);
     if (!r) {
@@ -291,10 +318,8 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
         memcpy(argv, fixed, sizeof(fixed));
         memcpy(argv + n, a->at, a->count * sizeof(*argv));
         n += a->count;
-        if (a->default_device) {
-            argv[n++] = "-isystem";
-            argv[n++] = host;
-        }
+        argv[n++] = "-isystem";
+        argv[n++] = host;
         argv[n++] = "-o";
         argv[n++] = ptx;
         argv[n++] = source;
