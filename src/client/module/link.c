@@ -274,7 +274,7 @@ static int link_texts(struct rt_link *l)
 {
     struct rt_units u = { 0 };
     struct rt_module *m;
-    char why[400];
+    char why[400] = "error   : no memory";
     int r = CUDA_SUCCESS;
     for (unsigned i = 0; i < l->all.count && r == CUDA_SUCCESS; i++) {
         r = add_text(&u, &l->all.inputs[i]);
