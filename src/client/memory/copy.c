@@ -175,12 +175,11 @@ static int copy_with_array(struct rt_stream *st, const struct rt_box *b, bool sy
 int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
     struct rt_place dst, src;
-    int r = rt_capture_check(st, synchronous);
-    if (r || b->width == 0 || b->height == 0 || b->depth == 0)
-        return r;
+    if (b->width == 0 || b->height == 0 || b->depth == 0)
+        return CUDA_SUCCESS;
     if (GM_UNLIKELY(rt_copy_is_apart(&b->dst) || rt_copy_is_apart(&b->src)))
         return copy_with_array(st, b, synchronous);
-    r = rt_copy_locate(b, &b->dst, &dst);
+    int r = rt_copy_locate(b, &b->dst, &dst);
     r = r ? r : rt_copy_locate(b, &b->src, &src);
     if (r)
         return rt_capture_failed(st, r);

@@ -73,8 +73,8 @@ int rt_copy_check_array(const struct rt_box *box, const struct rt_side *side);
 void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src,
                           struct wire_rec_copy_array *out);
 
-/* Copies. `synchronous`: like the cuMemcpy* without Async; then `st` is the default stream.
- * CUresult. */
+/* Copies. `synchronous`: like the cuMemcpy* without Async; then `st` is the default stream, which
+ * the caller has found not to capture. CUresult. */
 int rt_copy(struct rt_stream *st, const struct rt_box *box, bool synchronous);
 
 #endif

@@ -305,8 +305,7 @@ CUresult rt_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 CUresult rt_cuCtxSetCacheConfig(CUfunc_cache config)
 {
     struct rt_context *c;
-    int r = rt_enter(&c);
-    r = r ? r : rt_capture_unsafe();
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
@@ -331,8 +330,7 @@ CUresult rt_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 CUresult rt_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
     struct rt_context *c;
-    int r = rt_enter(&c);
-    r = r ? r : rt_capture_unsafe();
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)

@@ -94,8 +94,7 @@ static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
 CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct rt_context *c;
-    int r = rt_enter(&c);
-    r = r ? r : rt_capture_unsafe();
+    int r = rt_enter_unsafe(&c);
     if (r)
         return r;
     if ((unsigned)limit >= CU_LIMIT_MAX)
