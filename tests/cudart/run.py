@@ -57,6 +57,7 @@ PROGRAMS = {
     "samples-13": ("samples.cu", ["-cudart", "13", "-O0", "-std=c++17"], []),
     "tables": ("tables.cu", [], []),
     "waits": ("waits.cu", [], []),
+    "surfaces": ("surfaces.cu", ["-arch=sm_80"], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),

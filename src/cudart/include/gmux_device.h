@@ -373,6 +373,7 @@ GMUX_DEV void cudaTriggerProgrammaticLaunchCompletion(void)
 #include "gmux_atomics.h"
 #include "gmux_dpx.h"
 #include "gmux_host_math.h"
+#include "surface_indirect_functions.h"
 #include "texture_fetch_functions.h"
 
 #ifdef GMUX_OWN_CUDA_ARCH

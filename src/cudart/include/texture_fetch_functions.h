@@ -1,6 +1,5 @@
 /*
- * Part of cuda_runtime.h: textures and surfaces in kernels, by their handles. Each function is one
- * instruction.
+ * Part of cuda_runtime.h: textures in kernels, by their handles. Each function is one instruction.
  */
 #ifndef GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
 #define GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
@@ -66,69 +65,6 @@ GMUX_TEX(tex2Dgather, "__itex2Dgather", float x GMUX_AND float y GMUX_AND int co
          component)
 #undef GMUX_AND
 #undef GMUX_TEX
-
-/* Surfaces: x counts bytes. An access out of bounds traps; with other modes it is clamped or left
- * out. */
-template <unsigned Size> struct gmux_surface;
-#define GMUX_SURFACE(size, U, bits, c)                                                             \
-    template <> struct gmux_surface<size> {                                                        \
-        typedef U type;                                                                            \
-        GMUX_SURFACE_MODE(U, bits, c, trap, 2)                                                     \
-        GMUX_SURFACE_MODE(U, bits, c, clamp, 1)                                                    \
-        GMUX_SURFACE_MODE(U, bits, c, zero, 0)                                                     \
-    };
-#define GMUX_SURFACE_MODE(U, bits, c, mode, number)                                                \
-    __device__ static U load2(cudaSurfaceObject_t s, int x, int y,                                 \
-                              std::integral_constant<int, number>)                                 \
-    {                                                                                              \
-        U v;                                                                                       \
-        asm volatile("suld.b.2d." bits "." #mode " %0, [%1, {%2, %3}];"                            \
-                     : "=" c(v)                                                                    \
-                     : "l"(s), "r"(x), "r"(y));                                                    \
-        return v;                                                                                  \
-    }                                                                                              \
-    __device__ static void store2(U v, cudaSurfaceObject_t s, int x, int y,                        \
-                                  std::integral_constant<int, number>)                             \
-    {                                                                                              \
-        asm volatile("sust.b.2d." bits "." #mode " [%0, {%1, %2}], %3;" ::"l"(s), "r"(x), "r"(y),  \
-                     c(v)                                                                          \
-                     : "memory");                                                                  \
-    }
-GMUX_SURFACE(2, unsigned short, "b16", "h")
-GMUX_SURFACE(4, unsigned int, "b32", "r")
-GMUX_SURFACE(8, unsigned long long, "b64", "l")
-#undef GMUX_SURFACE
-#undef GMUX_SURFACE_MODE
-
-template <class T>
-GMUX_DEV T surf2Dread(cudaSurfaceObject_t s, int x, int y,
-                      cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap)
-{
-    typedef gmux_surface<sizeof(T)> S;
-    auto v = mode == cudaBoundaryModeTrap    ? S::load2(s, x, y, std::integral_constant<int, 2>())
-             : mode == cudaBoundaryModeClamp ? S::load2(s, x, y, std::integral_constant<int, 1>())
-                                             : S::load2(s, x, y, std::integral_constant<int, 0>());
-    return __builtin_bit_cast(T, v);
-}
-template <class T>
-GMUX_DEV void surf2Dread(T *out, cudaSurfaceObject_t s, int x, int y,
-                         cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap)
-{
-    *out = surf2Dread<T>(s, x, y, mode);
-}
-template <class T>
-GMUX_DEV void surf2Dwrite(T value, cudaSurfaceObject_t s, int x, int y,
-                          cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap)
-{
-    typedef gmux_surface<sizeof(T)> S;
-    auto v = __builtin_bit_cast(typename S::type, value);
-    if (mode == cudaBoundaryModeTrap)
-        S::store2(v, s, x, y, std::integral_constant<int, 2>());
-    else if (mode == cudaBoundaryModeClamp)
-        S::store2(v, s, x, y, std::integral_constant<int, 1>());
-    else
-        S::store2(v, s, x, y, std::integral_constant<int, 0>());
-}
 
 #endif
 #endif
