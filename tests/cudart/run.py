@@ -32,6 +32,7 @@ PROGRAMS = {
     "pipeline": ("pipeline.cu", ["-arch=sm_80"], []),
     "pipeline-old": ("pipeline.cu", ["-arch=sm_75", "-std=c++17", "-O0", "-DNO_BARRIERS"], []),
     "matrices": ("matrices.cu", ["-arch=sm_75"], []),
+    "matrices-newer": ("matrices.cu", ["-arch=sm_80", "-DNEWER", "-std=c++17"], []),
     "objects": ("objects.cu", [], []),
     "objects-13": ("objects.cu", ["-cudart", "13", "--default-stream=per-thread"], []),
     "graphs": ("graphs.cu", [], []),
