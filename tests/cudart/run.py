@@ -58,6 +58,8 @@ PROGRAMS = {
     "samples-13": ("samples.cu", ["-cudart", "13", "-O0", "-std=c++17"], []),
     "tables": ("tables.cu", [], []),
     "waits": ("waits.cu", [], []),
+    "intrinsics": ("intrinsics.cu", ["-arch=sm_90"], []),
+    "intrinsics-80": ("intrinsics.cu", ["-arch=sm_80"], []),
     "surfaces": ("surfaces.cu", ["-arch=sm_80"], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),

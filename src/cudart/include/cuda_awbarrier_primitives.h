@@ -92,6 +92,36 @@ static __device__ __inline__ bool __mbarrier_test_wait_parity(__mbarrier_t *barr
     return over != 0;
 }
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+/* Waits for the end of that phase, at most about so many nanoseconds. */
+static __device__ __inline__ bool
+__mbarrier_try_wait(__mbarrier_t *barrier, __mbarrier_token_t token, unsigned max_sleep_ns)
+{
+    unsigned over = 0;
+#ifdef __CUDA_ARCH__
+    __asm__ volatile(
+        "{.reg .pred p; mbarrier.try_wait.shared.b64 p, [%1], %2, %3; selp.u32 %0, 1, 0, p;}"
+        : "=r"(over)
+        : "r"(gmux_shared_address(barrier)), "l"(token), "r"(max_sleep_ns)
+        : "memory");
+#endif
+    return over != 0;
+}
+static __device__ __inline__ bool __mbarrier_try_wait_parity(__mbarrier_t *barrier, bool parity,
+                                                             unsigned max_sleep_ns)
+{
+    unsigned over = 0;
+#ifdef __CUDA_ARCH__
+    __asm__ volatile(
+        "{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2, %3; selp.u32 %0, 1, 0, p;}"
+        : "=r"(over)
+        : "r"(gmux_shared_address(barrier)), "r"((unsigned)parity), "r"(max_sleep_ns)
+        : "memory");
+#endif
+    return over != 0;
+}
+#endif
+
 /* How many arrivals were still missing at the token's arrival. */
 static __device__ __inline__ unsigned __mbarrier_token_pending_count(__mbarrier_token_t token)
 {

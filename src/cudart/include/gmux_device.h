@@ -217,12 +217,15 @@ GMUX_ATOMIC2(atomicMax, long long, long long, __illAtomicMax)
 GMUX_ATOMIC2(atomicAnd, int, int, __iAtomicAnd)
 GMUX_ATOMIC2(atomicAnd, unsigned int, unsigned int, __uAtomicAnd)
 GMUX_ATOMIC2(atomicAnd, unsigned long long, unsigned long long, __ullAtomicAnd)
+GMUX_ATOMIC2(atomicAnd, long long, unsigned long long, __ullAtomicAnd)
 GMUX_ATOMIC2(atomicOr, int, int, __iAtomicOr)
 GMUX_ATOMIC2(atomicOr, unsigned int, unsigned int, __uAtomicOr)
 GMUX_ATOMIC2(atomicOr, unsigned long long, unsigned long long, __ullAtomicOr)
+GMUX_ATOMIC2(atomicOr, long long, unsigned long long, __ullAtomicOr)
 GMUX_ATOMIC2(atomicXor, int, int, __iAtomicXor)
 GMUX_ATOMIC2(atomicXor, unsigned int, unsigned int, __uAtomicXor)
 GMUX_ATOMIC2(atomicXor, unsigned long long, unsigned long long, __ullAtomicXor)
+GMUX_ATOMIC2(atomicXor, long long, unsigned long long, __ullAtomicXor)
 GMUX_ATOMIC2(atomicInc, unsigned int, unsigned int, __uAtomicInc)
 GMUX_ATOMIC2(atomicDec, unsigned int, unsigned int, __uAtomicDec)
 #undef GMUX_ATOMIC2
@@ -311,18 +314,30 @@ GMUX_MATCH(double, 64, unsigned long long)
 #undef GMUX_MATCH
 #endif
 
-GMUX_DEV int __dp4a(int a, int b, int c)
-{
-    int d;
-    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-    return d;
-}
-GMUX_DEV unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int c)
-{
-    unsigned int d;
-    asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-    return d;
-}
+/* Products of bytes by bytes (dp4a) or of halves of a word by two of the bytes (dp2a), and a sum.
+ */
+#define GMUX_PRODUCTS(name, op, type, vector_a, vector_b)                                          \
+    GMUX_DEV type name(type a, type b, type c)                                                     \
+    {                                                                                              \
+        type d;                                                                                    \
+        asm(op " %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));                             \
+        return d;                                                                                  \
+    }                                                                                              \
+    GMUX_DEV type name(vector_a a, vector_b b, type c)                                             \
+    {                                                                                              \
+        type wa, wb;                                                                               \
+        __builtin_memcpy(&wa, &a, sizeof(wa));                                                     \
+        __builtin_memcpy(&wb, &b, sizeof(wb));                                                     \
+        return name(wa, wb, c);                                                                    \
+    }
+GMUX_PRODUCTS(__dp4a, "dp4a.s32.s32", int, char4, char4)
+GMUX_PRODUCTS(__dp4a, "dp4a.u32.u32", unsigned int, uchar4, uchar4)
+GMUX_PRODUCTS(__dp2a_lo, "dp2a.lo.s32.s32", int, short2, char4)
+GMUX_PRODUCTS(__dp2a_lo, "dp2a.lo.u32.u32", unsigned int, ushort2, uchar4)
+GMUX_PRODUCTS(__dp2a_hi, "dp2a.hi.s32.s32", int, short2, char4)
+GMUX_PRODUCTS(__dp2a_hi, "dp2a.hi.u32.u32", unsigned int, ushort2, uchar4)
+#undef GMUX_PRODUCTS
+
 GMUX_DEV void __nanosleep(unsigned int ns)
 {
     asm volatile("nanosleep.u32 %0;" ::"r"(ns));

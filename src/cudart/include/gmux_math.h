@@ -54,6 +54,14 @@ GMUX_FLOAT float fma(float x, float y, float z)
 {
     return ::fmaf(x, y, z);
 }
+GMUX_FLOAT void sincos(float x, float *sine, float *cosine)
+{
+    ::sincosf(x, sine, cosine);
+}
+GMUX_FLOAT void sincospi(float x, float *sine, float *cosine)
+{
+    ::sincospif(x, sine, cosine);
+}
 GMUX_FLOAT float remquo(float x, float y, int *quotient)
 {
     return ::remquof(x, y, quotient);

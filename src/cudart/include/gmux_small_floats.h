@@ -541,10 +541,18 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     GMUX_SMALL_MATH(T, V, hceil, ceilf)                                                            \
     GMUX_SMALL_MATH(T, V, htrunc, truncf)                                                          \
     GMUX_SMALL_MATH(T, V, hrint, rintf)                                                            \
-    GMUX_SMALL_SHUFFLE(T, __shfl_sync, int)                                                        \
-    GMUX_SMALL_SHUFFLE(T, __shfl_up_sync, unsigned int)                                            \
-    GMUX_SMALL_SHUFFLE(T, __shfl_down_sync, unsigned int)                                          \
-    GMUX_SMALL_SHUFFLE(T, __shfl_xor_sync, int)                                                    \
+    GMUX_SMALL_SHUFFLE(T, V, __shfl_sync, int)                                                     \
+    GMUX_SMALL_SHUFFLE(T, V, __shfl_up_sync, unsigned int)                                         \
+    GMUX_SMALL_SHUFFLE(T, V, __shfl_down_sync, unsigned int)                                       \
+    GMUX_SMALL_SHUFFLE(T, V, __shfl_xor_sync, int)                                                 \
+    __device__ static __inline__ T __ldg(const T *p)                                               \
+    {                                                                                              \
+        return *p;                                                                                 \
+    }                                                                                              \
+    __device__ static __inline__ V __ldg(const V *p)                                               \
+    {                                                                                              \
+        return *p;                                                                                 \
+    }                                                                                              \
     /* By compare and swap of the word that it lies in. */                                         \
     __device__ static __inline__ T atomicAdd(T *p, T v)                                            \
     {                                                                                              \
@@ -577,12 +585,20 @@ template <class T, class I> GMUX_HD T gmux_from_integer(I i)
     {                                                                                              \
         return T(function((double)(float)a));                                                      \
     }
-#define GMUX_SMALL_SHUFFLE(T, name, ARG)                                                           \
+#define GMUX_SMALL_SHUFFLE(T, V, name, ARG)                                                        \
     __device__ static __inline__ T name(unsigned mask, T v, ARG lane, int width = warpSize)        \
     {                                                                                              \
         T r;                                                                                       \
         r.__x = (unsigned short)name(mask, (int)v.__x, lane, width);                               \
         return r;                                                                                  \
+    }                                                                                              \
+    __device__ static __inline__ V name(unsigned mask, V v, ARG lane, int width = warpSize)        \
+    {                                                                                              \
+        int word;                                                                                  \
+        __builtin_memcpy(&word, &v, sizeof(word));                                                 \
+        word = name(mask, word, lane, width);                                                      \
+        __builtin_memcpy(&v, &word, sizeof(word));                                                 \
+        return v;                                                                                  \
     }
 #else
 #define GMUX_SMALL_KERNEL_FUNCTIONS(T, V)

@@ -13,7 +13,11 @@
 /* The host may write constants by their names, which the compiler of kernels does not see. */
 #define __constant__           __attribute__((constant, used))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
-#define __grid_constant__      __attribute__((grid_constant))
+#if __has_attribute(grid_constant) /* from clang 20 on; without it kernels copy the parameter */
+#define __grid_constant__ __attribute__((grid_constant))
+#else
+#define __grid_constant__
+#endif
 /* clang has no such variables in CUDA: gmux-cc recognises them by their section (cc/managed.c). */
 #define __managed__ __attribute__((device, section("gmux_managed")))
 #else
