@@ -280,6 +280,54 @@ static void legacy_and_successors(void)
     OK(cuMemFree(p));
 }
 
+static void CUDA_CB take_time(void *unused)
+{
+    (void)unused;
+    for (volatile unsigned i = 0; i < 50000000; i++)
+        ;
+}
+
+/* Copies of pageable memory, which the caller may make itself, come after the legacy stream's work,
+ * too. */
+static void copies_after_legacy(void)
+{
+    enum { COUNT_OF = 2048 };
+    static uint32_t host[COUNT_OF];
+    CUstream blocking;
+    CUdeviceptr p, pinned;
+    void *memory;
+    OK(cuMemAlloc(&p, sizeof(host)));
+    OK(cuMemAllocHost(&memory, sizeof(host)));
+    OK(cuMemHostGetDevicePointer(&pinned, memory, 0));
+    OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    for (uint32_t i = 0; i < COUNT_OF; i++)
+        host[i] = 2;
+    OK(cuLaunchHostFunc(NULL, take_time, NULL));
+    OK(cuMemsetD32Async(p, 1, COUNT_OF, NULL));
+    OK(cuMemcpyHtoDAsync(p, host, sizeof(host), blocking));
+    OK(cuStreamSynchronize(blocking));
+    OK(cuCtxSynchronize());
+    OK(cuMemcpyDtoH(host, p, sizeof(host)));
+    EQ(host[0], 2);
+    EQ(host[COUNT_OF - 1], 2);
+    OK(cuLaunchHostFunc(NULL, take_time, NULL));
+    OK(cuMemsetD32Async(p, 3, COUNT_OF, NULL));
+    OK(cuMemcpyDtoHAsync(host, p, sizeof(host), blocking));
+    OK(cuStreamSynchronize(blocking));
+    EQ(host[0], 3);
+    EQ(host[COUNT_OF - 1], 3);
+    /* Between two kinds of the host's memory. */
+    OK(cuLaunchHostFunc(NULL, take_time, NULL));
+    OK(cuMemsetD32Async(pinned, 4, COUNT_OF, NULL));
+    OK(cuMemcpyAsync((CUdeviceptr)(uintptr_t)host, pinned, sizeof(host), blocking));
+    OK(cuStreamSynchronize(blocking));
+    EQ(host[0], 4);
+    EQ(host[COUNT_OF - 1], 4);
+    OK(cuStreamDestroy(blocking));
+    OK(cuMemFreeHost(memory));
+    OK(cuMemFree(p));
+}
+
 static CUcontext shared_context;
 
 static void *thread_stream(void *arg)
@@ -394,7 +442,7 @@ int main(void)
         TEST(destroy_idle),      TEST(many),
         TEST(leave_room),        TEST(legacy_and_successors),
         TEST(per_thread_stream), TEST(per_thread_symbols),
-        TEST(without_context),
+        TEST(without_context),   TEST(copies_after_legacy),
     };
     return tap_main(tests, COUNT(tests));
 }

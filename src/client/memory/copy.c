@@ -194,9 +194,9 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     }
     if (dst.in_window && !dst.host && !(synchronous && dst.sync) && !src.in_window &&
         b->height == 1 && b->depth == 1 && b->width <= WIRE_REC_WRITE_DATA_MAX &&
-        rt_stream_query(st) == CUDA_ERROR_NOT_READY)
+        rt_stream_query_turn(st) == CUDA_ERROR_NOT_READY)
         return copy_by_write(st, dst.window, (const void *)(uintptr_t)b->src.address, b->width);
-    r = rt_stream_wait(st);
+    r = rt_stream_wait_turn(st);
     if (r)
         return r;
     copy_direct(b);

@@ -293,6 +293,10 @@ struct tp_wait_policy rt_stream_policy(const struct rt_stream *st);
 int rt_stream_priority(int device, int wanted);
 /* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
 int rt_stream_query(struct rt_stream *st);
+/* Both for what the caller does itself in place of work of the stream: they look at everything that
+ * such work would wait for, so for a blocking stream also at the legacy stream's. */
+int rt_stream_wait_turn(struct rt_stream *st);
+int rt_stream_query_turn(struct rt_stream *st);
 
 /* --- putting records into the ring ------------------------------------------------------------ */
 

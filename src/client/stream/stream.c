@@ -2,6 +2,8 @@
  * Streams: handles, the two default streams, and how to wait for a stream or ask about it. The
  * calls of programs are in stream_api.c.
  */
+#include <string.h>
+
 #include "client/stream/coherence.h"
 #include "client/stream/context.h"
 
@@ -59,22 +61,23 @@ int rt_enter_stream_query(CUstream handle, struct rt_stream **st)
     return r ? r : find(handle, st);
 }
 
-/* What a look at the stream has to wait for at this moment: its own work, and for the legacy stream
- * also the work of the blocking streams. It is a copy, because another stream may get a number the
- * next moment. */
+/* What a look at the stream has to wait for at this moment: its own work, and what its role orders
+ * before that in other queues. It is a copy, because another stream may get a number the next
+ * moment. */
 struct snapshot {
     uint32_t number;
     uint64_t issued;
-    bool dirty_any;
-    uint64_t dirty[TP_STREAMS / 64];
-    uint64_t seq[TP_STREAMS]; /* for the queues in `dirty` */
+    bool others_any;
+    uint64_t others[TP_STREAMS / 64];
+    uint64_t seq[TP_STREAMS]; /* for the queues in `others` */
 };
 
+/* For the legacy stream: the work of the blocking streams. */
 static void note_dirty(const struct rt_context *c, struct snapshot *out)
 {
-    out->dirty_any = true;
+    out->others_any = true;
     for (uint32_t w = 0; w < TP_STREAMS / 64; w++) {
-        out->dirty[w] = c->dirty[w];
+        out->others[w] = c->dirty[w];
         for (uint64_t bits = c->dirty[w]; bits; bits &= bits - 1) {
             uint32_t number = w * 64 + (uint32_t)__builtin_ctzll(bits);
             out->seq[number] = rt_context_dirty(c, number);
@@ -82,16 +85,31 @@ static void note_dirty(const struct rt_context *c, struct snapshot *out)
     }
 }
 
-static int take_snapshot(struct rt_stream *st, struct snapshot *out)
+/* For a blocking stream: the work of the legacy stream. */
+static void note_legacy(const struct rt_context *c, struct snapshot *out)
+{
+    const struct rt_stream *legacy = atomic_load_explicit(&c->legacy, memory_order_relaxed);
+    if (!legacy || legacy->number >= TP_STREAMS)
+        return;
+    out->others_any = true;
+    memset(out->others, 0, sizeof(out->others));
+    out->others[legacy->number / 64] = 1ull << legacy->number % 64;
+    out->seq[legacy->number] = rt_queue_issued(rt_session, legacy->number);
+}
+
+/* `turn`: also for what new work of the stream would wait for. */
+static int take_snapshot(struct rt_stream *st, bool turn, struct snapshot *out)
 {
     struct rt_session *s = rt_session;
-    out->dirty_any = false;
+    out->others_any = false;
     pthread_mutex_lock(&s->ring_lock);
     out->number = st->number;
     if (out->number < TP_STREAMS)
         out->issued = rt_queue_issued(s, out->number);
     if (st->role == RT_ROLE_LEGACY && st->context->dirty_any)
         note_dirty(st->context, out);
+    if (st->role == RT_ROLE_BLOCKING && turn)
+        note_legacy(st->context, out);
     pthread_mutex_unlock(&s->ring_lock);
     return out->number < TP_STREAMS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -102,8 +120,8 @@ static int each_queue(const struct snapshot *snap, const struct tp_wait_policy *
                                   const struct tp_wait_policy *policy))
 {
     int r = look(snap->number, snap->issued, policy);
-    for (uint32_t w = 0; r == CUDA_SUCCESS && snap->dirty_any && w < TP_STREAMS / 64; w++) {
-        for (uint64_t bits = snap->dirty[w]; bits && r == CUDA_SUCCESS; bits &= bits - 1) {
+    for (uint32_t w = 0; r == CUDA_SUCCESS && snap->others_any && w < TP_STREAMS / 64; w++) {
+        for (uint64_t bits = snap->others[w]; bits && r == CUDA_SUCCESS; bits &= bits - 1) {
             uint32_t number = w * 64 + (uint32_t)__builtin_ctzll(bits);
             r = look(number, snap->seq[number], policy);
         }
@@ -136,26 +154,46 @@ struct tp_wait_policy rt_stream_policy(const struct rt_stream *st)
     return policy;
 }
 
-int rt_stream_wait(struct rt_stream *st)
+static int wait_for(struct rt_stream *st, bool turn)
 {
     struct snapshot snap;
     struct tp_wait_policy policy = rt_stream_policy(st);
-    int r = take_snapshot(st, &snap);
+    int r = take_snapshot(st, turn, &snap);
     r = r ? r : each_queue(&snap, &policy, look_and_wait);
     rt_coherence_acquire();
     return r;
 }
 
-int rt_stream_query(struct rt_stream *st)
+int rt_stream_wait(struct rt_stream *st)
+{
+    return wait_for(st, false);
+}
+
+int rt_stream_wait_turn(struct rt_stream *st)
+{
+    return wait_for(st, true);
+}
+
+static int query_for(struct rt_stream *st, bool turn)
 {
     struct snapshot snap;
-    int r = take_snapshot(st, &snap);
+    int r = take_snapshot(st, turn, &snap);
     r = r ? r : each_queue(&snap, NULL, look_only);
     if (r == CUDA_SUCCESS)
         rt_coherence_acquire();
     int error =
         r == CUDA_ERROR_NOT_READY ? rt_session_look(rt_session) : rt_session_error(rt_session);
     return error ? error : r;
+}
+
+int rt_stream_query(struct rt_stream *st)
+{
+    return query_for(st, false);
+}
+
+int rt_stream_query_turn(struct rt_stream *st)
+{
+    return query_for(st, true);
 }
 
 int rt_stream_priority(int device, int wanted)
