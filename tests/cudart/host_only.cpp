@@ -10,6 +10,8 @@
 #include <cuda_awbarrier.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp4.h>
+#include <cuda_fp6.h>
 #include <cuda_fp8.h>
 #include <cuda_pipeline.h>
 #include <device_functions.h>

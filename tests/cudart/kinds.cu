@@ -19,9 +19,6 @@
 __NV_SILENCE_DEPRECATION_BEGIN
 __host__ __device__ double4 four(double);
 __NV_SILENCE_DEPRECATION_END
-#ifndef CCCL_DISABLE_NVFP6_SUPPORT
-#error there are no numbers of 6 bits
-#endif
 
 namespace cg = cooperative_groups;
 

@@ -57,6 +57,8 @@ PROGRAMS = {
     "samples": ("samples.cu", [], []),
     "samples-13": ("samples.cu", ["-cudart", "13", "-O0", "-std=c++17"], []),
     "tables": ("tables.cu", [], []),
+    "tiny": ("tiny.cu", [], []),
+    "tiny-17": ("tiny.cu", ["-std=c++17", "-O0", "-arch=sm_90", "-use_fast_math"], []),
     "waits": ("waits.cu", [], []),
     "intrinsics": ("intrinsics.cu", ["-arch=sm_90"], []),
     "intrinsics-80": ("intrinsics.cu", ["-arch=sm_80"], []),

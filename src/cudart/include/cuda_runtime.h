@@ -32,10 +32,6 @@
 #undef __CUDACC__
 #endif
 
-/* We have no numbers of 6 and 4 bits. A toolkit's headers for them, which CCCL includes where they
- * can be found, do not go with our cuda_fp8.h. */
-#define CCCL_DISABLE_NVFP6_SUPPORT
-
 #include "channel_descriptor.h"
 #include "cuda_runtime_api.h"
 #include "driver_functions.h"
