@@ -77,6 +77,46 @@ static void boxes(void)
     EQ(out[4], 18);
     EQ(out[8], 34);
     EQ(out[15], 53);
+    /* Into an array, where an element has two bytes: rows of 3 from 2, 2. */
+    CUarray array;
+    CUDA_ARRAY_DESCRIPTOR d = {
+        .Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 1
+    };
+    OK(cuArrayCreate(&array, &d));
+    op.dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+    op.dst.op.array.array = array;
+    op.dst.op.array.offset = (CUoffset3D) { .x = 2, .y = 2 };
+    op.src.op.ptr.rowLength = 8;
+    op.extent = (CUextent3D) { .width = 3, .height = 2, .depth = 1 };
+    OK(cuMemcpy3DBatchAsync_v2(1, &op, 0, s));
+    op.src = op.dst;
+    op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.dst.op.ptr.ptr = q;
+    op.dst.op.ptr.rowLength = op.dst.op.ptr.layerHeight = 0;
+    OK(cuMemcpy3DBatchAsync_v2(1, &op, 0, s));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH(out, q, sizeof(out)));
+    EQ(out[0], 2);
+    EQ(out[5], 7);
+    EQ(out[6], 18);
+    EQ(out[11], 23);
+    op.src.op.array.offset.x = 6; /* the row ends at 8 */
+    IS(cuMemcpy3DBatchAsync_v2(1, &op, 0, s), CUDA_ERROR_INVALID_VALUE);
+    op.src.op.array.offset.x = ~(size_t)0 / 2 + 1;
+    IS(cuMemcpy3DBatchAsync_v2(1, &op, 0, s), CUDA_ERROR_INVALID_VALUE);
+    /* Between arrays whose elements have different sizes. */
+    CUarray bytes_array;
+    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    OK(cuArrayCreate(&bytes_array, &d));
+    op.src.op.array.offset.x = 0;
+    op.dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+    op.dst.op.array.array = bytes_array;
+    op.dst.op.array.offset = (CUoffset3D) { 0 };
+    IS(cuMemcpy3DBatchAsync_v2(1, &op, 0, s), CUDA_ERROR_INVALID_VALUE);
+    OK(cuArrayDestroy(bytes_array));
+    OK(cuArrayDestroy(array));
+    op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.dst.op.ptr.ptr = q;
     op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
     TRUE(cuMemcpy3DBatchAsync_v2(1, &op, 0, s) != CUDA_SUCCESS);
     OK(cuMemFree(p));

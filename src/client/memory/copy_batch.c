@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/gen/api.h"
+#include "client/memory/array.h"
 #include "client/memory/copy.h"
 #include "client/stream/capture.h"
 
@@ -136,33 +137,66 @@ CUresult rt_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
                                  hStream);
 }
 
-/* Between pointers an element is a byte. */
-static int operand(const CUmemcpy3DOperand *o, const CUextent3D *extent, struct rt_side *out)
+/* Describes one end of a copy as cuMemcpy3D() has it; `element`: the bytes of an element. */
+#define DESCRIBE(end, o, extent, element, out)                                                     \
+    do {                                                                                           \
+        if ((o)->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {                                           \
+            (out)->end##MemoryType = CU_MEMORYTYPE_ARRAY;                                          \
+            (out)->end##Array = (o)->op.array.array;                                               \
+            (out)->end##XInBytes = (o)->op.array.offset.x * (element);                             \
+            (out)->end##Y = (o)->op.array.offset.y;                                                \
+            (out)->end##Z = (o)->op.array.offset.z;                                                \
+        } else {                                                                                   \
+            (out)->end##MemoryType = CU_MEMORYTYPE_UNIFIED;                                        \
+            (out)->end##Device = (o)->op.ptr.ptr;                                                  \
+            (out)->end##Pitch =                                                                    \
+                ((o)->op.ptr.rowLength ? (o)->op.ptr.rowLength : (extent)->width) * (element);     \
+            (out)->end##Height =                                                                   \
+                (o)->op.ptr.layerHeight ? (o)->op.ptr.layerHeight : (extent)->height;              \
+        }                                                                                          \
+    } while (0)
+
+/* Sets *element to the bytes of the end's elements, if it is an array; two arrays must agree
+ * (*element is 0 before the first). What LIMIT_BITS leave room for can be multiplied by it. */
+static int check_operand(const CUmemcpy3DOperand *o, size_t *element)
 {
-    static atomic_bool said;
-    if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-        return (int)rt_not_supported("cuMemcpy3DBatchAsync with arrays", &said);
-    if (o->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+    enum { LIMIT_BITS = 56 };
+    const CUoffset3D *at = &o->op.array.offset;
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
+        return o->op.ptr.rowLength >> LIMIT_BITS ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY || !o->op.array.array ||
+        (at->x | at->y | at->z) >> LIMIT_BITS)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width;
-    size_t height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height;
-    *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = o->op.ptr.ptr, .pitch = row };
-    if (row < extent->width || height < extent->height ||
-        __builtin_mul_overflow(row, height, &out->slice))
+    const struct rt_array *array = rt_array_find(o->op.array.array);
+    if (!array)
+        return rt_array_error(o->op.array.array);
+    const size_t own = dev_array_element(array->shape.format, array->shape.channels);
+    if (*element && *element != own)
         return CUDA_ERROR_INVALID_VALUE;
+    *element = own;
     return CUDA_SUCCESS;
 }
 
+/* Between pointers an element is a byte. */
 static int copy_box(struct rt_stream *st, const CUDA_MEMCPY3D_BATCH_OP *op)
 {
-    struct rt_box box = { .width = op->extent.width,
-                          .height = op->extent.height,
-                          .depth = op->extent.depth };
-    if (!order_known(op->srcAccessOrder) || !box.width || !box.height || !box.depth ||
+    size_t element = 0;
+    struct rt_box box;
+    const CUextent3D *e = &op->extent;
+    if (!order_known(op->srcAccessOrder) || !e->width || !e->height || !e->depth ||
         (op->flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE))
         return CUDA_ERROR_INVALID_VALUE;
-    int r = operand(&op->dst, &op->extent, &box.dst);
-    r = r ? r : operand(&op->src, &op->extent, &box.src);
+    int r = check_operand(&op->dst, &element);
+    r = r ? r : check_operand(&op->src, &element);
+    if (r)
+        return r;
+    element = element ? element : 1;
+    CUDA_MEMCPY3D copy = { .Height = e->height, .Depth = e->depth };
+    if (__builtin_mul_overflow(e->width, element, &copy.WidthInBytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    DESCRIBE(dst, &op->dst, e, element, &copy);
+    DESCRIBE(src, &op->src, e, element, &copy);
+    r = rt_copy_describe(&copy, &box);
     return r ? r : rt_copy(st, &box, false);
 }
 

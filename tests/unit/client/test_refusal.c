@@ -87,18 +87,12 @@ Test(refusal, launches_and_streams)
                  "as on any such device");
 }
 
-Test(refusal, contexts_and_copies)
+Test(refusal, contexts)
 {
     CUcontext c;
     CUctxCigParam cig = { 0 };
     CUctxCreateParams params = { .cigParams = &cig };
-    CUDA_MEMCPY3D_BATCH_OP op = { .dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY,
-                                  .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
-                                  .extent = { 1, 1, 1 } };
-    CUstream s;
     REFUSED(cuCtxCreate_v4(&c, &params, 0, 0), "a context that shares with a graphics queue");
-    cr_assert_eq(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    REFUSED(cuMemcpy3DBatchAsync_v2(1, &op, 0, s), "cuMemcpy3DBatchAsync with arrays");
 }
 
 Test(refusal, attributes_of_the_device)
