@@ -116,6 +116,12 @@ template <typename T> static void fill(T *t)
                                       : (uint64_t)(uintptr_t)draw_pointer(false);
             memcpy((char *)t + i, &w, 8);
         }
+    if constexpr (std::is_same_v<T, cudaLaunchConfig_t>) { /* a list of the program's own must be there */
+        static cudaLaunchAttribute list[16];
+        memset(list, draw(2) ? 0 : 0xff, sizeof(list));
+        t->attrs = list;
+        t->numAttrs = draw(17);
+    }
     dead = before;
 }
 template <typename T> static T draw_struct()

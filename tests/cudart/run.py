@@ -62,6 +62,8 @@ PROGRAMS = {
     "waits": ("waits.cu", [], []),
     "intrinsics": ("intrinsics.cu", ["-arch=sm_90"], []),
     "intrinsics-80": ("intrinsics.cu", ["-arch=sm_80"], []),
+    "batch": ("batch.cu", [], []),
+    "batch-13": ("batch.cu", ["-cudart", "13"], []),
     "surfaces": ("surfaces.cu", ["-arch=sm_80"], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),

@@ -551,14 +551,6 @@ enum cudaMemAllocationType {
     cudaMemAllocationTypeManaged = 2
 };
 
-/* For batches of copies; the numbers are the driver's. */
-enum cudaMemcpySrcAccessOrder {
-    cudaMemcpySrcAccessOrderInvalid = 0,
-    cudaMemcpySrcAccessOrderStream = 1,
-    cudaMemcpySrcAccessOrderDuringApiCall = 2,
-    cudaMemcpySrcAccessOrderAny = 3,
-};
-
 enum cudaMemAllocationHandleType {
     cudaMemHandleTypeNone = 0,
     cudaMemHandleTypePosixFileDescriptor = 1,
@@ -602,6 +594,7 @@ enum cudaDriverEntryPointQueryResult {
 #define cudaEnableLegacyStream           0x1
 #define cudaEnablePerThreadDefaultStream 0x2
 
+#include "batch_types.h"
 #include "graph_types.h"
 #include "jit_types.h"
 #include "library_types.h"

@@ -256,6 +256,49 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(
     return cudaOccupancyMaxPotentialBlockSize(grid, block, func, shared, limit);
 }
 
+#if CUDART_VERSION >= 13000
+/* Pointers of any type, and one place or set of attributes for all of them. */
+template <class T, class U>
+static inline __host__ cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs,
+                                                        const size_t *sizes, size_t count,
+                                                        struct cudaMemcpyAttributes *attributes,
+                                                        size_t *indices, size_t attribute_count,
+                                                        cudaStream_t stream)
+{
+    return ::cudaMemcpyBatchAsync((void *const *)dsts, (const void *const *)srcs, sizes, count,
+                                  attributes, indices, attribute_count, stream);
+}
+template <class T, class U>
+static inline __host__ cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs,
+                                                        const size_t *sizes, size_t count,
+                                                        struct cudaMemcpyAttributes attributes,
+                                                        cudaStream_t stream)
+{
+    size_t index = 0;
+    return ::cudaMemcpyBatchAsync((void *const *)dsts, (const void *const *)srcs, sizes, count,
+                                  &attributes, &index, 1, stream);
+}
+#define GMUX_AT_PLACES(name)                                                                       \
+    template <class T>                                                                             \
+    static inline __host__ cudaError_t name(                                                       \
+        T **list, size_t *sizes, size_t count, struct cudaMemLocation *places, size_t *indices,    \
+        size_t place_count, unsigned long long flags, cudaStream_t stream)                         \
+    {                                                                                              \
+        return ::name((void **)list, sizes, count, places, indices, place_count, flags, stream);   \
+    }                                                                                              \
+    template <class T>                                                                             \
+    static inline __host__ cudaError_t name(T **list, size_t *sizes, size_t count,                 \
+                                            struct cudaMemLocation place,                          \
+                                            unsigned long long flags, cudaStream_t stream)         \
+    {                                                                                              \
+        size_t index = 0;                                                                          \
+        return ::name((void **)list, sizes, count, &place, &index, 1, flags, stream);              \
+    }
+GMUX_AT_PLACES(cudaMemPrefetchBatchAsync)
+GMUX_AT_PLACES(cudaMemDiscardAndPrefetchBatchAsync)
+#undef GMUX_AT_PLACES
+#endif
+
 /* The signature of CUDA 11. */
 static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                                         cudaGraphNode_t *, char *, size_t)
