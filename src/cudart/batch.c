@@ -2,7 +2,7 @@
  * Several pieces of memory by one call: copied, fetched, given up. And what arrived in the same
  * versions of CUDA: pools by places, the memory of arrays, atomic operations between processors.
  */
-#include "cudart.h"
+#include "cudart/cudart.h"
 
 static CUdeviceptr *pointers(const void *list)
 {

@@ -76,7 +76,10 @@ __global__ void groups(int *sums, int *phases)
     for (int phase = 0; phase < 3; phase++) {
         if (threadIdx.x == 0)
             phases[phase * gridDim.x + blockIdx.x] = phase ? phases[(phase - 1) * gridDim.x + (blockIdx.x + 1) % gridDim.x] + 1 : (int)blockIdx.x;
-        grid.sync();
+        if (phase == 1)
+            grid.barrier_wait(grid.barrier_arrive());
+        else
+            grid.sync();
     }
 }
 
@@ -84,9 +87,11 @@ __global__ void copied(const int *in, int *out)
 {
     __shared__ int s[100];
     cg::thread_block block = cg::this_thread_block();
-    cg::memcpy_async(block, s, in, sizeof(s));
+    cg::memcpy_async(block, s, 60, in, 100); // elements: 60
+    cg::memcpy_async(block, s + 60, in + 60, 40 * sizeof(int));
     cg::wait(block);
-    out[threadIdx.x] = s[99 - threadIdx.x];
+    const int last = cg::invoke_one_broadcast(cg::tiled_partition<32>(block), [] { return 99; });
+    out[cg::thread_block::thread_rank()] = s[last - threadIdx.x];
 }
 
 static void group_copies()

@@ -54,6 +54,10 @@ GMUX_CG unsigned gmux_rank_in_block()
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
+/* A part of a barrier in two parts. Here a thread waits in the second one alone. */
+struct gmux_arrival_token {
+};
+
 class thread_block : public thread_group
 {
   public:
@@ -61,19 +65,31 @@ class thread_block : public thread_group
         : thread_group(0, blockDim.x * blockDim.y * blockDim.z, gmux_rank_in_block(), true)
     {
     }
-    GMUX_CG dim3 group_index() const
+    GMUX_CG static unsigned thread_rank()
+    {
+        return gmux_rank_in_block();
+    }
+    GMUX_CG static unsigned size()
+    {
+        return blockDim.x * blockDim.y * blockDim.z;
+    }
+    GMUX_CG static unsigned num_threads()
+    {
+        return size();
+    }
+    GMUX_CG static dim3 group_index()
     {
         return dim3(blockIdx.x, blockIdx.y, blockIdx.z);
     }
-    GMUX_CG dim3 thread_index() const
+    GMUX_CG static dim3 thread_index()
     {
         return dim3(threadIdx.x, threadIdx.y, threadIdx.z);
     }
-    GMUX_CG dim3 group_dim() const
+    GMUX_CG static dim3 group_dim()
     {
         return dim3(blockDim.x, blockDim.y, blockDim.z);
     }
-    GMUX_CG dim3 dim_threads() const
+    GMUX_CG static dim3 dim_threads()
     {
         return group_dim();
     }
@@ -81,9 +97,7 @@ class thread_block : public thread_group
     {
         __syncthreads();
     }
-    /* A barrier in two parts. Here a thread already waits in the second one. */
-    struct arrival_token {
-    };
+    typedef gmux_arrival_token arrival_token;
     GMUX_CG arrival_token barrier_arrive() const
     {
         return arrival_token();
@@ -377,6 +391,15 @@ class grid_group
     {
         return dim3(blockIdx.x, blockIdx.y, blockIdx.z);
     }
+    typedef gmux_arrival_token arrival_token;
+    GMUX_CG arrival_token barrier_arrive() const
+    {
+        return arrival_token();
+    }
+    GMUX_CG void barrier_wait(arrival_token &&) const
+    {
+        sync();
+    }
     GMUX_CG void sync() const
     {
         __syncthreads();
@@ -474,6 +497,16 @@ template <class Group, class F, class... A> GMUX_CG void invoke_one(const Group 
 {
     if (g.thread_rank() == 0)
         f(static_cast<A &&>(a)...);
+}
+/* One thread of a warp's group calls the function, and all of them get what it returns. */
+template <class Group, class F, class... A>
+GMUX_CG auto invoke_one_broadcast(const Group &g, F &&f, A &&...a)
+    -> decltype(f(static_cast<A &&>(a)...))
+{
+    decltype(f(static_cast<A &&>(a)...)) v;
+    if (g.thread_rank() == 0)
+        v = f(static_cast<A &&>(a)...);
+    return g.shfl(v, 0);
 }
 #undef GMUX_CG
 

@@ -18,6 +18,15 @@ __device__ __inline__ void memcpy_async(const Group &g, T *to, const T *from, si
         ((char *)to)[i] = ((const char *)from)[i];
 }
 
+/* With two layouts these count elements, of which as many are copied as both have. */
+template <class Group, class T, class To, class From>
+__device__ __inline__ void memcpy_async(const Group &g, T *to, const To &room, const T *from,
+                                        const From &count)
+{
+    const size_t n = (size_t)room < (size_t)count ? (size_t)room : (size_t)count;
+    memcpy_async(g, to, from, n * sizeof(T));
+}
+
 template <class Group> __device__ __inline__ void wait(const Group &g)
 {
     g.sync();
