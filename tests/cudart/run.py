@@ -64,6 +64,7 @@ PROGRAMS = {
     "intrinsics-80": ("intrinsics.cu", ["-arch=sm_80"], []),
     "batch": ("batch.cu", [], []),
     "batch-13": ("batch.cu", ["-cudart", "13"], []),
+    "order": ("order.cu", ["-O2"], []),
     "surfaces": ("surfaces.cu", ["-arch=sm_80"], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),
