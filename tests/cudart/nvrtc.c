@@ -249,6 +249,42 @@ static void own_numbers(void)
                    "{ *p = (std::int64_t)(std::uint64_t)(uint64_t)*p; }\n");
 }
 
+/* Names that our own headers use are a program's to define and to take back, for the headers that
+ * it brings and for those it has included by option. */
+static void own_macros(void)
+{
+    static const char text[] =
+        "#if !defined(early) || defined(gone) || N != 5 || !defined(NDEBUG) || bare != 1\n"
+        "#error\n#endif\n"
+        "template <class T> __global__ void k(int32_t *p) { *p = random(pair) + swap; }\n";
+    const char *header = "#if pair == 3\n#define early\n#endif\n", *name = "early.h";
+    const char *const options[] = { "-default-device",
+                                    "-include=early.h",
+                                    "-Dint32_t=int",
+                                    "-Dpair=3",
+                                    "-Dbare",
+                                    "--define-macro=random(x)=((x) == 3 ? 6 : 0)",
+                                    "-D",
+                                    "swap=8",
+                                    "-Dgone",
+                                    "-U",
+                                    "gone",
+                                    "-DN=4",
+                                    "-UN",
+                                    "-DN=5",
+                                    "-DNDEBUG" };
+    nvrtcProgram p;
+    CHECK(nvrtcCreateProgram(&p, text, "m.cu", 1, &header, &name) == NVRTC_SUCCESS);
+    CHECK(nvrtcAddNameExpression(p, "k<float>") == NVRTC_SUCCESS);
+    CHECK(nvrtcCompileProgram(p, sizeof(options) / sizeof(options[0]), options) == NVRTC_SUCCESS);
+    if (*log_of(p))
+        printf("%s", log_of(p));
+    char *ptx = ptx_of(p);
+    CHECK(strstr(ptx, " 14;"));
+    free(ptx);
+    CHECK(nvrtcDestroyProgram(&p) == NVRTC_SUCCESS);
+}
+
 /* Libraries around NVRTC find out by warnings which headers a program includes, and take each out
  * of the log, up to the blank line behind it. */
 static void messages_apart(void)
@@ -316,6 +352,7 @@ int main(void)
     read_late();
     read_types();
     own_numbers();
+    own_macros();
     if (!failures)
         printf("passed\n");
     return failures != 0;

@@ -292,9 +292,9 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
 {
     char *compiler = find_compiler(), *source = in(folder, "gmux-nvrtc.cu");
     char *ptx = in(folder, "gmux-nvrtc.ptx"), *log = in(folder, "gmux-nvrtc.log");
-    char *host = in(folder, "gmux-nvrtc.host");
+    char *host = in(folder, "gmux-nvrtc.host"), *macros = in(folder, "gmux-nvrtc.macros");
     const char **argv = calloc(a->count + 16, sizeof(*argv));
-    int r = source && ptx && log && host && argv ? 0 : -ENOMEM;
+    int r = source && ptx && log && host && macros && argv ? 0 : -ENOMEM;
     if (!r && !compiler) {
         char *said = strdup("libnvrtc: gmux-cc is not there: install it, and clang 19\n");
         if (said) {
@@ -309,11 +309,15 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
         r = write_host_headers(host, a->default_device);
     if (!r)
         r = write_source(p, source, a->default_device);
+    if (!r)
+        r = write_text(macros, "#pragma GCC system_header\n%s", a->macros);
     if (!r) {
         /* The system's headers go first: our own include them, and a program that brings
          * replacements of them would have both. */
-        const char *const fixed[] = { compiler,           "-ptx",       "-cudart", NVRTC_CUDART,
-                                      "-D__CUDACC_RTC__", "-idirafter", folder };
+        const char *const fixed[] = {
+            compiler,     "-ptx", "-cudart",  NVRTC_CUDART, "-D__CUDACC_RTC__",
+            "-idirafter", folder, "-include", macros
+        };
         size_t n = sizeof(fixed) / sizeof(fixed[0]);
         memcpy(argv, fixed, sizeof(fixed));
         memcpy(argv + n, a->at, a->count * sizeof(*argv));
@@ -336,6 +340,7 @@ static int compile_in(struct _nvrtcProgram *p, const struct rtc_arguments *a, co
     if (!r)
         rtc_take_names(p, p->ptx);
     free(argv);
+    free(macros);
     free(host);
     free(log);
     free(ptx);

@@ -187,6 +187,7 @@ API nvrtcResult nvrtcCompileProgram(nvrtcProgram prog, int numOptions, const cha
     prog->compiled = result == NVRTC_SUCCESS;
     prog->real_architecture = a.real_architecture;
     free(a.at);
+    free(a.macros);
     return result;
 }
 

@@ -37,12 +37,13 @@ struct _nvrtcProgram {
 struct rtc_arguments {
     const char **at; /* arguments for gmux-cc; the strings belong to the caller of rtc_translate */
     size_t count;
+    char *macros;        /* lines that define and undefine macros for the program's text */
     bool default_device; /* functions without attributes are device functions */
     bool real_architecture;
 };
 
-/* Translates NVRTC's options to gmux-cc's, in `a`; the caller frees a->at. 0; -ENOMEM; or -EINVAL,
- * with the unknown option in `*wrong`. */
+/* Translates NVRTC's options to gmux-cc's, in `a`; the caller frees a->at and a->macros. 0;
+ * -ENOMEM; or -EINVAL, with the unknown option in `*wrong`. */
 int rtc_translate(struct rtc_arguments *a, const char *const *options, size_t count,
                   const char **wrong);
 

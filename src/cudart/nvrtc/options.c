@@ -3,6 +3,7 @@
  * compiler, and are ignored. Everything else is an error.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 enum how {
     PASS,     /* pass to gmux-cc as it is */
     PASS_ARG, /* pass with its argument */
+    DEFINE,
+    UNDEFINE,
     ARCH,
     DEFAULT_DEVICE,
     DROP, /* ignore: it means nothing here */
@@ -27,10 +30,10 @@ static const struct {
     { "default-device", DEFAULT_DEVICE },
     { "include-path", PASS_ARG },
     { "I", PASS_ARG },
-    { "define-macro", PASS_ARG },
-    { "D", PASS_ARG },
-    { "undefine-macro", PASS_ARG },
-    { "U", PASS_ARG },
+    { "define-macro", DEFINE },
+    { "D", DEFINE },
+    { "undefine-macro", UNDEFINE },
+    { "U", UNDEFINE },
     { "pre-include", PASS_ARG },
     { "include", PASS_ARG },
     { "std", PASS_ARG },
@@ -97,19 +100,36 @@ static int find(const char *word, const char **argument)
     return -1;
 }
 
-int rtc_translate(struct rtc_arguments *a, const char *const *given, size_t count,
-                  const char **wrong)
+/* Whether a macro is for the program's text and not for the headers that we put in front of it,
+ * which may use its name for something else, as with -Dint32_t=int. Headers take instructions by
+ * names of the implementation and by NDEBUG. */
+static bool is_of_text(const char *macro)
 {
-    *a = (struct rtc_arguments) { .at = calloc(count + 1, sizeof(*a->at)) };
-    if (!a->at)
-        return -ENOMEM;
+    return *macro && *macro != '_' && strcspn(macro, "=") == strcspn(macro, "=\n") &&
+           !(strncmp(macro, "NDEBUG", 6) == 0 && (!macro[6] || macro[6] == '='));
+}
+
+/* Writes what -D or -U says of a macro as a line of a header. */
+static void write_macro(FILE *f, enum how how, const char *macro)
+{
+    size_t name = strcspn(macro, "=");
+    if (how == UNDEFINE)
+        (void)fprintf(f, "#undef %s\n", macro);
+    else
+        (void)fprintf(f, "#define %.*s %s\n", (int)name, macro,
+                      macro[name] ? macro + name + 1 : "1");
+}
+
+static int translate(struct rtc_arguments *a, FILE *macros, const char *const *given, size_t count,
+                     const char **wrong)
+{
     for (size_t i = 0; i < count; i++) {
         const char *word = *wrong = given[i] ? given[i] : "(null)", *argument;
         int o = word[0] == '-' && word[1] ? find(word, &argument) : -1;
         if (o < 0)
             return -EINVAL;
         enum how how = options[o].how;
-        bool wants = how == PASS_ARG || how == ARCH || how == DROP_ARG;
+        bool wants = how != PASS && how != DEFAULT_DEVICE && how != DROP;
         bool apart = wants && !argument;
         if (apart && (i + 1 == count || !(argument = given[++i])))
             return -EINVAL;
@@ -117,11 +137,26 @@ int rtc_translate(struct rtc_arguments *a, const char *const *given, size_t coun
             a->real_architecture = strncmp(argument, "sm_", 3) == 0;
         if (how == DEFAULT_DEVICE)
             a->default_device = true;
-        if (how != PASS && how != PASS_ARG && how != ARCH)
-            continue;
-        a->at[a->count++] = word;
-        if (apart)
-            a->at[a->count++] = argument;
+        bool macro = how == DEFINE || how == UNDEFINE;
+        if (macro && is_of_text(argument))
+            write_macro(macros, how, argument);
+        else if (macro || how == PASS || how == PASS_ARG || how == ARCH) {
+            a->at[a->count++] = word;
+            if (apart)
+                a->at[a->count++] = argument;
+        }
     }
     return 0;
+}
+
+int rtc_translate(struct rtc_arguments *a, const char *const *given, size_t count,
+                  const char **wrong)
+{
+    size_t size;
+    *a = (struct rtc_arguments) { .at = calloc(count + 1, sizeof(*a->at)) };
+    FILE *macros = a->at ? open_memstream(&a->macros, &size) : NULL;
+    if (!macros)
+        return -ENOMEM;
+    int r = translate(a, macros, given, count, wrong);
+    return fclose(macros) != 0 && !r ? -ENOMEM : r;
 }
