@@ -33,6 +33,19 @@ struct rt_box {
     uint64_t depth;
 };
 
+/* What a program says of a side. */
+struct rt_side_spec {
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    CUarray array;
+    size_t x, y, z; /* x in bytes */
+    size_t pitch;   /* 0: up to the end of the box's rows */
+    size_t height;  /* rows of a plane; 0: up to the last of the box's */
+};
+/* Fills a side in, with its offsets added to its address. The width, height and depth of the box
+ * are known. CUresult. */
+int rt_copy_side(const struct rt_side_spec *spec, const struct rt_box *box, struct rt_side *out);
 /* Turns the struct of cuMemcpy3D into a box. CUresult. */
 int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out);
 /* The reverse, for a box that is not empty. */

@@ -123,16 +123,6 @@ CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdev
 
 /* --- boxes ------------------------------------------------------------------------------------ */
 
-struct side_spec {
-    CUmemorytype type;
-    const void *host;
-    CUdeviceptr device;
-    CUarray array;
-    size_t x, y, z;
-    size_t pitch;  /* 0: up to the end of the box's rows */
-    size_t height; /* rows of a plane; 0: up to the last of the box's */
-};
-
 static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, struct rt_side *out)
 {
     *out = (struct rt_side) {
@@ -144,9 +134,7 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
     return CUDA_SUCCESS;
 }
 
-/* Fills a side in, with its offsets added to its address. The width, height and depth of the box
- * are known. */
-static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
+int rt_copy_side(const struct rt_side_spec *spec, const struct rt_box *box, struct rt_side *out)
 {
     uint64_t row_end, last_row, slice, offset, rows;
     switch (spec->type) {
@@ -189,15 +177,15 @@ static bool is_empty(const struct rt_box *box)
     return box->width == 0 || box->height == 0 || box->depth == 0;
 }
 
-static int copy_box(struct rt_box *box, const struct side_spec *dst, const struct side_spec *src,
-                    CUstream stream, bool synchronous)
+static int copy_box(struct rt_box *box, const struct rt_side_spec *dst,
+                    const struct rt_side_spec *src, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
     int r = enter(stream, synchronous, &st);
     if (r == CUDA_SUCCESS && is_empty(box))
         return rt_copy(st, box, synchronous);
-    r = r ? r : make_side(dst, box, &box->dst);
-    r = r ? r : make_side(src, box, &box->src);
+    r = r ? r : rt_copy_side(dst, box, &box->dst);
+    r = r ? r : rt_copy_side(src, box, &box->src);
     return r ? r : rt_copy(st, box, synchronous);
 }
 
@@ -213,8 +201,8 @@ static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = 1 };
-    const struct side_spec dst = { SIDE_OF_2D(p, dst) };
-    const struct side_spec src = { SIDE_OF_2D(p, src) };
+    const struct rt_side_spec dst = { SIDE_OF_2D(p, dst) };
+    const struct rt_side_spec src = { SIDE_OF_2D(p, src) };
     return copy_box(&box, &dst, &src, stream, synchronous);
 }
 
@@ -224,10 +212,10 @@ int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
         (p->dstLOD && p->dstMemoryType == CU_MEMORYTYPE_ARRAY))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_box) { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
-    const struct side_spec dst = { SIDE_OF_3D(p, dst) };
-    const struct side_spec src = { SIDE_OF_3D(p, src) };
-    int r = make_side(&dst, out, &out->dst);
-    return r ? r : make_side(&src, out, &out->src);
+    const struct rt_side_spec dst = { SIDE_OF_3D(p, dst) };
+    const struct rt_side_spec src = { SIDE_OF_3D(p, src) };
+    int r = rt_copy_side(&dst, out, &out->dst);
+    return r ? r : rt_copy_side(&src, out, &out->src);
 }
 
 static CUmemorytype type_of(const struct rt_side *s)

@@ -137,25 +137,6 @@ CUresult rt_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
                                  hStream);
 }
 
-/* Describes one end of a copy as cuMemcpy3D() has it; `element`: the bytes of an element. */
-#define DESCRIBE(end, o, extent, element, out)                                                     \
-    do {                                                                                           \
-        if ((o)->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {                                           \
-            (out)->end##MemoryType = CU_MEMORYTYPE_ARRAY;                                          \
-            (out)->end##Array = (o)->op.array.array;                                               \
-            (out)->end##XInBytes = (o)->op.array.offset.x * (element);                             \
-            (out)->end##Y = (o)->op.array.offset.y;                                                \
-            (out)->end##Z = (o)->op.array.offset.z;                                                \
-        } else {                                                                                   \
-            (out)->end##MemoryType = CU_MEMORYTYPE_UNIFIED;                                        \
-            (out)->end##Device = (o)->op.ptr.ptr;                                                  \
-            (out)->end##Pitch =                                                                    \
-                ((o)->op.ptr.rowLength ? (o)->op.ptr.rowLength : (extent)->width) * (element);     \
-            (out)->end##Height =                                                                   \
-                (o)->op.ptr.layerHeight ? (o)->op.ptr.layerHeight : (extent)->height;              \
-        }                                                                                          \
-    } while (0)
-
 /* Sets *element to the bytes of the end's elements, if it is an array; two arrays must agree
  * (*element is 0 before the first). What LIMIT_BITS leave room for can be multiplied by it. */
 static int check_operand(const CUmemcpy3DOperand *o, size_t *element)
@@ -177,11 +158,29 @@ static int check_operand(const CUmemcpy3DOperand *o, size_t *element)
     return CUDA_SUCCESS;
 }
 
+/* Fills in the side of an operand that has been checked; `element`: the bytes of an element. */
+static int make_side(const CUmemcpy3DOperand *o, size_t element, const struct rt_box *box,
+                     struct rt_side *out)
+{
+    struct rt_side_spec spec;
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        spec = (struct rt_side_spec) { .type = CU_MEMORYTYPE_ARRAY,
+                                       .array = o->op.array.array,
+                                       .x = o->op.array.offset.x * element,
+                                       .y = o->op.array.offset.y,
+                                       .z = o->op.array.offset.z };
+    else
+        spec = (struct rt_side_spec) { .type = CU_MEMORYTYPE_UNIFIED,
+                                       .device = o->op.ptr.ptr,
+                                       .pitch = o->op.ptr.rowLength * element,
+                                       .height = o->op.ptr.layerHeight };
+    return rt_copy_side(&spec, box, out);
+}
+
 /* Between pointers an element is a byte. */
 static int copy_box(struct rt_stream *st, const CUDA_MEMCPY3D_BATCH_OP *op)
 {
     size_t element = 0;
-    struct rt_box box;
     const CUextent3D *e = &op->extent;
     if (!order_known(op->srcAccessOrder) || !e->width || !e->height || !e->depth ||
         (op->flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE))
@@ -191,12 +190,11 @@ static int copy_box(struct rt_stream *st, const CUDA_MEMCPY3D_BATCH_OP *op)
     if (r)
         return r;
     element = element ? element : 1;
-    CUDA_MEMCPY3D copy = { .Height = e->height, .Depth = e->depth };
-    if (__builtin_mul_overflow(e->width, element, &copy.WidthInBytes))
+    struct rt_box box = { .height = e->height, .depth = e->depth };
+    if (__builtin_mul_overflow(e->width, element, &box.width))
         return CUDA_ERROR_INVALID_VALUE;
-    DESCRIBE(dst, &op->dst, e, element, &copy);
-    DESCRIBE(src, &op->src, e, element, &copy);
-    r = rt_copy_describe(&copy, &box);
+    r = make_side(&op->dst, element, &box, &box.dst);
+    r = r ? r : make_side(&op->src, element, &box, &box.src);
     return r ? r : rt_copy(st, &box, false);
 }
 
