@@ -35,9 +35,7 @@ GMUX_TINY_FUNCTIONS(fp4, 4, __nv_fp4_interpretation_t, kind, enum cudaRoundMode,
 
 #define GMUX_E2M1(f)       __nv_cvt_float_to_fp4(f, __NV_E2M1, cudaRoundNearest)
 #define GMUX_OF_E2M1(bits) gmux_tiny_to_float(bits, 2, 1)
-GMUX_TINY(__nv_fp4_e2m1, __nv_fp4_storage_t, GMUX_E2M1, GMUX_OF_E2M1, (__x & 7) != 0)
-GMUX_TINY_PAIRS(__nv_fp4_e2m1, __nv_fp4x2_e2m1, __nv_fp4x2_storage_t, __nv_fp4x4_e2m1,
-                __nv_fp4x4_storage_t, 4)
+GMUX_TINY_CLASSES(fp4, e2m1, 4, GMUX_E2M1, GMUX_OF_E2M1, (__x & 7) != 0)
 #undef GMUX_E2M1
 #undef GMUX_OF_E2M1
 #undef GMUX_M

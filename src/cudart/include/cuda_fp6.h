@@ -41,12 +41,8 @@ GMUX_TINY_FUNCTIONS(fp6, 8, __nv_fp6_interpretation_t, kind, enum cudaRoundMode,
 #define GMUX_OF_E2M3(bits) gmux_tiny_to_float(bits, 2, 3)
 #define GMUX_E3M2(f)       __nv_cvt_float_to_fp6(f, __NV_E3M2, cudaRoundNearest)
 #define GMUX_OF_E3M2(bits) gmux_tiny_to_float(bits, 3, 2)
-GMUX_TINY(__nv_fp6_e2m3, __nv_fp6_storage_t, GMUX_E2M3, GMUX_OF_E2M3, (__x & 0x1f) != 0)
-GMUX_TINY_PAIRS(__nv_fp6_e2m3, __nv_fp6x2_e2m3, __nv_fp6x2_storage_t, __nv_fp6x4_e2m3,
-                __nv_fp6x4_storage_t, 8)
-GMUX_TINY(__nv_fp6_e3m2, __nv_fp6_storage_t, GMUX_E3M2, GMUX_OF_E3M2, (__x & 0x1f) != 0)
-GMUX_TINY_PAIRS(__nv_fp6_e3m2, __nv_fp6x2_e3m2, __nv_fp6x2_storage_t, __nv_fp6x4_e3m2,
-                __nv_fp6x4_storage_t, 8)
+GMUX_TINY_CLASSES(fp6, e2m3, 8, GMUX_E2M3, GMUX_OF_E2M3, (__x & 0x1f) != 0)
+GMUX_TINY_CLASSES(fp6, e3m2, 8, GMUX_E3M2, GMUX_OF_E3M2, (__x & 0x1f) != 0)
 #undef GMUX_E2M3
 #undef GMUX_OF_E2M3
 #undef GMUX_E3M2

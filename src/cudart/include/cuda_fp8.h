@@ -48,12 +48,8 @@ GMUX_TINY_FUNCTIONS(fp8, 8, __nv_saturation_t, saturate, __nv_fp8_interpretation
 #define GMUX_OF_E4M3(bits) gmux_half_to_float(__nv_cvt_fp8_to_halfraw(bits, __NV_E4M3).x)
 #define GMUX_E5M2(f)       __nv_cvt_float_to_fp8(f, __NV_SATFINITE, __NV_E5M2)
 #define GMUX_OF_E5M2(bits) gmux_half_to_float(__nv_cvt_fp8_to_halfraw(bits, __NV_E5M2).x)
-GMUX_TINY(__nv_fp8_e4m3, __nv_fp8_storage_t, GMUX_E4M3, GMUX_OF_E4M3, (__x & 0x7f) != 0)
-GMUX_TINY_PAIRS(__nv_fp8_e4m3, __nv_fp8x2_e4m3, __nv_fp8x2_storage_t, __nv_fp8x4_e4m3,
-                __nv_fp8x4_storage_t, 8)
-GMUX_TINY(__nv_fp8_e5m2, __nv_fp8_storage_t, GMUX_E5M2, GMUX_OF_E5M2, (__x & 0x7f) != 0)
-GMUX_TINY_PAIRS(__nv_fp8_e5m2, __nv_fp8x2_e5m2, __nv_fp8x2_storage_t, __nv_fp8x4_e5m2,
-                __nv_fp8x4_storage_t, 8)
+GMUX_TINY_CLASSES(fp8, e4m3, 8, GMUX_E4M3, GMUX_OF_E4M3, (__x & 0x7f) != 0)
+GMUX_TINY_CLASSES(fp8, e5m2, 8, GMUX_E5M2, GMUX_OF_E5M2, (__x & 0x7f) != 0)
 #undef GMUX_E4M3
 #undef GMUX_OF_E4M3
 #undef GMUX_E5M2
@@ -126,9 +122,7 @@ GMUX_HD __nv_bfloat162_raw __nv_cvt_e8m0x2_to_bf162raw(const __nv_fp8x2_storage_
 
 #define GMUX_E8M0(f)       __nv_cvt_float_to_e8m0(f, __NV_SATFINITE, cudaRoundPosInf)
 #define GMUX_OF_E8M0(bits) gmux_bfloat16_to_float(__nv_cvt_e8m0_to_bf16raw(bits).x)
-GMUX_TINY(__nv_fp8_e8m0, __nv_fp8_storage_t, GMUX_E8M0, GMUX_OF_E8M0, true)
-GMUX_TINY_PAIRS(__nv_fp8_e8m0, __nv_fp8x2_e8m0, __nv_fp8x2_storage_t, __nv_fp8x4_e8m0,
-                __nv_fp8x4_storage_t, 8)
+GMUX_TINY_CLASSES(fp8, e8m0, 8, GMUX_E8M0, GMUX_OF_E8M0, true)
 #undef GMUX_E8M0
 #undef GMUX_OF_E8M0
 #undef GMUX_M

@@ -314,8 +314,7 @@ GMUX_MATCH(double, 64, unsigned long long)
 #undef GMUX_MATCH
 #endif
 
-/* Products of bytes by bytes (dp4a) or of halves of a word by two of the bytes (dp2a), and a sum.
- */
+/* Products of bytes by bytes (dp4a), or of halves of words by two of the bytes (dp2a), summed. */
 #define GMUX_PRODUCTS(name, op, type, vector_a, vector_b)                                          \
     GMUX_DEV type name(type a, type b, type c)                                                     \
     {                                                                                              \

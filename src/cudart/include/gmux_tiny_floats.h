@@ -221,5 +221,11 @@ template <class T> GMUX_HD T gmux_tiny_of(unsigned bits)
         }                                                                                          \
     };
 
+/* The classes of format `n`, of which `kind` is one, with one, two and four numbers. */
+#define GMUX_TINY_CLASSES(n, kind, BITS, FROM, TO, NONZERO)                                        \
+    GMUX_TINY(__nv_##n##_##kind, __nv_##n##_storage_t, FROM, TO, NONZERO)                          \
+    GMUX_TINY_PAIRS(__nv_##n##_##kind, __nv_##n##x2_##kind, __nv_##n##x2_storage_t,                \
+                    __nv_##n##x4_##kind, __nv_##n##x4_storage_t, BITS)
+
 #endif
 #endif
