@@ -251,6 +251,13 @@ void rt_stream_destroy(struct rt_stream *st);
  * CUresult. */
 int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stream **out);
 
+/* The number of the context's legacy stream; TP_STREAMS: it has none. Under the ring lock. */
+static inline uint32_t rt_context_legacy(const struct rt_context *c)
+{
+    const struct rt_stream *legacy = atomic_load_explicit(&c->legacy, memory_order_relaxed);
+    return legacy ? legacy->number : TP_STREAMS;
+}
+
 static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struct rt_stream **out)
 {
     if (handle == NULL && rt_default_stream == CU_STREAM_LEGACY) {

@@ -130,13 +130,13 @@ int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq)
 /* Makes a blocking stream wait for the work of the legacy stream. */
 static int order_after_legacy(struct rt_stream *st)
 {
-    struct rt_stream *legacy = atomic_load_explicit(&st->context->legacy, memory_order_relaxed);
-    if (!legacy || legacy->number >= TP_STREAMS)
+    const uint32_t number = rt_context_legacy(st->context);
+    if (number >= TP_STREAMS)
         return CUDA_SUCCESS;
-    uint64_t issued = rt_queue_issued(rt_session, legacy->number);
+    uint64_t issued = rt_queue_issued(rt_session, number);
     if (GM_LIKELY(issued <= st->legacy_seen))
         return CUDA_SUCCESS;
-    int r = rt_queue_put_wait(st, legacy->number, issued);
+    int r = rt_queue_put_wait(st, number, issued);
     if (r == CUDA_SUCCESS)
         st->legacy_seen = issued;
     return r;

@@ -88,13 +88,13 @@ static void note_dirty(const struct rt_context *c, struct snapshot *out)
 /* For a blocking stream: the work of the legacy stream. */
 static void note_legacy(const struct rt_context *c, struct snapshot *out)
 {
-    const struct rt_stream *legacy = atomic_load_explicit(&c->legacy, memory_order_relaxed);
-    if (!legacy || legacy->number >= TP_STREAMS)
+    const uint32_t number = rt_context_legacy(c);
+    if (number >= TP_STREAMS)
         return;
     out->others_any = true;
     memset(out->others, 0, sizeof(out->others));
-    out->others[legacy->number / 64] = 1ull << legacy->number % 64;
-    out->seq[legacy->number] = rt_queue_issued(rt_session, legacy->number);
+    out->others[number / 64] = 1ull << number % 64;
+    out->seq[number] = rt_queue_issued(rt_session, number);
 }
 
 /* `turn`: also for what new work of the stream would wait for. */
