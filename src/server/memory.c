@@ -271,11 +271,10 @@ static void on_trimmed(void *arg, int result, struct tp_packet *answer)
 }
 
 /* No large allocation lies at the very beginning of a program's memory: programs read a little
- * before their first one, and on a GPU memory of the context lies there. A slab costs nothing where
- * memory is made when it is touched. */
+ * before their first one, and natively memory of the context lies there. */
 static bool begins_with_slab(const struct srv_heap *h)
 {
-    return h->keeper == &srv_keeper_memfd && gm_list_empty(&h->mappings);
+    return h->keeper != &srv_keeper_host && gm_list_empty(&h->mappings);
 }
 
 /* Takes a range from a slab, or has one mapped: a new slab, or one for this allocation. */
