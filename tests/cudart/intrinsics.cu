@@ -49,12 +49,16 @@ template <> __device__ __nv_bfloat162 pair(float x, float y)
     return __floats2bfloat162_rn(x, y);
 }
 
+/* Before the kernel that reads it by __ldg(), which need not see what its own kernel writes. */
+template <class V> __global__ void pairs(V *memory)
+{
+    memory[threadIdx.x] = pair<V>((float)threadIdx.x, -(float)threadIdx.x);
+}
+
 template <class V> __global__ void shuffles(float2 *out, V *memory)
 {
     const int t = threadIdx.x;
     V own = pair<V>((float)t, (float)-t);
-    memory[t] = own;
-    __syncwarp();
     V got[6] = { __shfl_sync(~0u, own, 5), __shfl_up_sync(~0u, own, 3), __shfl_down_sync(~0u, own, 4, 8),
                  __shfl_xor_sync(~0u, own, 9), __ldg(&memory[31 - t]), own };
     got[5].x = __ldg(&memory[t ^ 1].y);
@@ -101,6 +105,7 @@ template <class V> static void check_shuffles(void)
     V *memory;
     OK(cudaMallocManaged(&f, 6 * 32 * sizeof(*f)));
     OK(cudaMallocManaged(&memory, 32 * sizeof(*memory)));
+    pairs<<<1, 32>>>(memory);
     shuffles<<<1, 32>>>(f, memory);
     OK(cudaDeviceSynchronize());
     for (int t = 0; t < 32; t++) {
