@@ -135,6 +135,8 @@ examples() { # direct|gmux
     "$1" reduction "$build/examples/reduction"
     "$1" matmul "$build/examples/matmul"
     "$1" nbody "$build/examples/nbody" -benchmark -compare -numbodies="$bodies" -iterations=10
+    [ ! -x "$build/tests/cudart/vecadd" ] || # made by gmux-cc, with our runtime library
+        "$1" "vecadd in CUDA C" env LD_LIBRARY_PATH="$build/src/cudart/v12:$LD_LIBRARY_PATH" "$build/tests/cudart/vecadd"
 }
 api_tests() { # those that end a context, and with it an executor, last
     local t

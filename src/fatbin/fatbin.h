@@ -45,6 +45,7 @@ enum fb_packing {
 
 #define FB_FLAG_64BIT 0x1u
 #define FB_FLAG_DEBUG 0x2u
+#define FB_FLAG_LINUX 0x10u
 #define FB_FLAG_EXACT 0x100000u /* "a" targets: this very architecture */
 /* "f" targets: same major number, this minor number or a later one */
 #define FB_FLAG_FAMILY 0x200000u

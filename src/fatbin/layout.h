@@ -22,7 +22,7 @@ struct entry {
     uint32_t header_size;
     uint64_t size; /* of the payload, padded */
     uint32_t packed_size;
-    uint32_t options_at;
+    uint32_t options_at; /* of struct options, from the entry's beginning; followed by the driver */
     uint16_t isa_minor;
     uint16_t isa_major;
     uint32_t sm;
@@ -32,6 +32,15 @@ struct entry {
     uint64_t reserved;
     uint64_t whole_size; /* 0: not compressed */
 };
-_Static_assert(sizeof(struct header) == FB_HEADER_SIZE && sizeof(struct entry) == 64, "layout");
+
+/* Those of the compilation, as text. */
+struct options {
+    uint32_t text_at; /* from the entry's beginning */
+    uint32_t text_size;
+    uint64_t reserved;
+};
+_Static_assert(sizeof(struct header) == FB_HEADER_SIZE && sizeof(struct entry) == 64 &&
+                   sizeof(struct options) == 16,
+               "layout");
 
 #endif

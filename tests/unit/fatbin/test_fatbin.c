@@ -274,6 +274,11 @@ Test(fatbin, made_of_ptx)
     struct fb_entry e;
     cr_assert_eq(fb_make(ptx, 2, &data, &size), 0);
     cr_assert_eq(fb_size(data), size);
+    /* As nvcc writes it: without options, and NVIDIA's driver looks where they would be. */
+    const uint8_t *entry = (const uint8_t *)data + FB_HEADER_SIZE;
+    static const uint8_t options[16] = { 72 };
+    cr_assert(entry[4] == 80 && entry[20] == 64);
+    cr_assert_arr_eq(entry + 64, options, sizeof(options));
     cr_assert_eq(fb_open(&r, data, size), 0);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(fb_next(&r, &e), 1);
