@@ -31,7 +31,8 @@ enum cudaGraphNodeType {
     cudaGraphNodeTypeExtSemaphoreWait = 0x09,
     cudaGraphNodeTypeMemAlloc = 0x0a,
     cudaGraphNodeTypeMemFree = 0x0b,
-    cudaGraphNodeTypeConditional = 0x0d
+    cudaGraphNodeTypeConditional = 0x0d,
+    cudaGraphNodeTypeCount
 };
 
 enum cudaGraphExecUpdateResult {
