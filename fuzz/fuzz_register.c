@@ -156,11 +156,15 @@ static void check(unsigned at, bool want_kernel)
 {
     const void *host = at < HOSTS ? (const void *)&hosts[at] : (const void *)&slots[at - HOSTS];
     const struct symbol *s = &symbols[at];
-    cudaError_t r, want = want_kernel ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidSymbol;
+    const cudaError_t missing =
+        want_kernel ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidSymbol;
+    const cudaError_t unknown =
+        want_kernel && CUDART_VERSION >= 13000 ? cudaErrorInvalidResourceHandle : missing;
+    cudaError_t r, want = unknown;
     uint64_t found = 0;
     if (s->image >= 0 && s->is_kernel == want_kernel) {
         cudaError_t l = load(s->image);
-        want = l ? l : *s->name == 'x' ? want : cudaSuccess;
+        want = l ? l : *s->name == 'x' ? missing : cudaSuccess;
     }
     if (want_kernel) {
         CUkernel k = NULL;

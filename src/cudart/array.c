@@ -68,6 +68,17 @@ struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
     return (struct cudaChannelFormatDesc) { x, y, z, w, f };
 }
 
+/* Whether there are arrays of this shape; this is looked at before the format. */
+static bool is_shape(struct cudaExtent e, unsigned flags)
+{
+    const bool layered = flags & cudaArrayLayered;
+    if (e.width == 0 || (layered && e.depth == 0))
+        return false;
+    if (flags & cudaArrayCubemap)
+        return e.width == e.height && (layered ? e.depth % 6 == 0 : e.depth == 6);
+    return layered || e.depth == 0 || e.height != 0;
+}
+
 static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent e,
                             unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *out)
 {
@@ -76,7 +87,8 @@ static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cud
     cudaError_t r = desc ? crt_format(desc, &format, &channels) : cudaErrorInvalidValue;
     if (!r)
         *out = (CUDA_ARRAY3D_DESCRIPTOR) { e.width, e.height, e.depth, format, channels, flags };
-    return r;
+    return r == cudaErrorInvalidChannelDescriptor && !is_shape(e, flags) ? cudaErrorInvalidValue
+                                                                         : r;
 }
 
 cudaError_t crt_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
@@ -210,10 +222,11 @@ cudaError_t crt_cudaCreateTextureObject(cudaTextureObject_t *out,
     if (r)
         return r;
     bool is_float = format == CU_AD_FORMAT_FLOAT || format == CU_AD_FORMAT_HALF;
-    if (tex->filterMode == cudaFilterModeLinear && tex->readMode == cudaReadModeElementType &&
-        !is_float)
+    bool as_float = tex->readMode == cudaReadModeNormalizedFloat;
+    bool is_small = !is_float && crt_format_size(format) < 4;
+    if (tex->filterMode == cudaFilterModeLinear && !is_float && !(as_float && is_small))
         return cudaErrorInvalidFilterSetting;
-    if (tex->readMode == cudaReadModeNormalizedFloat && crt_format_size(format) == 4 && !is_float)
+    if (as_float && !is_small)
         return cudaErrorInvalidNormSetting;
     CUDA_TEXTURE_DESC t = { .filterMode = (CUfilter_mode)tex->filterMode,
                             .maxAnisotropy = tex->maxAnisotropy,

@@ -39,10 +39,10 @@ static CUresult copy(void *dst, const void *src, size_t n, enum cudaMemcpyKind k
 cudaError_t crt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
                            cudaStream_t own)
 {
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
     if (count == 0)
         return cudaSuccess;
+    if ((unsigned)kind > cudaMemcpyDefault)
+        return cudaErrorInvalidMemcpyDirection;
     return own ? finish(copy_async(dst, src, count, kind, own), own)
                : crt_of(copy(dst, src, count, kind));
 }
@@ -50,9 +50,10 @@ cudaError_t crt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMe
 cudaError_t crt_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
                                 cudaStream_t stream)
 {
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    return count ? crt_of(copy_async(dst, src, count, kind, stream)) : cudaSuccess;
+    if (count == 0)
+        return cudaSuccess;
+    return (unsigned)kind > cudaMemcpyDefault ? cudaErrorInvalidMemcpyDirection
+                                              : crt_of(copy_async(dst, src, count, kind, stream));
 }
 
 /* The primary contexts of two devices; created if they do not exist yet. */
@@ -66,6 +67,8 @@ cudaError_t crt_cudaMemcpyPeer(void *dst, int dst_device, const void *src, int s
                                size_t count)
 {
     CUcontext a, b;
+    if (count == 0)
+        return cudaSuccess;
     CUresult r = two_contexts(dst_device, src_device, &a, &b);
     return crt_of(r ? r : cuMemcpyPeer(address(dst), a, address(src), b, count));
 }
@@ -74,6 +77,8 @@ cudaError_t crt_cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, 
                                     size_t count, cudaStream_t stream)
 {
     CUcontext a, b;
+    if (count == 0)
+        return cudaSuccess;
     CUresult r = two_contexts(dst_device, src_device, &a, &b);
     return crt_of(r ? r : cuMemcpyPeerAsync(address(dst), a, address(src), b, count, stream));
 }
@@ -102,6 +107,8 @@ cudaError_t crt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t s
                              size_t height, enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
+    if (width == 0 || height == 0)
+        return cudaSuccess;
     cudaError_t r = plain2d(&c, dst, dpitch, src, spitch, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
@@ -111,18 +118,28 @@ cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
                                   cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
+    if (width == 0 || height == 0)
+        return cudaSuccess;
     cudaError_t r = plain2d(&c, dst, dpitch, src, spitch, width, height, kind);
-    if (r || width == 0 || height == 0)
-        return r;
-    return crt_of(cuMemcpy2DAsync(&c, stream));
+    return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
 }
 
 /* --- three dimensions ------------------------------------------------------------------------- */
 
+static bool is_empty(struct cudaExtent e)
+{
+    return !e.width || !e.height || !e.depth;
+}
+
 cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
-    if (!p || (unsigned)p->kind > cudaMemcpyDefault)
-        return p ? cudaErrorInvalidMemcpyDirection : cudaErrorInvalidValue;
+    if (!p)
+        return cudaErrorInvalidValue;
+    *out = (CUDA_MEMCPY3D) { 0 };
+    if (is_empty(p->extent))
+        return cudaSuccess;
+    if ((unsigned)p->kind > cudaMemcpyDefault)
+        return cudaErrorInvalidMemcpyDirection;
     if (!p->srcArray == !p->srcPtr.ptr || !p->dstArray == !p->dstPtr.ptr)
         return cudaErrorInvalidValue;
     /* A copy with an array counts in the array's elements, any other one in bytes. */
@@ -165,7 +182,7 @@ cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own
 {
     CUDA_MEMCPY3D c;
     cudaError_t r = crt_copy3d(p, &c);
-    if (r)
+    if (r || is_empty(p->extent))
         return r;
     return own ? finish(cuMemcpy3DAsync(&c, own), own) : crt_of(cuMemcpy3D(&c));
 }
@@ -174,7 +191,7 @@ cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_
 {
     CUDA_MEMCPY3D c;
     cudaError_t r = crt_copy3d(p, &c);
-    return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
+    return r || is_empty(p->extent) ? r : crt_of(cuMemcpy3DAsync(&c, stream));
 }
 
 /* The driver needs the contexts of both devices; everything else is a copy by addresses. */
@@ -247,11 +264,28 @@ cudaError_t crt_part(const void *symbol, size_t count, size_t offset, void **out
     return cudaSuccess;
 }
 
+/* The directions of copies to a variable, and from one. */
+static bool goes_to(enum cudaMemcpyKind kind)
+{
+    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
+           kind == cudaMemcpyDefault;
+}
+
+static bool comes_from(enum cudaMemcpyKind kind)
+{
+    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
+           kind == cudaMemcpyDefault;
+}
+
 cudaError_t crt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,
                                    enum cudaMemcpyKind kind, cudaStream_t own)
 {
     void *p;
+    if (count == 0)
+        return cudaSuccess;
     cudaError_t r = crt_part(symbol, count, offset, &p);
+    if (!r && !goes_to(kind))
+        r = cudaErrorInvalidMemcpyDirection;
     return r ? r : crt_cudaMemcpy(p, src, count, kind, own);
 }
 
@@ -259,7 +293,11 @@ cudaError_t crt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count
                                      enum cudaMemcpyKind kind, cudaStream_t own)
 {
     void *p;
+    if (count == 0)
+        return cudaSuccess;
     cudaError_t r = crt_part(symbol, count, offset, &p);
+    if (!r && !comes_from(kind))
+        r = cudaErrorInvalidMemcpyDirection;
     return r ? r : crt_cudaMemcpy(dst, p, count, kind, own);
 }
 
@@ -268,6 +306,10 @@ cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, siz
                                         cudaStream_t stream)
 {
     void *p;
+    if (count == 0)
+        return cudaSuccess;
+    if (!goes_to(kind))
+        return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(p, src, count, kind, stream);
 }
@@ -277,6 +319,10 @@ cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
                                           cudaStream_t stream)
 {
     void *p;
+    if (count == 0)
+        return cudaSuccess;
+    if (!comes_from(kind))
+        return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(dst, p, count, kind, stream);
 }

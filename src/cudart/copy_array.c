@@ -10,6 +10,8 @@ static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t 
 {
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
+    if (!dst)
+        return cudaErrorInvalidResourceHandle;
     *c = (CUDA_MEMCPY2D) { .srcMemoryType = source_type(kind),
                            .srcHost = src,
                            .srcDevice = address(src),
@@ -29,6 +31,8 @@ static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaAr
 {
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
+    if (!src)
+        return cudaErrorInvalidResourceHandle;
     *c = (CUDA_MEMCPY2D) { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
                            .srcArray = (CUarray)(uintptr_t)src,
                            .srcXInBytes = x,
@@ -47,6 +51,8 @@ cudaError_t crt_cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const v
                                     enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
+    if (width == 0 || height == 0)
+        return cudaSuccess;
     cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
@@ -56,6 +62,8 @@ cudaError_t crt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_
                                       enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
+    if (width == 0 || height == 0)
+        return cudaSuccess;
     cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
@@ -65,6 +73,8 @@ cudaError_t crt_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t x, size_t y, co
                                          enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
+    if (width == 0 || height == 0)
+        return cudaSuccess;
     cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
     return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
 }
@@ -74,6 +84,8 @@ cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_c
                                            enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
+    if (width == 0 || height == 0)
+        return cudaSuccess;
     cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
     return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
 }

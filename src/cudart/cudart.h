@@ -40,11 +40,15 @@ cudaError_t crt_reset(int device, void (*forget)(void));
  * ends; it is NULL before and after that. NULL: there is no memory. */
 void *crt_thread_memory(void **at, size_t size);
 
-/* The kernel, or the variable, that the program registered with this address. Errors:
- * cudaErrorInvalidDeviceFunction, cudaErrorInvalidSymbol, or the reason why its image was not
- * loaded. */
+/* The kernel, or the variable, that the program registered with this address. Errors: one of those
+ * of crt_is_no_kernel(), cudaErrorInvalidSymbol, or the reason why its image was not loaded. */
 cudaError_t crt_kernel(const void *host, CUkernel *out);
 cudaError_t crt_function(const void *host, CUfunction *out);
+/* Nothing was registered with the address, or its image has no such kernel. */
+static inline bool crt_is_no_kernel(cudaError_t r)
+{
+    return r == cudaErrorInvalidDeviceFunction || r == cudaErrorInvalidResourceHandle;
+}
 /* From now on the program may use this kernel, of a library that it has loaded, in place of one of
  * its own; until it is forgotten, with its library or with all (NULL). */
 cudaError_t crt_note_kernel(CUkernel kernel, CUlibrary library);

@@ -201,7 +201,7 @@ cudaError_t crt_cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
 {
     CUgraphExecUpdateResultInfo i = { 0 };
     CUresult r = cuGraphExecUpdate(exec, graph, &i);
-    if (info)
+    if (info && (r == CUDA_SUCCESS || r == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
         *info = (cudaGraphExecUpdateResultInfo) { (enum cudaGraphExecUpdateResult)i.result,
                                                   i.errorNode, i.errorFromNode };
     return crt_of(r);

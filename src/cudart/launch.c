@@ -53,7 +53,14 @@ cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sh
     return cudaSuccess;
 }
 
-/* For sizes that no device has, the runtime has an error of its own. */
+#if CUDART_VERSION >= 13000
+static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
+{
+    (void)grid, (void)block;
+    return crt_of(r);
+}
+#else
+/* For sizes that no device has, CUDA 12 has an error of its own. */
 static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
 {
     if (r != CUDA_ERROR_INVALID_VALUE)
@@ -75,6 +82,7 @@ static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
         return cudaErrorInvalidConfiguration;
     return cudaErrorInvalidValue;
 }
+#endif
 
 static cudaError_t launch(CUkernel k, dim3 g, dim3 b, void **args, size_t shared,
                           cudaStream_t stream)
@@ -104,7 +112,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
     if (!r)
         r = crt_kernel(entry, &k);
     /* The launch reports what is wrong with the image: nvcc's code does not look at this result. */
-    if (r != cudaErrorInvalidDeviceFunction)
+    if (!crt_is_no_kernel(r))
         *kernel = (cudaKernel_t)(uintptr_t)entry;
     return crt_done(r);
 }
@@ -117,7 +125,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
     if (!r)
         r = crt_kernel(kernel, &k);
     /* Not registered: it is the driver's handle of a library's kernel. */
-    if (r == cudaErrorInvalidDeviceFunction)
+    if (crt_is_no_kernel(r))
         r = cudaSuccess;
     return crt_done(r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream));
 }
@@ -220,7 +228,10 @@ cudaError_t crt_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute at
 {
     CUfunction f;
     cudaError_t r = crt_function(func, &f);
-    return r ? r : crt_of(cuFuncSetAttribute(f, (CUfunction_attribute)attr, value));
+    r = r ? r : crt_of(cuFuncSetAttribute(f, (CUfunction_attribute)attr, value));
+    if (!r)
+        (void)cudaGetLastError(); /* NVIDIA's runtime forgets it then */
+    return r;
 }
 
 cudaError_t crt_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
@@ -267,12 +278,14 @@ cudaError_t crt_cudaFuncGetName(const char **name, const void *func)
 
 cudaError_t crt_cudaGetFuncBySymbol(cudaFunction_t *out, const void *symbol)
 {
-    return out ? crt_function(symbol, out) : cudaErrorInvalidValue;
+    cudaError_t r = out ? crt_function(symbol, out) : cudaErrorInvalidValue;
+    return crt_is_no_kernel(r) ? cudaErrorInvalidDeviceFunction : r;
 }
 
 cudaError_t crt_cudaGetKernel(cudaKernel_t *out, const void *entry)
 {
-    return out ? crt_kernel(entry, out) : cudaErrorInvalidValue;
+    cudaError_t r = out ? crt_kernel(entry, out) : cudaErrorInvalidValue;
+    return crt_is_no_kernel(r) ? cudaErrorInvalidDeviceFunction : r;
 }
 
 cudaError_t crt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,

@@ -29,7 +29,7 @@ cudaError_t crt_cudaMalloc(void **devPtr, size_t size)
 
 cudaError_t crt_cudaFree(void *devPtr)
 {
-    return devPtr ? crt_of(cuMemFree(address(devPtr))) : cudaSuccess;
+    return crt_of(cuMemFree(address(devPtr)));
 }
 
 cudaError_t crt_cudaHostAlloc(void **host, size_t size, unsigned int flags)
@@ -40,7 +40,8 @@ cudaError_t crt_cudaHostAlloc(void **host, size_t size, unsigned int flags)
         *host = NULL;
         return cudaSuccess;
     }
-    return crt_of(cuMemHostAlloc(host, size, flags));
+    return crt_of(
+        cuMemHostAlloc(host, size, flags | CU_MEMHOSTALLOC_PORTABLE)); /* for all devices */
 }
 
 cudaError_t crt_cudaMallocHost(void **ptr, size_t size)
@@ -55,10 +56,10 @@ cudaError_t crt_cudaFreeHost(void *ptr)
 
 cudaError_t crt_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
-    if (!devPtr || size == 0)
+    if (!devPtr)
         return cudaErrorInvalidValue;
-    CUdeviceptr p;
-    CUresult r = cuMemAllocManaged(&p, size, flags);
+    CUdeviceptr p = 0;
+    CUresult r = size ? cuMemAllocManaged(&p, size, flags) : CUDA_SUCCESS;
     if (!r)
         *devPtr = pointer(p);
     return crt_of(r);
@@ -289,7 +290,7 @@ cudaError_t crt_cudaFreeAsync(void *devPtr, cudaStream_t stream)
 cudaError_t crt_cudaMallocFromPoolAsync(void **devPtr, size_t size, cudaMemPool_t pool,
                                         cudaStream_t stream)
 {
-    if (!devPtr)
+    if (!devPtr || !pool)
         return cudaErrorInvalidValue;
     CUdeviceptr p = 0;
     CUresult r = size ? cuMemAllocFromPoolAsync(&p, size, pool, stream) : CUDA_SUCCESS;

@@ -281,9 +281,12 @@ char __cudaInitModule(void **handle)
     return ok;
 }
 
+/* What is registered as a kernel and not found in its image is no device function; what is not
+ * registered CUDA 13 takes for a handle, and a wrong one. */
 static cudaError_t look_up(const void *host, CUkernel *out)
 {
-    cudaError_t r = cudaErrorInvalidDeviceFunction;
+    cudaError_t r = host && CUDART_VERSION >= 13000 ? cudaErrorInvalidResourceHandle
+                                                    : cudaErrorInvalidDeviceFunction;
     (void)pthread_mutex_lock(&table.lock);
     struct symbol *s = find(host);
     if (s && s->image && s->kind == KERNEL) {
@@ -375,8 +378,8 @@ cudaError_t crt_kernel(const void *host, CUkernel *out)
     }
     cudaError_t r = look_up(host, out);
     /* Not remembered: nobody says when it ends. */
-    if (r == cudaErrorInvalidDeviceFunction)
-        return look_up_given(host, out);
+    if (crt_is_no_kernel(r))
+        return look_up_given(host, out) ? r : cudaSuccess;
     if (!r && cache) {
         cache->slots[slot].host = host;
         cache->slots[slot].kernel = *out;

@@ -111,8 +111,7 @@ cudaError_t crt_done(cudaError_t r)
 cudaError_t cudaGetLastError(void)
 {
     cudaError_t r = self.last;
-    if (!is_sticky(r))
-        self.last = cudaSuccess;
+    self.last = cudaSuccess; /* a dead context's comes again with the next call */
     return r;
 }
 
@@ -214,6 +213,7 @@ cudaError_t crt_reset(int device, void (*forget)(void))
     primary.retained[device] = false;
     (void)pthread_mutex_unlock(&primary.lock);
     (void)cuCtxSetCurrent(NULL);
-    self.last = cudaSuccess;
+    if (is_sticky(self.last))
+        self.last = cudaSuccess;
     return crt_of(cr);
 }

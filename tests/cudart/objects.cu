@@ -165,7 +165,7 @@ static void libraries()
     CHECK(offset == 8 && size == 4);
     OK(cudaLibraryUnload(library));
     CHECK(cudaLaunchKernel((const void *)k, dim3(1), dim3(4), args, 0, nullptr) ==
-          cudaErrorInvalidDeviceFunction);
+          (CUDART_VERSION < 13000 ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidResourceHandle));
     CHECK(cudaLibraryUnload(library) != cudaSuccess);
     CHECK(cudaLibraryLoadData(&library, "no image", nullptr, nullptr, 0, nullptr, nullptr, 0) !=
           cudaSuccess);
