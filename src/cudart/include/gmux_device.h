@@ -64,7 +64,15 @@ __device__ const int warpSize = 32;
 
 #include <__clang_cuda_libdevice_declares.h>
 
+/* Votes without a mask are instructions that PTX has only below sm_70; they are votes among the
+ * lanes that are there. */
+#define __nvvm_vote_all(p)    __nvvm_vote_all_sync(__nvvm_activemask(), p)
+#define __nvvm_vote_any(p)    __nvvm_vote_any_sync(__nvvm_activemask(), p)
+#define __nvvm_vote_ballot(p) __nvvm_vote_ballot_sync(__nvvm_activemask(), p)
 #include <__clang_cuda_device_functions.h>
+#undef __nvvm_vote_all
+#undef __nvvm_vote_any
+#undef __nvvm_vote_ballot
 #include <__clang_cuda_math.h>
 
 /* What every CUDA program can use without including a header. */
@@ -148,7 +156,7 @@ GMUX_CVTA(local, 5)
 #define __nvvm_redux_sync_or(mask, value)   __nvvm_redux_sync_or(value, mask)
 #define __nvvm_redux_sync_xor(mask, value)  __nvvm_redux_sync_xor(value, mask)
 #endif
-/* Shuffles without a mask are instructions that PTX has only below sm_70. */
+/* So are shuffles without a mask. */
 #define __shfl      gmux_maskless_shfl
 #define __shfl_up   gmux_maskless_shfl_up
 #define __shfl_down gmux_maskless_shfl_down
@@ -168,7 +176,6 @@ GMUX_CVTA(local, 5)
 #undef __nvvm_redux_sync_xor
 #include <__clang_cuda_complex_builtins.h>
 
-/* They are shuffles among the lanes that are there. */
 #define GMUX_SHUFFLE(name, type)                                                                   \
     template <class T>                                                                             \
     GMUX_DEV auto name(T v, type lane, int width = warpSize)                                       \
