@@ -329,8 +329,13 @@ CUresult rt_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
     int r = enter(memPool, &p);
     if (r)
         return r;
-    if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        check_device(location->id) != CUDA_SUCCESS)
+    if (!flags || !location)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (location->type == CU_MEM_LOCATION_TYPE_HOST) {
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        return CUDA_SUCCESS;
+    }
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || check_device(location->id))
         return CUDA_ERROR_INVALID_VALUE;
     *flags = rt_pool_lets(p, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;

@@ -350,11 +350,20 @@ static int register_as_is(struct rt_range *range)
     return rt_memory_insert(range);
 }
 
+/* What cuMemHostRegister has made, and not an allocation. */
+#define REGISTERED (1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE)
+
+static bool is_registered(const struct rt_range *range)
+{
+    return REGISTERED >> range->kind & 1;
+}
+
 CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
     const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                            CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     struct rt_context *c;
+    struct rt_range range;
     uint64_t address = (uintptr_t)p, end;
     int r = rt_enter_unsafe(&c);
     if (r)
@@ -362,16 +371,18 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     if (!p || bytesize == 0 || (Flags & ~known) || __builtin_add_overflow(address, bytesize, &end))
         return CUDA_ERROR_INVALID_VALUE;
     if (rt_memory_overlaps(address, bytesize))
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+        return rt_memory_find(address, &range) && !is_registered(&range)
+                   ? CUDA_ERROR_INVALID_VALUE
+                   : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     enum pages pages = what_is_there(address, end);
     if (pages == PAGES_MISSING ||
         (pages == PAGES_READABLE && !(Flags & CU_MEMHOSTREGISTER_READ_ONLY)))
         return CUDA_ERROR_INVALID_VALUE;
-    struct rt_range range = { .base = address,
-                              .size = bytesize,
-                              .flags = Flags,
-                              .context = rt_context_owner(c),
-                              .device = c->device };
+    range = (struct rt_range) { .base = address,
+                                .size = bytesize,
+                                .flags = Flags,
+                                .context = rt_context_owner(c),
+                                .device = c->device };
     bool ours = pages != PAGES_OTHER && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
     r = ours ? register_pages(&range, pages == PAGES_PRIVATE) : CUDA_ERROR_NOT_SUPPORTED;
     return r == CUDA_ERROR_NOT_SUPPORTED ? register_as_is(&range) : r;
@@ -391,10 +402,9 @@ CUresult rt_cuMemHostUnregister(void *p)
         return r;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    const unsigned kinds = 1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE;
-    if (!rt_memory_remove((uintptr_t)p, kinds, &range)) {
-        bool pinned = rt_memory_find((uintptr_t)p, &range) && rt_memory_is_host(&range);
-        return pinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (!rt_memory_remove((uintptr_t)p, REGISTERED, &range)) {
+        bool ours = rt_memory_find((uintptr_t)p, &range) && !is_registered(&range);
+        return ours ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
     r = rt_reach_wait(rt_reach_of(&range));
     return r || range.kind == RT_MEMORY_PAGEABLE ? r : rt_register_undo(&range);

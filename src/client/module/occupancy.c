@@ -219,7 +219,7 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
     if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     const struct limits l = device_limits(f);
-    if ((uint32_t)numBlocks > l.blocks)
+    if ((uint32_t)numBlocks > l.blocks || (uint32_t)blockSize > l.block_threads)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t each = l.shared / (uint32_t)numBlocks / SHARED_UNIT * SHARED_UNIT;
     uint64_t taken = (uint64_t)f->entry->shared_bytes + l.shared_reserved;
