@@ -75,9 +75,17 @@ static void model_copy(int to, int at, int from, int from_at, int count)
     model_do([=] { memcpy(&model[to][at], &model[from][from_at], count * 4); });
 }
 
+// Before a copy between memory of the host, which is made at once: it does not wait for what counts as idle, either (below).
+static void wait_for_host(cudaStream_t stream)
+{
+    if (calls_host)
+        OK(cudaStreamSynchronize(stream));
+}
+
 // Reads a part of a buffer to pageable memory.
 static void read(int buffer, int at, int count, cudaStream_t stream)
 {
+    wait_for_host(stream);
     if (stream) {
         OK(cudaMemcpyAsync(page.data(), buffers[buffer] + at, count * 4, cudaMemcpyDefault, stream));
         OK(cudaStreamSynchronize(stream));
@@ -143,6 +151,7 @@ static void work(cudaStream_t stream, bool captured)
     case 7: // from pageable memory, which stays as it is until the stream has been waited for
         for (int i = 0; i < count; i++)
             page[i] = draw(100000);
+        wait_for_host(stream);
         OK(cudaMemcpyAsync(buffers[a] + at, page.data(), count * 4, cudaMemcpyDefault, stream));
         memcpy(&model[a][at], page.data(), count * 4);
         OK(cudaStreamSynchronize(stream));
