@@ -7,7 +7,14 @@ static int failures;
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             printf("line %d: not so: %s\n", __LINE__, #condition);                                 \
-            failures++;                                                                            \
+            __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED); /* by any thread */                \
         }                                                                                          \
     } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        const cudaError_t error_ = (call);                                                         \
+        if (error_ != cudaSuccess) {                                                               \
+            printf("line %d: %s: %s\n", __LINE__, cudaGetErrorName(error_), #call);                \
+            __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);                                    \
+        }                                                                                          \
+    } while (0)
