@@ -65,6 +65,7 @@ PROGRAMS = {
     "batch": ("batch.cu", [], []),
     "batch-13": ("batch.cu", ["-cudart", "13"], []),
     "order": ("order.cu", ["-O2"], []),
+    "order-threads": ("order_threads.cu", ["-O2", "-lcuda"], []),
     "random": ("random/main.cu", ["-std=c++17", "-cudart", "13", *(HERE.glob("random/[!m]*.cu")), HERE / "random/memory.cu"], []),
     "surfaces": ("surfaces.cu", ["-arch=sm_80"], []),
     "spellings": ("spellings.cu", [], []),

@@ -1,0 +1,321 @@
+/*
+ * Random work of several threads at once in one context. Each thread has streams, memory and a model of
+ * its own (order.cuh), makes and destroys whatever there is while the others work, and captures its third
+ * program while they make calls of all kinds. Parcels go from thread to thread: memory, an event and a
+ * stream, which one thread makes, others use, and another one destroys. The default stream is all
+ * threads' and orders more than it has to.
+ *
+ *     order_threads [FIRST [COUNT]]
+ */
+#include <atomic>
+#include <cuda.h>
+#include <mutex>
+#include <sched.h>
+#include <string>
+#include <thread>
+
+#include "order.cuh"
+
+enum { THREADS = 4, PARCELS = 5, PARCEL_NUMBERS = 700, VARIANTS = 8 };
+
+__device__ int variables[THREADS][NUMBERS];
+
+// A kernel in a module of its own: VARIANTS of them, which add different numbers.
+static const char module_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry increase(.param .u64 numbers, .param .u32 count)\n{\n"
+    " .reg .pred %end;\n .reg .b32 %r<4>;\n .reg .b64 %d<3>;\n"
+    " ld.param.u64 %d0, [numbers];\n ld.param.u32 %r0, [count];\n mov.u32 %r1, %tid.x;\n"
+    "next:\n setp.ge.u32 %end, %r1, %r0;\n @%end bra done;\n"
+    " mul.wide.u32 %d1, %r1, 4;\n add.u64 %d2, %d0, %d1;\n ld.global.u32 %r2, [%d2];\n"
+    " add.u32 %r2, %r2, VARIANT;\n st.global.u32 [%d2], %r2;\n add.u32 %r1, %r1, 32;\n bra next;\n"
+    "done:\n ret;\n}\n";
+
+// What threads hand to each other. Whoever has the lock has given all its work to `last`, or before the event.
+struct parcel {
+    std::mutex lock;
+    int *memory = nullptr;
+    bool ordered = false; // allocated and freed in the order of a stream
+    cudaEvent_t event = nullptr;
+    cudaStream_t stream = nullptr;
+    std::vector<int> model = std::vector<int>(PARCEL_NUMBERS);
+};
+static parcel parcels[PARCELS];
+static std::atomic<long> handed;
+
+static void CUDART_CB called(cudaStream_t, cudaError_t status, void *argument)
+{
+    CHECK(status == cudaSuccess);
+    change::make(argument);
+}
+
+struct busy_sequence : sequence {
+    const int self;
+    explicit busy_sequence(int thread) : self(thread) {}
+
+    void work(cudaStream_t stream, bool captured) override
+    {
+        const int what = captured ? 0 : draw(4);
+        if (what < 2)
+            sequence::work(stream, captured);
+        else if (what == 2)
+            use_parcel(stream);
+        else
+            use_more(stream);
+    }
+
+    void wait_for(cudaEvent_t event, cudaStream_t stream)
+    {
+        cudaError_t result;
+        switch (draw(6)) {
+        case 0:
+            OK(cudaEventSynchronize(event));
+            break;
+        case 1:
+            while ((result = cudaEventQuery(event)) == cudaErrorNotReady)
+                sched_yield();
+            OK(result);
+            break;
+        default:
+            OK(cudaStreamWaitEvent(stream, event, 0));
+            break;
+        }
+    }
+
+    // Makes what the parcel is without.
+    void fill(parcel &p, cudaStream_t stream)
+    {
+        if (!p.event)
+            OK(cudaEventCreateWithFlags(&p.event, draw(2) ? cudaEventDisableTiming : cudaEventDefault));
+        if (!p.stream)
+            OK(cudaStreamCreateWithFlags(&p.stream, draw(2) ? cudaStreamNonBlocking : cudaStreamDefault));
+        if (p.memory)
+            return;
+        const int by = draw(256);
+        p.ordered = draw(2);
+        if (p.ordered)
+            OK(cudaMallocAsync(&p.memory, PARCEL_NUMBERS * 4, stream));
+        else
+            OK(cudaMalloc(&p.memory, PARCEL_NUMBERS * 4));
+        OK(cudaMemsetAsync(p.memory, by, PARCEL_NUMBERS * 4, stream));
+        memset(p.model.data(), by, PARCEL_NUMBERS * 4);
+    }
+
+    // Destroys what another thread has made, while it may be at work.
+    void empty(parcel &p, cudaStream_t stream)
+    {
+        switch (draw(3)) {
+        case 0:
+            OK(cudaEventDestroy(p.event));
+            p.event = nullptr;
+            break;
+        case 1:
+            OK(cudaStreamDestroy(p.stream));
+            p.stream = nullptr;
+            break;
+        default:
+            if (p.ordered && draw(3))
+                OK(cudaFreeAsync(p.memory, stream));
+            else
+                OK(cudaFree(p.memory));
+            p.memory = nullptr;
+            break;
+        }
+    }
+
+    void use_parcel(cudaStream_t stream)
+    {
+        parcel &p = parcels[draw(PARCELS)];
+        std::lock_guard<std::mutex> held(p.lock);
+        const int count = 1 + draw(PARCEL_NUMBERS), at = draw(PARCEL_NUMBERS - count + 1), by = draw(1000);
+        const int a = draw(BUFFERS), there = draw(NUMBERS - count + 1);
+        if (p.event)
+            wait_for(p.event, stream);
+        fill(p, stream);
+        switch (draw(6)) {
+        case 0:
+            step<<<1, 64, 0, stream>>>(p.memory + at, count, by, draw(4) ? 0 : 100);
+            model_parcel(p, at, count, by);
+            break;
+        case 1:
+            OK(cudaMemcpyAsync(p.memory + at, buffers[a] + there, count * 4, cudaMemcpyDefault, stream));
+            memcpy(&p.model[at], &model[a][there], count * 4);
+            break;
+        case 2:
+            OK(cudaMemcpyAsync(buffers[a] + there, p.memory + at, count * 4, cudaMemcpyDefault, stream));
+            memcpy(&model[a][there], &p.model[at], count * 4);
+            break;
+        case 3: // in the parcel's stream, in between
+            OK(cudaEventRecord(p.event, stream));
+            OK(cudaStreamWaitEvent(p.stream, p.event, 0));
+            step<<<1, 64, 0, p.stream>>>(p.memory + at, count, by, draw(4) ? 0 : 100);
+            OK(cudaEventRecord(p.event, p.stream));
+            OK(cudaStreamWaitEvent(stream, p.event, 0));
+            model_parcel(p, at, count, by);
+            break;
+        case 4:
+            OK(cudaMemcpyAsync(page.data(), p.memory + at, count * 4, cudaMemcpyDefault, stream));
+            OK(cudaStreamSynchronize(stream));
+            CHECK(memcmp(page.data(), &p.model[at], count * 4) == 0);
+            break;
+        default:
+            empty(p, stream);
+            fill(p, stream);
+            break;
+        }
+        OK(cudaEventRecord(p.event, stream));
+        handed++;
+    }
+
+    static void model_parcel(parcel &p, int at, int count, int by)
+    {
+        for (int i = at; i < at + count; i++)
+            p.model[i] = p.model[i] * 3 + by;
+    }
+
+    // A kernel of a module that is there for this launch only.
+    void use_module(int buffer, cudaStream_t stream)
+    {
+        std::string text = module_text;
+        const int by = 1 + draw(VARIANTS);
+        CUmodule module;
+        CUfunction function;
+        int count = NUMBERS;
+        void *parameters[] = { &buffers[buffer], &count };
+        text.replace(text.find("VARIANT"), 7, std::to_string(by));
+        CHECK(cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS);
+        CHECK(cuModuleGetFunction(&function, module, "increase") == CUDA_SUCCESS);
+        CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr) == CUDA_SUCCESS);
+        OK(cudaStreamSynchronize(stream));
+        CHECK(cuModuleUnload(module) == CUDA_SUCCESS);
+        model_step(buffer, 0, NUMBERS, 1, by);
+    }
+
+    // A stream and an event that are destroyed before their work is done.
+    void use_short_lived(int buffer, int at, int count, int by, cudaStream_t stream)
+    {
+        cudaStream_t other;
+        cudaEvent_t event;
+        OK(cudaStreamCreateWithFlags(&other, draw(2) ? cudaStreamNonBlocking : cudaStreamDefault));
+        OK(cudaEventCreateWithFlags(&event, draw(2) ? cudaEventDisableTiming : cudaEventDefault));
+        OK(cudaEventRecord(event, stream));
+        OK(cudaStreamWaitEvent(other, event, 0));
+        step<<<1, 64, 0, other>>>(buffers[buffer] + at, count, by, draw(4) ? 0 : 100);
+        OK(cudaEventRecord(event, other));
+        OK(cudaStreamWaitEvent(stream, event, 0));
+        OK(cudaEventDestroy(event));
+        OK(cudaStreamDestroy(other));
+        model_step(buffer, at, count, 3, by);
+    }
+
+    // Waits for a piece of work by asking, and then the host reads and writes what it can reach.
+    void poll(int at, int count, int by, cudaStream_t stream)
+    {
+        cudaError_t result;
+        sequence::work(stream, false);
+        while ((result = cudaStreamQuery(stream)) == cudaErrorNotReady)
+            sched_yield();
+        OK(result);
+        for (int buffer : { PINNED, MANAGED }) {
+            change touched = { buffers[buffer] + at, count, by };
+            CHECK(memcmp(buffers[buffer], model[buffer].data(), NUMBERS * 4) == 0);
+            change::make(&touched);
+            model_step(buffer, at, count, 5, by);
+        }
+    }
+
+    void use_more(cudaStream_t stream)
+    {
+        const int a = draw(BUFFERS), count = 1 + draw(draw(3) ? 200 : NUMBERS), at = draw(NUMBERS - count + 1), by = draw(1000);
+        const int bytes = count * 4;
+        cudaMemPool_t pool;
+        int *memory;
+        switch (draw(8)) {
+        case 0:
+            use_module(a, stream);
+            break;
+        case 1:
+            use_short_lived(a, at, count, by, stream);
+            break;
+        case 2:
+            poll(at, count, by, stream);
+            break;
+        case 3:
+            changes.push_back(new change { buffers[PINNED] + at, count, by });
+            OK(cudaStreamAddCallback(stream, called, changes.back(), 0));
+            model_step(PINNED, at, count, 5, by);
+            break;
+        case 4: // freed while the work is under way
+            OK(draw(2) ? cudaMalloc(&memory, bytes) : cudaMallocManaged(&memory, bytes));
+            OK(cudaMemcpyAsync(memory, buffers[a] + at, bytes, cudaMemcpyDefault, stream));
+            step<<<1, 32, 0, stream>>>(memory, count, by, draw(4) ? 0 : 100);
+            OK(cudaMemcpyAsync(buffers[a] + at, memory, bytes, cudaMemcpyDefault, stream));
+            OK(cudaFree(memory));
+            model_step(a, at, count, 3, by);
+            break;
+        case 5:
+            OK(cudaDeviceGetDefaultMemPool(&pool, 0));
+            OK(cudaMemPoolTrimTo(pool, 0));
+            sequence::work(stream, false);
+            break;
+        case 6:
+            OK(cudaHostRegister(page.data(), NUMBERS * 4, cudaHostRegisterDefault));
+            OK(cudaHostGetDevicePointer(&memory, page.data(), 0));
+            OK(cudaMemcpyAsync(page.data() + at, buffers[a] + at, bytes, cudaMemcpyDefault, stream));
+            step<<<1, 32, 0, stream>>>(memory + at, count, by, 0);
+            OK(cudaMemcpyAsync(buffers[a] + at, page.data() + at, bytes, cudaMemcpyDefault, stream));
+            OK(cudaStreamSynchronize(stream));
+            OK(cudaHostUnregister(page.data()));
+            model_step(a, at, count, 3, by);
+            break;
+        default:
+            OK(cudaMemcpyToSymbolAsync(variables, buffers[a] + at, bytes, self * NUMBERS * 4, cudaMemcpyDefault, stream));
+            OK(cudaMemsetAsync(buffers[a] + at, by & 255, bytes, stream));
+            OK(cudaMemcpyFromSymbolAsync(buffers[a] + at, variables, bytes, self * NUMBERS * 4, cudaMemcpyDefault, stream));
+            break;
+        }
+    }
+};
+
+// A thread captures streams that do not wait for the default one, which the others go on to use.
+static void thread_main(int self, unsigned seed)
+{
+    busy_sequence work(self);
+    work.program(seed * THREADS + (unsigned)self, { NON_BLOCKING, APART },
+                 seed % 2 ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeRelaxed);
+}
+
+// Nobody uses the parcels any more: they have what their models say.
+static void empty_parcels(void)
+{
+    std::vector<int> numbers(PARCEL_NUMBERS);
+    for (parcel &p : parcels) {
+        if (!p.memory)
+            continue;
+        OK(cudaMemcpy(numbers.data(), p.memory, PARCEL_NUMBERS * 4, cudaMemcpyDefault));
+        CHECK(numbers == p.model);
+        OK(cudaFree(p.memory));
+        OK(cudaEventDestroy(p.event));
+        OK(cudaStreamDestroy(p.stream));
+        p.memory = nullptr, p.event = nullptr, p.stream = nullptr;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 1, count = argc > 2 ? (unsigned)atoi(argv[2]) : 30;
+    for (unsigned seed = first; seed < first + count && !failures; seed++) {
+        std::thread threads[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            threads[i] = std::thread(thread_main, i, seed);
+        for (std::thread &thread : threads)
+            thread.join();
+        empty_parcels();
+        if (failures)
+            printf("in program %u\n", seed);
+    }
+    CHECK(handed > (long)count * THREADS);
+    if (!failures)
+        printf("passed\n");
+    return failures != 0;
+}
