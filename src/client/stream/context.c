@@ -24,8 +24,9 @@ int rt_context_primary(CUdevice dev, struct rt_context **out)
     pthread_mutex_lock(&lock);
     if (!primaries[dev])
         r = rt_context_create(dev, CU_CTX_SCHED_AUTO, true, &primaries[dev]);
-    if (r == CUDA_SUCCESS && !primaries[dev]->alias)
-        primaries[dev]->alias = rt_companion_primary(dev);
+    if (r == CUDA_SUCCESS && !atomic_load_explicit(&primaries[dev]->alias, memory_order_relaxed))
+        atomic_store_explicit(&primaries[dev]->alias, rt_companion_primary(dev),
+                              memory_order_relaxed);
     *out = primaries[dev];
     pthread_mutex_unlock(&lock);
     return r;

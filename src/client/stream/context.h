@@ -46,8 +46,8 @@ struct rt_context {
     uint32_t number; /* the server's number of it, from 1 */
     bool primary;
     /* For a primary context beside a genuine library: the handle by which NVIDIA's runtime knows
-     * it; else NULL. */
-    CUcontext alias;
+     * it; else NULL. It may become known after others use the context. */
+    _Atomic(CUcontext) alias;
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
     struct rt_context *root; /* for a green context the primary context of its device; else NULL */
@@ -166,7 +166,8 @@ struct rt_context *rt_context_find(CUcontext handle, bool active);
 int rt_context_find_to_work(CUcontext handle, struct rt_context **out);
 static inline CUcontext rt_context_handle(const struct rt_context *c)
 {
-    return !c ? NULL : c->alias ? c->alias : (CUcontext)rt_object_handle(&rt_contexts, &c->object);
+    CUcontext alias = c ? atomic_load_explicit(&c->alias, memory_order_relaxed) : NULL;
+    return !c ? NULL : alias ? alias : (CUcontext)rt_object_handle(&rt_contexts, &c->object);
 }
 
 /* The owner of what is made in a context: a green context owns streams, and nothing else. */

@@ -109,7 +109,7 @@ int rt_stack_push(struct rt_context *c)
 CUcontext rt_stack_top(void)
 {
     struct rt_context *c = rt_current.context;
-    if (!c || c->alias)
+    if (!c || atomic_load_explicit(&c->alias, memory_order_relaxed))
         return rt_context_handle(c);
     /* The handle that was pushed, whether or not its context has been destroyed. */
     uint64_t stale = (uint64_t)(rt_current.generation & 0xffffffu) << 32;

@@ -105,3 +105,29 @@ Test(threads, init_at_once, .timeout = 50)
     }
     cr_assert_eq(fake.connections, 1);
 }
+
+/* Several threads begin with the primary context at once, as NVIDIA's runtime does: one context. */
+static void *retain(void *arg)
+{
+    CUcontext *retained = arg, current = NULL;
+    CUresult r = cuDevicePrimaryCtxRetain(retained, 0);
+    r = r ? r : cuCtxSetCurrent(*retained);
+    r = r ? r : cuCtxGetCurrent(&current);
+    return (void *)(uintptr_t)(r || current != *retained);
+}
+
+Test(threads, primary_at_once, .timeout = 50)
+{
+    pthread_t t[8];
+    CUcontext retained[8];
+    void *failed;
+    fake_start(&fake, fake_serve_well, NULL);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    fake_device_start(&fake);
+    for (int i = 0; i < 8; i++)
+        pthread_create(&t[i], NULL, retain, &retained[i]);
+    for (int i = 0; i < 8; i++) {
+        pthread_join(t[i], &failed);
+        cr_assert(!failed && retained[i] == retained[0]);
+    }
+}
