@@ -186,6 +186,33 @@ struct sequence {
         }
     }
 
+    // Does something with memory that others have too and with what it should hold, or only reads it.
+    void trade(int *memory, int *numbers, int size, cudaStream_t stream, bool only_read)
+    {
+        const int count = 1 + draw(size), at = draw(size - count + 1), a = draw(BUFFERS), there = draw(NUMBERS - count + 1);
+        const int by = draw(1000), bytes = count * 4;
+        switch (draw(only_read ? 2 : 4)) {
+        case 0:
+            OK(cudaMemcpyAsync(page.data(), memory + at, bytes, cudaMemcpyDefault, stream));
+            OK(cudaStreamSynchronize(stream));
+            CHECK(memcmp(page.data(), numbers + at, bytes) == 0);
+            break;
+        case 1:
+            OK(cudaMemcpyAsync(buffers[a] + there, memory + at, bytes, cudaMemcpyDefault, stream));
+            memcpy(&model[a][there], numbers + at, bytes);
+            break;
+        case 2:
+            OK(cudaMemcpyAsync(memory + at, buffers[a] + there, bytes, cudaMemcpyDefault, stream));
+            memcpy(numbers + at, &model[a][there], bytes);
+            break;
+        default:
+            step<<<1, 64, 0, stream>>>(memory + at, count, by, draw(4) ? 0 : 100);
+            for (int i = at; i < at + count; i++)
+                numbers[i] = numbers[i] * 3 + by;
+            break;
+        }
+    }
+
     void steps(const std::vector<int> &usable, int *last, bool captured)
     {
         for (int n = 0; n < STEPS; n++) {
