@@ -191,14 +191,13 @@ static void set_blocking(int fd, bool blocking)
 /* Closes the channel; with `end` also the connection, which nobody else holds. */
 static void close_channel(struct ctl_channel *c, bool end)
 {
-    /* uv_poll_stop() takes the socket out of epoll. Without it the kernel would watch the open file
-     * for as long as any process holds it. */
-    uv_poll_stop(&c->poll);
+    /* This takes the socket out of epoll, before another thread may close it. Else the kernel would
+     * watch the open file for as long as any process holds it. */
+    uv_close((uv_handle_t *)&c->poll, free_channel);
     c->fd = end ? tp_hang_up(c->fd) : tp_close_foreign(c->fd);
     c->closed = true;
     gm_list_for_each_safe (w, &c->waiting, struct waiting, link)
         drop_waiting(c, w);
-    uv_close((uv_handle_t *)&c->poll, free_channel);
 }
 
 int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e,
@@ -322,9 +321,8 @@ void ctl_lines_close(struct ctl_lines *l)
     if (!l || l->closed)
         return;
     l->closed = true;
-    uv_poll_stop(&l->poll);
-    gm_close(l->fd);
     uv_close((uv_handle_t *)&l->poll, free_lines);
+    gm_close(l->fd);
 }
 
 /* --- timers ----------------------------------------------------------------------------------- */
