@@ -2,6 +2,7 @@
  * its own. */
 #include "tap.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -120,6 +121,40 @@ static void registered(void)
     EQ(munmap(h, REGISTERED), 0);
 }
 
+static int child_does_nothing(void)
+{
+    return 0;
+}
+
+/* Memory on the stack of the thread that registers it, and forks. */
+static void *registers_its_stack(void *context)
+{
+    uint32_t numbers[300], back[300];
+    CUdeviceptr p;
+    for (uint32_t i = 0; i < COUNT(numbers); i++)
+        numbers[i] = i;
+    OK(cuCtxSetCurrent(context));
+    OK(cuMemAlloc(&p, sizeof(numbers)));
+    OK(cuMemHostRegister(numbers, sizeof(numbers), 0));
+    OK(cuMemcpyHtoD(p, numbers, sizeof(numbers)));
+    for (int i = 0; i < 20; i++)
+        EQ(in_child(child_does_nothing), 0);
+    OK(cuMemcpyDtoH(back, p, sizeof(back)));
+    OK(cuMemHostUnregister(numbers));
+    EQ(memcmp(back, numbers, sizeof(back)), 0);
+    OK(cuMemFree(p));
+    return NULL;
+}
+
+static void registered_stack(void)
+{
+    pthread_t thread;
+    CUcontext context;
+    OK(cuCtxGetCurrent(&context));
+    EQ(pthread_create(&thread, NULL, registers_its_stack, context), 0);
+    EQ(pthread_join(thread, NULL), 0);
+}
+
 static int child_has_its_own(void)
 {
     CUcontext c;
@@ -176,6 +211,7 @@ static void before_init(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(before_init), TEST(child), TEST(registered) };
+    static const struct tap_test tests[] = { TEST(before_init), TEST(child), TEST(registered),
+                                             TEST(registered_stack) };
     return tap_main_bare(tests, COUNT(tests));
 }

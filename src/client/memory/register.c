@@ -9,10 +9,12 @@
  * only in part, and that may hold something else, are exchanged only while the process has one
  * thread.
  *
- * Shared mappings, the main thread's stack, and pages of another registration are not exchanged.
- * Such memory counts as registered, copies treat it as pageable memory, and it has no address on
- * the device: a program that asks for one gets CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver on
- * some systems, the device's address of registered memory differs from the host's.
+ * Shared mappings, the stacks of the main thread and of the caller, who writes there meanwhile and
+ * would share his stack with a child that he forks, and pages of another registration are not
+ * exchanged. Such memory counts as registered, copies treat it as pageable memory, and it has no
+ * address on the device: a program that asks for one gets CUDA_ERROR_NOT_SUPPORTED. As with
+ * NVIDIA's driver on some systems, the device's address of registered memory differs from the
+ * host's.
  */
 #include "client/memory/memory.h"
 #include "client/memory/userfault.h"
@@ -83,6 +85,23 @@ static enum pages what_is_there(uint64_t from, uint64_t to)
         from = end;
     }
     return from < to ? PAGES_MISSING : result;
+}
+
+/* Whether one of the pages of a range is the calling thread's stack, or is one on which it runs. */
+static bool is_own_stack(uint64_t from, uint64_t to)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t here = (uintptr_t)__builtin_frame_address(0);
+    pthread_attr_t attr;
+    void *base = NULL;
+    size_t size = 0;
+    from &= ~(page - 1);
+    to = (to + page - 1) & ~(page - 1);
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        pthread_attr_getstack(&attr, &base, &size);
+        pthread_attr_destroy(&attr);
+    }
+    return (here >= from && here < to) || (from < (uintptr_t)base + size && (uintptr_t)base < to);
 }
 
 static bool only_thread(void)
@@ -383,7 +402,8 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
                                 .flags = Flags,
                                 .context = rt_context_owner(c),
                                 .device = c->device };
-    bool ours = pages != PAGES_OTHER && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
+    bool ours = pages != PAGES_OTHER && !is_own_stack(address, end) &&
+                !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
     r = ours ? register_pages(&range, pages == PAGES_PRIVATE) : CUDA_ERROR_NOT_SUPPORTED;
     return r == CUDA_ERROR_NOT_SUPPORTED ? register_as_is(&range) : r;
 }
