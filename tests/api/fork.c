@@ -3,7 +3,9 @@
 #include "tap.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +128,50 @@ static int child_does_nothing(void)
     return 0;
 }
 
+static atomic_int step;
+
+/* What a thread allocates first lies beside the state of its heap. It is registered once, and again
+ * and again. */
+static void *registers_its_heap(void *context)
+{
+    unsigned char *h = malloc(200);
+    CUdeviceptr p;
+    OK(cuCtxSetCurrent(context));
+    memset(h, 5, 200);
+    OK(cuMemHostRegister(h, 200, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cuMemHostGetDevicePointer(&p, h, 0));
+    for (atomic_store(&step, 1); atomic_load(&step) == 1;)
+        free(malloc(1000)); /* beside forks */
+    for (atomic_store(&step, 3); atomic_load(&step) == 3;) {
+        OK(cuMemHostUnregister(h));
+        OK(cuMemHostRegister(h, 200, CU_MEMHOSTREGISTER_DEVICEMAP));
+    }
+    OK(cuMemHostGetDevicePointer(&p, h, 0));
+    OK(cuMemsetD8(p, 6, 100));
+    OK(cuCtxSynchronize());
+    TRUE(h[0] == 6 && h[99] == 6 && h[100] == 5 && h[199] == 5);
+    OK(cuMemHostUnregister(h));
+    free(h);
+    return NULL;
+}
+
+/* The C library's child sets up all heaps anew. */
+static void registered_heap(void)
+{
+    pthread_t thread;
+    CUcontext context;
+    OK(cuCtxGetCurrent(&context));
+    EQ(pthread_create(&thread, NULL, registers_its_heap, context), 0);
+    for (int now = 1; now <= 3; now += 2) {
+        while (atomic_load(&step) != now)
+            sched_yield();
+        for (int i = 0; i < 50; i++)
+            EQ(in_child(child_does_nothing), 0);
+        atomic_store(&step, now + 1);
+    }
+    EQ(pthread_join(thread, NULL), 0);
+}
+
 /* Memory on the stack of the thread that registers it, and forks. */
 static void *registers_its_stack(void *context)
 {
@@ -212,6 +258,6 @@ static void before_init(void)
 int main(void)
 {
     static const struct tap_test tests[] = { TEST(before_init), TEST(child), TEST(registered),
-                                             TEST(registered_stack) };
+                                             TEST(registered_stack), TEST(registered_heap) };
     return tap_main_bare(tests, COUNT(tests));
 }

@@ -21,7 +21,9 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +162,10 @@ static int hold_writers(const struct span *s)
     return ioctl(fd, UFFDIO_WRITEPROTECT, &w) == 0 ? gm_take_fd(&fd) : -1;
 }
 
+/* Read by who exchanges pages, written by who forks: a child has all of them or none. */
+static pthread_rwlock_t fork_lock = PTHREAD_RWLOCK_INITIALIZER;
+static atomic_size_t exchanged; /* ranges whose pages may be the host area's */
+
 static off_t offset_of(const struct span *s)
 {
     return (off_t)(s->window - (rt_session->window_base + rt_session->window_half));
@@ -172,6 +178,7 @@ static int exchange(const struct span *s, bool whole, bool writable)
     void *pages = (void *)(uintptr_t)s->start, *p = MAP_FAILED;
     sigset_t all, before;
     sigfillset(&all);
+    pthread_rwlock_rdlock(&fork_lock);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* a signal handler may write there, too */
     int held = writable ? hold_writers(s) : -1;
     bool safe = whole || held >= 0 || only_thread();
@@ -182,6 +189,9 @@ static int exchange(const struct span *s, bool whole, bool writable)
     }
     gm_close(held);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (p != MAP_FAILED)
+        atomic_fetch_add_explicit(&exchanged, 1, memory_order_relaxed);
+    pthread_rwlock_unlock(&fork_lock);
     return p != MAP_FAILED ? CUDA_SUCCESS
            : safe          ? CUDA_ERROR_OUT_OF_MEMORY
                            : CUDA_ERROR_NOT_SUPPORTED;
@@ -226,7 +236,12 @@ static bool make_private(const struct rt_range *r)
 
 int rt_register_undo(const struct rt_range *r)
 {
-    if (still_there(r) && !make_private(r))
+    pthread_rwlock_rdlock(&fork_lock);
+    bool is_private = !still_there(r) || make_private(r);
+    if (is_private)
+        atomic_fetch_sub_explicit(&exchanged, 1, memory_order_relaxed);
+    pthread_rwlock_unlock(&fork_lock);
+    if (!is_private)
         return CUDA_ERROR_OUT_OF_MEMORY;
     return rt_request_free(rt_session, pages_of(r).window);
 }
@@ -237,40 +252,54 @@ int rt_register_undo(const struct rt_range *r)
  * them until it writes: copying would take too long, and more memory than there may be. */
 #define FORK_COPY_BYTES (64u << 20)
 
-/* The registered ranges during a fork. rt_memory_fork_prepare() holds the map's lock. */
+/* Where glibc's heaps for threads begin. The first page has the heap's own state, and what was
+ * allocated first. */
+#define HEAP_ALIGNMENT (64u << 20)
+
+/* The program's pages that are the host area's, during a fork. */
 static struct kept {
     struct span pages;
-    uint64_t there; /* bytes that are still the host area's */
-    void *copy;     /* NULL: there is no copy */
+    void *copy;   /* NULL: there is no copy */
+    bool is_heap; /* may be the first page of such a heap */
 } * kept;
 static size_t kept_count;
 
-static void keep(const struct rt_range *r)
+static void keep(uint64_t start, uint64_t end, uint64_t offset)
 {
-    kept[kept_count++].pages = pages_of(r);
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t window = rt_session->window_base + rt_session->window_half + offset;
+    struct kept *grown = realloc(kept, (kept_count + 2) * sizeof(*kept));
+    if (!grown)
+        return;
+    kept = grown;
+    if (start % HEAP_ALIGNMENT == 0) {
+        kept[kept_count++] = (struct kept) { { start, page, window }, NULL, true };
+        start += page;
+        window += page;
+    }
+    if (start < end)
+        kept[kept_count++] = (struct kept) { { start, end - start, window }, NULL, false };
 }
 
-/* Goes through both lists, which are sorted. */
-static void see_what_is_there(void)
+/* Finds them in the list of mappings: the map of memory does not have those that are about to be
+ * private again. */
+static void keep_all(void)
 {
     GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
     GM_AUTO_FREE char *line = NULL;
+    const uint64_t window_size = 2 * (uint64_t)rt_session->window_half;
     struct stat st;
-    size_t size = 0, i = 0;
+    size_t size = 0;
     if (!f || fstat(rt_session->host_fd, &st) != 0)
         return;
-    while (i < kept_count && getline(&line, &size, f) > 0) {
-        unsigned long long start, end, inode;
-        if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 ||
-            inode != st.st_ino)
+    while (getline(&line, &size, f) > 0) {
+        unsigned long long start, end, offset, inode;
+        char mode[5];
+        if (sscanf(line, "%llx-%llx %4s %llx %*s %llu", &start, &end, mode, &offset, &inode) != 5)
             continue;
-        while (i < kept_count && kept[i].pages.start + kept[i].pages.size <= start)
-            i++;
-        for (size_t k = i; k < kept_count && kept[k].pages.start < end; k++) {
-            const struct span *p = &kept[k].pages;
-            kept[k].there +=
-                GM_MIN(p->start + p->size, (uint64_t)end) - GM_MAX(p->start, (uint64_t)start);
-        }
+        bool in_window = start - rt_session->window_base < window_size;
+        if (inode == st.st_ino && mode[3] == 's' && !in_window)
+            keep(start, end, offset);
     }
 }
 
@@ -283,21 +312,66 @@ static void *copy_of(const struct span *s)
     return p;
 }
 
+/* A child of glibc's writes to the state of each heap before it calls anybody. So that page is the
+ * process's own during the fork, with what the device and the program have written before. Keeps a
+ * copy of that. */
+static void take_heap(struct kept *k)
+{
+    const struct span *p = &k->pages;
+    void *at = (void *)(uintptr_t)p->start, *own = NULL;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int held = hold_writers(p);
+    if (held >= 0 || only_thread())
+        k->copy = copy_of(p);
+    if (k->copy)
+        own = copy_of(&(struct span) { .start = (uintptr_t)k->copy, .size = p->size });
+    if (own && mremap(own, p->size, p->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
+        munmap(own, p->size);
+        own = NULL;
+    }
+    if (k->copy && !own) {
+        munmap(k->copy, p->size);
+        k->copy = NULL;
+    }
+    gm_close(held);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Gives the page back to the device, with what the program has written meanwhile. */
+static void return_heap(const struct kept *k)
+{
+    const struct span *p = &k->pages;
+    const volatile char *now = (void *)(uintptr_t)p->start, *then = k->copy;
+    volatile char *area = (void *)(uintptr_t)p->window;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int held = hold_writers(p);
+    for (uint64_t i = 0; i < p->size; i++)
+        if (now[i] != then[i])
+            area[i] = now[i];
+    (void)mmap((void *)(uintptr_t)p->start, p->size, PROT_READ | PROT_WRITE,
+               MAP_SHARED | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd, offset_of(p));
+    gm_close(held);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void rt_memory_fork_prepare(void)
 {
     uint64_t left = FORK_COPY_BYTES;
-    size_t count = rt_memory_freeze();
-    kept = count ? calloc(count, sizeof(*kept)) : NULL;
+    pthread_rwlock_wrlock(&fork_lock);
+    rt_memory_freeze();
     kept_count = 0;
-    if (!kept)
-        return;
-    rt_memory_each_registered(keep);
-    see_what_is_there();
+    if (atomic_load_explicit(&exchanged, memory_order_relaxed) > 0)
+        keep_all();
     for (size_t i = 0; i < kept_count; i++) {
-        const struct span *p = &kept[i].pages;
-        if (kept[i].there == p->size && p->size <= left) {
-            kept[i].copy = copy_of(p);
-            left -= p->size;
+        if (kept[i].is_heap) {
+            take_heap(&kept[i]);
+        } else if (kept[i].pages.size <= left) {
+            kept[i].copy = copy_of(&kept[i].pages);
+            left -= kept[i].pages.size;
         }
     }
 }
@@ -306,8 +380,6 @@ static void give_child(const struct kept *k)
 {
     const struct span *p = &k->pages;
     void *at = (void *)(uintptr_t)p->start;
-    if (k->there != p->size)
-        return;
     if (!k->copy ||
         mremap(k->copy, p->size, p->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
         (void)mmap(at, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
@@ -316,15 +388,23 @@ static void give_child(const struct kept *k)
 
 static void end_fork(bool child)
 {
-    for (size_t i = 0; kept && i < kept_count; i++) {
-        if (child)
+    for (size_t i = 0; i < kept_count; i++) {
+        const bool taken = kept[i].is_heap && kept[i].copy;
+        if (child && !taken)
             give_child(&kept[i]);
-        else if (kept[i].copy)
+        if (!child && taken)
+            return_heap(&kept[i]);
+        if (!child && kept[i].copy)
             munmap(kept[i].copy, kept[i].pages.size);
     }
     free(kept);
     kept = NULL;
     rt_memory_thaw(child);
+    /* The lock knows the writer by a thread's number, which is another one in the child. */
+    if (child)
+        (void)pthread_rwlock_init(&fork_lock, NULL);
+    else
+        pthread_rwlock_unlock(&fork_lock);
 }
 
 void rt_memory_fork_parent(void)

@@ -21,7 +21,6 @@ static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER; /* protects all t
 static void *by_address;                                       /* entries; they do not overlap */
 static void *by_window; /* those of registered memory, by the device's addresses */
 static struct gm_list all = { &all, &all };
-static size_t registered; /* how many are in by_window */
 
 /* Neither range is empty. */
 static int order(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
@@ -144,12 +143,9 @@ static bool enter(struct mapped *e)
 {
     if (!tsearch(e, &by_address, order_by_address))
         return false;
-    if (e->range.kind == RT_MEMORY_REGISTERED) {
-        if (!tsearch(e, &by_window, order_by_window)) {
-            (void)tdelete(e, &by_address, order_by_address);
-            return false;
-        }
-        registered++;
+    if (e->range.kind == RT_MEMORY_REGISTERED && !tsearch(e, &by_window, order_by_window)) {
+        (void)tdelete(e, &by_address, order_by_address);
+        return false;
     }
     gm_list_append(&all, &e->link);
     return true;
@@ -159,10 +155,8 @@ static void take_out(struct mapped *e, struct rt_range *out)
 {
     *out = e->range;
     (void)tdelete(e, &by_address, order_by_address);
-    if (e->range.kind == RT_MEMORY_REGISTERED) {
+    if (e->range.kind == RT_MEMORY_REGISTERED)
         (void)tdelete(e, &by_window, order_by_window);
-        registered--;
-    }
     gm_list_remove(&e->link);
     free(e);
 }
@@ -215,22 +209,9 @@ bool rt_memory_remove_any(const struct rt_context *c, struct rt_range *out)
 
 /* --- forks ------------------------------------------------------------------------------------ */
 
-size_t rt_memory_freeze(void)
+void rt_memory_freeze(void)
 {
     pthread_rwlock_wrlock(&map_lock);
-    return registered;
-}
-
-static void visit(const void *node, VISIT when, void *see)
-{
-    struct mapped *const *e = node;
-    if ((when == postorder || when == leaf) && (*e)->range.kind == RT_MEMORY_REGISTERED)
-        (*(rt_range_fn **)see)(&(*e)->range);
-}
-
-void rt_memory_each_registered(rt_range_fn *see)
-{
-    twalk_r(by_address, visit, &see);
 }
 
 void rt_memory_thaw(bool child)

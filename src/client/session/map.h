@@ -103,12 +103,8 @@ static inline bool rt_memory_is_host(const struct rt_range *r)
 /* Removes any one range of the context; false: there is none. */
 bool rt_memory_remove_any(const struct rt_context *c, struct rt_range *out);
 
-/* Called around a fork, by one thread at a time: the map does not change. Returns how many ranges
- * are registered. */
-size_t rt_memory_freeze(void);
+/* Called around a fork, by one thread at a time: the map does not change. */
+void rt_memory_freeze(void);
 void rt_memory_thaw(bool child);
-/* Between these two: goes through the registered ranges, by address. */
-typedef void rt_range_fn(const struct rt_range *r);
-void rt_memory_each_registered(rt_range_fn *see);
 
 #endif
