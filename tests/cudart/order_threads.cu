@@ -1,9 +1,10 @@
 /*
- * Random work of several threads at once in one context. Each thread has streams, memory and a model of
- * its own (order.cuh), makes and destroys whatever there is while the others work, and captures its third
+ * Random work of several threads at once. Each thread has streams, memory and a model of its own
+ * (order.cuh), makes and destroys whatever there is while the others work, forks, and captures its third
  * program while they make calls of all kinds. Parcels go from thread to thread: memory, an event and a
  * stream, which one thread makes, others use, and another one destroys. The default stream is all
- * threads' and orders more than it has to.
+ * threads' and orders more than it has to. Now and then a thread has a context of its own, and the
+ * device is reset between two programs.
  *
  *     order_threads [FIRST [COUNT]]
  */
@@ -12,7 +13,9 @@
 #include <mutex>
 #include <sched.h>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "order.cuh"
 
@@ -42,6 +45,7 @@ struct parcel {
 };
 static parcel parcels[PARCELS];
 static std::atomic<long> handed;
+static cudaMemPool_t pool; // all threads', beside the device's own one
 
 static void CUDART_CB called(cudaStream_t, cudaError_t status, void *argument)
 {
@@ -51,14 +55,26 @@ static void CUDART_CB called(cudaStream_t, cudaError_t status, void *argument)
 
 struct busy_sequence : sequence {
     const int self;
-    explicit busy_sequence(int thread) : self(thread) {}
+    const bool apart; // in a context of its own
+    CUdeviceptr flag;
+    unsigned signals = 0;
+
+    busy_sequence(int thread, bool own_context) : self(thread), apart(own_context)
+    {
+        CHECK(cuMemAlloc(&flag, 4) == CUDA_SUCCESS && cuMemsetD32(flag, 0, 1) == CUDA_SUCCESS);
+    }
+
+    ~busy_sequence()
+    {
+        CHECK(cuMemFree(flag) == CUDA_SUCCESS);
+    }
 
     void work(cudaStream_t stream, bool captured) override
     {
         const int what = captured ? 0 : draw(4);
         if (what < 2)
             sequence::work(stream, captured);
-        else if (what == 2)
+        else if (what == 2 && !apart)
             use_parcel(stream);
         else
             use_more(stream);
@@ -92,9 +108,10 @@ struct busy_sequence : sequence {
         if (p.memory)
             return;
         const int by = draw(256);
-        p.ordered = draw(2);
+        p.ordered = draw(3);
         if (p.ordered)
-            OK(cudaMallocAsync(&p.memory, PARCEL_NUMBERS * 4, stream));
+            OK(draw(2) ? cudaMallocAsync(&p.memory, PARCEL_NUMBERS * 4, stream) :
+                         cudaMallocFromPoolAsync(&p.memory, PARCEL_NUMBERS * 4, pool, stream));
         else
             OK(cudaMalloc(&p.memory, PARCEL_NUMBERS * 4));
         OK(cudaMemsetAsync(p.memory, by, PARCEL_NUMBERS * 4, stream));
@@ -185,6 +202,46 @@ struct busy_sequence : sequence {
         model_step(buffer, at, count, 3, by);
     }
 
+    // Another stream does a step, ordered by values in memory in place of events.
+    void use_values(int buffer, int at, int count, int by, cudaStream_t stream)
+    {
+        const cudaStream_t other = streams[draw(2) ? NON_BLOCKING : APART];
+        CHECK(cuStreamWriteValue32(stream, flag, ++signals, 0) == CUDA_SUCCESS);
+        CHECK(cuStreamWaitValue32(other, flag, signals, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+        step<<<1, 64, 0, other>>>(buffers[buffer] + at, count, by, draw(4) ? 0 : 100);
+        CHECK(cuStreamWriteValue32(other, flag, ++signals, 0) == CUDA_SUCCESS);
+        CHECK(cuStreamWaitValue32(stream, flag, signals, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+        model_step(buffer, at, count, 3, by);
+    }
+
+    // A child has nothing of CUDA, and takes nothing from its parent.
+    static void use_fork(void)
+    {
+        const pid_t child = fork();
+        int status = -1;
+        void *memory;
+        if (child == 0)
+            _exit(cudaMalloc(&memory, 1000) != cudaErrorInitializationError);
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+
+    // A thread that ends before its work is done.
+    void use_thread(int buffer, int at, int count, int by, cudaStream_t stream)
+    {
+        const int again = draw(4) ? 0 : 100;
+        CUcontext context;
+        CHECK(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+        OK(cudaEventRecord(events[0], stream));
+        std::thread([=] {
+            CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+            OK(cudaStreamWaitEvent(cudaStreamPerThread, events[0], 0));
+            step<<<1, 64, 0, cudaStreamPerThread>>>(buffers[buffer] + at, count, by, again);
+            OK(cudaEventRecord(events[1], cudaStreamPerThread));
+        }).join();
+        OK(cudaStreamWaitEvent(stream, events[1], 0));
+        model_step(buffer, at, count, 3, by);
+    }
+
     // Waits for a piece of work by asking, and then the host reads and writes what it can reach.
     void poll(int at, int count, int by, cudaStream_t stream)
     {
@@ -205,9 +262,9 @@ struct busy_sequence : sequence {
     {
         const int a = draw(BUFFERS), count = 1 + draw(draw(3) ? 200 : NUMBERS), at = draw(NUMBERS - count + 1), by = draw(1000);
         const int bytes = count * 4;
-        cudaMemPool_t pool;
+        cudaMemPool_t own;
         int *memory;
-        switch (draw(8)) {
+        switch (draw(12)) {
         case 0:
             use_module(a, stream);
             break;
@@ -231,8 +288,8 @@ struct busy_sequence : sequence {
             model_step(a, at, count, 3, by);
             break;
         case 5:
-            OK(cudaDeviceGetDefaultMemPool(&pool, 0));
-            OK(cudaMemPoolTrimTo(pool, 0));
+            OK(cudaDeviceGetDefaultMemPool(&own, 0));
+            OK(cudaMemPoolTrimTo(draw(2) ? own : pool, 0));
             sequence::work(stream, false);
             break;
         case 6:
@@ -244,6 +301,21 @@ struct busy_sequence : sequence {
             OK(cudaStreamSynchronize(stream));
             OK(cudaHostUnregister(page.data()));
             model_step(a, at, count, 3, by);
+            break;
+        case 7:
+            use_values(a, at, count, by, stream);
+            break;
+        case 8:
+            if (!draw(8))
+                use_fork();
+            sequence::work(stream, false);
+            break;
+        case 9:
+            use_thread(a, at, count, by, stream);
+            break;
+        case 10:
+            OK(cudaMemPrefetchAsync(buffers[MANAGED] + at, bytes, draw(2) ? cudaCpuDeviceId : 0, stream));
+            sequence::work(stream, false);
             break;
         default:
             OK(cudaMemcpyToSymbolAsync(variables, buffers[a] + at, bytes, self * NUMBERS * 4, cudaMemcpyDefault, stream));
@@ -257,9 +329,15 @@ struct busy_sequence : sequence {
 // A thread captures streams that do not wait for the default one, which the others go on to use.
 static void thread_main(int self, unsigned seed)
 {
-    busy_sequence work(self);
-    work.program(seed * THREADS + (unsigned)self, { NON_BLOCKING, APART },
-                 seed % 2 ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeRelaxed);
+    const bool apart = seed % 4 == 0 && self % 2 == 1;
+    CUcontext context;
+    CHECK(!apart || cuCtxCreate(&context, 0, 0) == CUDA_SUCCESS);
+    {
+        busy_sequence work(self, apart);
+        work.program(seed * THREADS + (unsigned)self, { NON_BLOCKING, APART },
+                     seed % 2 ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeRelaxed);
+    }
+    CHECK(!apart || cuCtxDestroy(context) == CUDA_SUCCESS);
 }
 
 // Nobody uses the parcels any more: they have what their models say.
@@ -281,13 +359,18 @@ static void empty_parcels(void)
 int main(int argc, char **argv)
 {
     const unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 1, count = argc > 2 ? (unsigned)atoi(argv[2]) : 30;
+    const cudaMemPoolProps properties = { cudaMemAllocationTypePinned, cudaMemHandleTypeNone, { cudaMemLocationTypeDevice, 0 } };
     for (unsigned seed = first; seed < first + count && !failures; seed++) {
+        OK(cudaMemPoolCreate(&pool, &properties));
         std::thread threads[THREADS];
         for (int i = 0; i < THREADS; i++)
             threads[i] = std::thread(thread_main, i, seed);
         for (std::thread &thread : threads)
             thread.join();
         empty_parcels();
+        OK(cudaMemPoolDestroy(pool));
+        if (seed % 5 == 0)
+            OK(cudaDeviceReset());
         if (failures)
             printf("in program %u\n", seed);
     }
