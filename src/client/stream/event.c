@@ -54,14 +54,19 @@ static bool has_time(const struct rt_event *e)
     return !(e->flags & CU_EVENT_DISABLE_TIMING);
 }
 
-/* An event that has happened keeps its time itself, so that another one can have its slot. */
+/* An event that has happened keeps its time itself, so that another one can have its slot. What is
+ * read of it counts if it still lives afterwards: another thread may destroy it meanwhile, and
+ * clear it for the next event. */
 static void keep_time(struct rt_object *o, void *arg)
 {
     struct rt_event *e = (struct rt_event *)(void *)o;
+    const uint32_t life = rt_object_generation(o);
     uint32_t slot = RT_NO_SLOT;
     (void)arg;
     pthread_mutex_lock(&point_lock);
-    if (e->slot != RT_NO_SLOT && rt_queue_done(rt_session, e->number, e->seq)) {
+    const bool happened = e->slot != RT_NO_SLOT && rt_queue_done(rt_session, e->number, e->seq);
+    atomic_thread_fence(memory_order_acquire);
+    if (happened && (life & 1) && rt_object_generation(o) == life) {
         slot = e->slot;
         e->time_ns = rt_event_slot_time(slot);
         e->slot = RT_NO_SLOT;
