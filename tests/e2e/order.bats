@@ -20,7 +20,7 @@ compile() {
 # order NAME PROGRAM: begins it with its share of the programs, each process with numbers of its own.
 order() {
     local first count
-    read -r first count <<<"${GMUX_ORDER:-1 20}"
+    read -r first count <<<"${GMUX_ORDER:-1 15}"
     start_program "$1" "$DIR/$2" "$((first + 100000 * ${#CLIENTS[@]}))" "$count"
 }
 
@@ -43,6 +43,10 @@ all_together() {
     order peers order_processes
     order threads order_threads
     order others order_processes
+    for share in 20 100 50 100; do # of programs that are about to begin, and of those that run
+        "$control" set_active_thread_percentage "$server" "$share"
+        run -0 "$misbehave" fault divide # a short program, and no fault
+    done
     for name in peers threads others; do
         has_passed "$name"
     done
