@@ -292,6 +292,29 @@ static void registered(void)
     munmap(h, size);
 }
 
+/* For reading by the device only: the host still writes there, and what lies in the same pages. */
+static void registered_read_only(void)
+{
+    char *h = malloc(1000), out[1000];
+    CUdeviceptr d;
+    memset(h, 3, 1000);
+    CUresult r = cuMemHostRegister(h, 1000, CU_MEMHOSTREGISTER_READ_ONLY);
+    if (r == CUDA_ERROR_NOT_SUPPORTED)
+        tap_skip("the device reads only what it may write");
+    OK(r);
+    h[5] = 4;
+    OK(cuMemAlloc(&d, 1000));
+    OK(cuMemcpyHtoD(d, h, 1000));
+    OK(cuMemcpyDtoH(out, d, 1000));
+    EQ(out[4], 3);
+    EQ(out[5], 4);
+    OK(cuMemHostUnregister(h));
+    h[5] = 6;
+    EQ(h[5], 6);
+    free(h);
+    OK(cuMemFree(d));
+}
+
 /* Copies of `bytes`, which are registered, both ways. */
 static void copies_of_registered(uint8_t *bytes, size_t size)
 {
@@ -495,6 +518,7 @@ int main(void)
         TEST(hints),
         TEST(advice_for_others),
         TEST(registered),
+        TEST(registered_read_only),
         TEST(registered_and_unmapped),
         TEST(registered_parts_of_pages),
         TEST(registered_while_others_write),

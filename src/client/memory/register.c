@@ -199,7 +199,7 @@ static int exchange(const struct span *s, bool whole, bool writable)
 
 /* Whether the host area's pages are still where a registration has put them. A program may unmap
  * registered memory, and something else may lie there by now. */
-static bool still_there(const struct rt_range *r)
+static bool still_there(const struct rt_range *r, bool *writable)
 {
     GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
     GM_AUTO_FREE char *line = NULL;
@@ -209,12 +209,15 @@ static bool still_there(const struct rt_range *r)
     uint64_t at = s.start;
     if (!f || fstat(rt_session->host_fd, &st) != 0)
         return false;
+    *writable = true;
     while (at < s.start + s.size && getline(&line, &size, f) > 0) {
         unsigned long long start, end, inode;
-        if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 || end <= at)
+        char may[8];
+        if (sscanf(line, "%llx-%llx %7s %*s %*s %llu", &start, &end, may, &inode) != 4 || end <= at)
             continue;
         if (start > at || inode != st.st_ino)
             return false;
+        *writable &= may[1] == 'w';
         at = end;
     }
     return at >= s.start + s.size;
@@ -223,7 +226,7 @@ static bool still_there(const struct rt_range *r)
 /* Makes private pages with the same contents. Returns false without memory. No thread's store is
  * lost: the new mapping has the same bytes, and the kernel copies a page when it is first
  * written. */
-static bool make_private(const struct rt_range *r)
+static bool make_private(const struct rt_range *r, bool writable)
 {
     const struct span s = pages_of(r);
     char *pages = (char *)(uintptr_t)s.start;
@@ -231,13 +234,13 @@ static bool make_private(const struct rt_range *r)
              offset_of(&s)) == MAP_FAILED)
         return false;
     touch(pages, s.size);
-    return !(r->flags & CU_MEMHOSTREGISTER_READ_ONLY) || mprotect(pages, s.size, PROT_READ) == 0;
+    return writable || mprotect(pages, s.size, PROT_READ) == 0;
 }
 
 int rt_register_undo(const struct rt_range *r)
 {
     pthread_rwlock_rdlock(&fork_lock);
-    bool is_private = !still_there(r) || make_private(r);
+    bool writable, is_private = !still_there(r, &writable) || make_private(r, writable);
     if (is_private)
         atomic_fetch_sub_explicit(&exchanged, 1, memory_order_relaxed);
     pthread_rwlock_unlock(&fork_lock);
