@@ -42,6 +42,7 @@ struct change {
 
 struct sequence {
     unsigned state = 0;
+    bool calls_host = false; // this program has host functions
     cudaStream_t streams[STREAMS] = {};
     cudaEvent_t events[2];
     int *buffers[BUFFERS];
@@ -107,9 +108,17 @@ struct sequence {
         model_do([=] { memcpy(&model[to][at], &model[from][from_at], count * 4); });
     }
 
+    // Before a copy between memory of the host, which NVIDIA's driver makes at once.
+    void wait_for_host(cudaStream_t stream)
+    {
+        if (calls_host)
+            OK(cudaStreamSynchronize(stream));
+    }
+
     // Reads a part of a buffer to pageable memory.
     void read(int buffer, int at, int count, cudaStream_t stream)
     {
+        wait_for_host(stream);
         if (stream) {
             OK(cudaMemcpyAsync(page.data(), buffers[buffer] + at, count * 4, cudaMemcpyDefault, stream));
             OK(cudaStreamSynchronize(stream));
@@ -124,10 +133,12 @@ struct sequence {
         return stream < NON_BLOCKING;
     }
 
-    // Makes the stream's work come after that of the last one, which may be the same.
+    // Makes the stream's work come after that of the last one, which may be the same. NVIDIA's driver takes a stream whose
+    // work waits for a host function for idle: the default stream does not wait for it, nor others for the default stream.
     void follow(int stream, int last, int number)
     {
-        if (stream == last || (stream == DEFAULT && blocking(last)) || (last == DEFAULT && blocking(stream)))
+        const bool implied = (stream == DEFAULT && blocking(last)) || (last == DEFAULT && blocking(stream));
+        if (stream == last || (implied && !calls_host))
             return;
         OK(cudaEventRecord(events[number % 2], streams[last]));
         OK(cudaStreamWaitEvent(streams[stream], events[number % 2], 0));
@@ -137,8 +148,10 @@ struct sequence {
     {
         const int a = draw(BUFFERS), b = (a + 1 + draw(BUFFERS - 1)) % BUFFERS, count = 1 + draw(draw(3) ? 200 : NUMBERS);
         const int at = draw(NUMBERS - count + 1), from = draw(NUMBERS - count + 1), by = draw(1000), rows = 1 + draw(ROWS);
-        int *temporary;
-        switch (draw(captured ? 7 : 9)) {
+        int *temporary, what = draw(captured ? 7 : 9);
+        if (what == 3 && !calls_host)
+            what = 0;
+        switch (what) {
         case 0:
             step<<<1, 64, 0, stream>>>(buffers[a] + at, count, by, draw(4) ? 0 : 300);
             model_step(a, at, count, 3, by);
@@ -176,6 +189,7 @@ struct sequence {
         case 7: // from pageable memory, which stays as it is until the stream has been waited for
             for (int i = 0; i < count; i++)
                 page[i] = draw(100000);
+            wait_for_host(stream);
             OK(cudaMemcpyAsync(buffers[a] + at, page.data(), count * 4, cudaMemcpyDefault, stream));
             memcpy(&model[a][at], page.data(), count * 4);
             OK(cudaStreamSynchronize(stream));
@@ -250,6 +264,7 @@ struct sequence {
     {
         int last = DEFAULT;
         state = seed * 7919;
+        calls_host = draw(2);
         for (int b = 0; b < BUFFERS; b++) {
             for (int &number : model[b])
                 number = draw(1000);

@@ -1,5 +1,5 @@
 // Arrays and mipmapped arrays, and textures and surfaces of them.
-#include "random.h"
+#include "random.cuh"
 
 Table<cudaArray_t> arrays = { "array" };
 static Table<cudaMipmappedArray_t> mipmaps = { "mipmap" };

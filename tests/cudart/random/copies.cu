@@ -1,5 +1,5 @@
 // Copies and fills, at once and in streams.
-#include "random.h"
+#include "random.cuh"
 
 struct Side {
     char *at;

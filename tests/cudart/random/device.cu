@@ -1,7 +1,7 @@
 // The device, its limits and its properties; errors; what is asked by name.
 #include <cstring>
 
-#include "random.h"
+#include "random.cuh"
 
 static int pick_device()
 {

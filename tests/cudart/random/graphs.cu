@@ -1,5 +1,5 @@
 // Graphs: nodes of all kinds, looked at and changed, and what runs them.
-#include "random.h"
+#include "random.cuh"
 
 Table<cudaGraph_t> graphs = { "graph" };
 static Table<cudaGraphExec_t> execs = { "exec" };

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "random.h"
+#include "random.cuh"
 
 __device__ int counter = 3;
 __device__ char letters[40] = "in the module";

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "random.h"
+#include "random.cuh"
 
 enum { SECONDS = 60 };
 

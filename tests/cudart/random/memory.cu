@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "random.h"
+#include "random.cuh"
 
 Table<Memory> memories = { "memory" };
 bool unordered;

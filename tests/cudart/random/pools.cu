@@ -1,5 +1,5 @@
 // Memory that is allocated in the order of a stream, and its pools.
-#include "random.h"
+#include "random.cuh"
 
 static Table<cudaMemPool_t> pools = { "pool" };
 

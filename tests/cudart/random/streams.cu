@@ -1,5 +1,5 @@
 // Streams, what captures them, and events.
-#include "random.h"
+#include "random.cuh"
 
 Table<cudaStream_t> streams = { "stream" };
 Table<cudaEvent_t> events = { "event" };
