@@ -114,7 +114,34 @@ static const char *lex_float_bits(struct ptx_lexer *l, struct ptx_token *t, unsi
     return p;
 }
 
-/* 1.5, 1.5e-3, 2e10. Such numbers are rare, so copying them for strtod is fast enough. */
+/* Whether the letter at `p` begins an exponent: "e5", "E-5". */
+static bool is_exponent(struct ptx_lexer *l, const char *p)
+{
+    if (!is_char(l, p, 'e') && !is_char(l, p, 'E'))
+        return false;
+    p++;
+    return is(l, is_char(l, p, '+') || is_char(l, p, '-') ? p + 1 : p, C_DIGIT);
+}
+
+/* Whether the dot at `p` belongs to the number before it, which may end with it, and not to a word
+ * such as that of a directive. */
+static bool is_fraction(struct ptx_lexer *l, const char *p)
+{
+    return is_char(l, p, '.') &&
+           (is(l, p + 1, C_DIGIT) || !is(l, p + 1, C_WORD) || is_exponent(l, p + 1));
+}
+
+/* Whether a dot begins a number, ".5" or ".5e3"; words such as ".2d" also have digits. */
+static bool is_bare_fraction(struct ptx_lexer *l, const char *p)
+{
+    if (!is(l, ++p, C_DIGIT))
+        return false;
+    while (is(l, p, C_DIGIT))
+        p++;
+    return !is(l, p, C_WORD) || is_exponent(l, p);
+}
+
+/* 1.5, 1.5e-3, 2e10, 1., .5. Such numbers are rare, so copying them for strtod is fast enough. */
 static const char *lex_decimal(struct ptx_lexer *l, struct ptx_token *t, const char *p)
 {
     char copy[64];
@@ -183,8 +210,7 @@ static const char *lex_number(struct ptx_lexer *l, struct ptx_token *t)
         overflow |= __builtin_mul_overflow(value, base, &value);
         overflow |= __builtin_add_overflow(value, digit, &value);
     }
-    bool fraction = is_char(l, p, '.') && is(l, p + 1, C_DIGIT);
-    if (base != 16 && base != 2 && (fraction || is_char(l, p, 'e') || is_char(l, p, 'E')))
+    if (base != 16 && base != 2 && (is_fraction(l, p) || is_char(l, p, 'e') || is_char(l, p, 'E')))
         return lex_decimal(l, t, p);
     if (is_char(l, p, 'U'))
         p++;
@@ -268,7 +294,10 @@ void ptx_lexer_next(struct ptx_lexer *l, struct ptx_token *t)
         if (t->kind != PTX_BAD)
             t->length = (uint32_t)(p - t->text);
     } else if (*p == '.') {
-        p = lex_dot(l, t);
+        bool number = is_bare_fraction(l, p);
+        p = number ? lex_decimal(l, t, p) : lex_dot(l, t);
+        if (number && t->kind != PTX_BAD)
+            t->length = (uint32_t)(p - t->text);
     } else if (*p == '"') {
         p = lex_string(l, t);
     } else if (memchr("{}()[]<>,;:@!|+-=*/~&^?#", *p, 24)) {
