@@ -80,8 +80,8 @@ struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_
                             int64_t *displacement);
 /* Takes an address in shared memory, generic or not: its base as a U32, and its displacement. */
 struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
-/* Take {a, b ...} or a single operand: registers to write, or values. Return how many there were;
- * 0: more than `max`. */
+/* Take {a, b ...} or a single operand: registers to write (for `_` a new one that nothing reads),
+ * or values. Return how many there were; 0: more than `max`. */
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);
 unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *out, unsigned max);
 /* Take a list of exactly `count`. For a register to write, `_` becomes IR_NONE. */

@@ -246,6 +246,7 @@ struct types {
     bool half_d, half_c;
     bool f64;
     uint8_t round;
+    uint8_t c; /* enum ir_type of the registers of C: numbers among them need it */
 };
 
 static bool take_types(struct ptx_expand *x, bool short_form, struct types *t)
@@ -265,6 +266,7 @@ static bool take_types(struct ptx_expand *x, bool short_form, struct types *t)
     t->half_d = ptx_mma_is(d, "f16");
     t->half_c = ptx_mma_is(c, "f16");
     t->f64 = t->a->mma == IR_MMA_F64;
+    t->c = whole || t->half_c ? IR_B32 : IR_F32;
     const char *accumulator = t->f64 ? "f64" : whole ? "s32" : "f32";
     bool halves = t->a->mma == IR_MMA_F16 || t->a->mma == IR_MMA_E4M3 || t->a->mma == IR_MMA_E5M2;
     bool fits = (t->half_d && halves) || ptx_mma_is(d, accumulator);
@@ -314,7 +316,7 @@ static bool finish_quads(struct ptx_expand *x, const struct types *t, bool rows_
     };
     if (t->half_d && !t->half_c)
         return ptx_x_refuse(x);
-    if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
+    if (!parse_operands(x, IR_B32, IR_B32, t->c, &o))
         return false;
     if (o.count_a != 2 || o.count_b != 2 || o.count_c != 8u >> t->half_c ||
         o.count_d != 8u >> t->half_d)
@@ -379,7 +381,7 @@ static bool finish_steps(struct ptx_expand *x, struct product *p, const struct t
     if (!fits || p->steps < 1 || p->steps > most)
         return ptx_x_refuse(x);
     struct operands o;
-    if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
+    if (!parse_operands(x, IR_B32, IR_B32, t->c, &o))
         return false;
     unsigned count = 2 * rows;
     if (o.count_a != (sparse ? p->steps : p->steps * rows) || o.count_b != p->steps ||
@@ -473,7 +475,7 @@ bool ptx_mma_multiply(struct ptx_expand *x)
     p.b = tiling.transposed ? t.a : t.b;
     p.steps = shape[2] / step_k(p.a);
     struct operands o;
-    if (!parse_operands(x, IR_B32, IR_B32, IR_B32, &o))
+    if (!parse_operands(x, IR_B32, IR_B32, t.c, &o))
         return false;
     unsigned in_a = p.steps * tiling.rows * (tiling.half ? 1 : 2), in_b = p.steps * tiling.columns;
     unsigned count = tiling.half ? 2 : 4 * tiling.rows * tiling.columns;

@@ -130,7 +130,13 @@ static unsigned list(struct ptx_expand *x, enum ir_type type, void *out, unsigne
 
 static bool get_register(struct ptx_expand *x, enum ir_type type, void *out, unsigned n)
 {
-    return ptx_parse_register(x->p, type, false, (uint32_t *)out + n);
+    uint32_t *reg = (uint32_t *)out + n;
+    /* mov.b128 has no type for a new register. */
+    if (!ptx_parse_destination(x->p, type, false, type != IR_VOID, reg))
+        return false;
+    if (*reg == IR_NONE)
+        *reg = ptx_x_register(x, type);
+    return true;
 }
 
 static bool get_value(struct ptx_expand *x, enum ir_type type, void *out, unsigned n)
