@@ -8,8 +8,8 @@
  *   body                statements, labels
  *   instr               opcode, modifiers, their rules
  *   expand              opcodes that become several instructions (expand.h), and where each is
- *                       made: async, bulk, mbarrier, newer, packed, matrix, stack, wmma, mma,
- *                       mma_quads, surface, texture, video
+ *                       made: async, bulk, mbarrier, move, newer, packed, matrix, stack, wmma,
+ *                       mma, mma_quads, surface, texture, video
  *   forms               the forms of operand lists
  *   call                operands of calls
  *   take                what expansions take from the text
