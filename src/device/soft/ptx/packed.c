@@ -288,3 +288,39 @@ bool ptx_x_pack(struct ptx_expand *x)
     ptx_x_move(x, IR_B32, to, r);
     return true;
 }
+
+/* add.f32.f16 d, a, c and sub, and fma.f32.bf16 d, a, b, c: what is multiplied, or `a`, has 16
+ * bits, and the result and the last operand 32. */
+bool ptx_x_mixed(struct ptx_expand *x)
+{
+    static const char *const rounds[] = { "rn", "rz", "rm", "rp" };
+    static const uint8_t values[] = { IR_ROUND_N, IR_ROUND_Z, IR_ROUND_M, IR_ROUND_P };
+    char letter = x->opcode->text[0];
+    struct ir_instr i = ptx_x_instr(x,
+                                    letter == 'a'   ? IR_OP_ADD
+                                    : letter == 's' ? IR_OP_SUB
+                                                    : IR_OP_FMA,
+                                    IR_F32);
+    int round = ptx_x_take_one(x, rounds, 4);
+    if (ptx_x_take(x, "sat"))
+        i.flags |= IR_F_SAT;
+    ptx_x_take(x, "f32");
+    enum ir_type type = ptx_x_take(x, "f16") ? IR_F16 : IR_BF16;
+    ptx_x_take(x, "bf16");
+    if (i.op == IR_OP_FMA && round < 0)
+        return ptx_x_refuse(x);
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_F32, false, &i.dst[0]))
+        return false;
+    i.round = round < 0 ? IR_ROUND_N : values[round];
+    i.dst_count = 1;
+    i.src_count = i.op == IR_OP_FMA ? 3 : 2;
+    for (unsigned k = 0; k < i.src_count; k++) {
+        bool last = k + 1u == i.src_count;
+        if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, last ? IR_F32 : type, 0, &i.src[k]))
+            return false;
+        if (!last)
+            i.src[k] = ptx_x_convert(x, IR_F32, type, i.src[k]);
+    }
+    ptx_x_append(x, &i);
+    return true;
+}
