@@ -59,13 +59,43 @@ static int code_of_fatbin(const void *fatbin, size_t size, uint32_t sm, struct r
     return r;
 }
 
+/* Has the driver link relocatable code of which nothing was linked ahead: fat binaries one behind
+ * the other. */
+static int code_of_list(const struct rt_image *image, struct rt_image *out)
+{
+    const uint8_t *bytes = image->data;
+    struct rt_linking l = { 0 };
+    size_t count = 0;
+    for (size_t at = 0; at < image->size; at += gm_padded(fb_size(bytes + at)))
+        count++;
+    l.inputs = calloc(count, sizeof(*l.inputs));
+    if (!l.inputs)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t at = 0; at < image->size; at += gm_padded(fb_size(bytes + at))) {
+        const size_t size = fb_size(bytes + at);
+        if (size > FB_HEADER_SIZE)
+            l.inputs[l.count++] = (struct rt_link_input) { .data = (char *)(uintptr_t)(bytes + at),
+                                                           .size = size,
+                                                           .kind = WIRE_IMAGE_KIND_FATBIN };
+    }
+    const int r = rt_link_on_device(&l);
+    free(l.inputs);
+    out->owned = l.cubin;
+    out->size = l.cubin_size;
+    return r;
+}
+
 /* Copies the code into memory that may be written. */
 static int code_of(const struct rt_image *image, uint32_t sm, struct rt_image *out)
 {
     if (image->kind == WIRE_IMAGE_KIND_PTX)
         return compile(image->data, image->size, out);
-    if (image->kind != WIRE_IMAGE_KIND_CUBIN) /* the first image of a list is the linked one */
-        return code_of_fatbin(image->data, image->size, sm, out);
+    if (image->kind != WIRE_IMAGE_KIND_CUBIN) { /* the first image of a list is the linked one */
+        const int r = code_of_fatbin(image->data, image->size, sm, out);
+        return r == CUDA_ERROR_NO_BINARY_FOR_GPU && image->kind == WIRE_IMAGE_KIND_FATBIN_LIST
+                   ? code_of_list(image, out)
+                   : r;
+    }
     out->size = image->size;
     out->owned = malloc(image->size);
     if (!out->owned)
