@@ -92,6 +92,18 @@ REFUSED = {
     "managed-initial": ("__managed__ int x;\nint *p = &x;\n", [], "no initial value for a static variable: p"),
     "openmp-missing": ("int x;\n", ["-Xcompiler", "-fopenmp"], "apt-get install libomp-19-dev"),
 }
+# name: what compiles, what its PTX has, and what not
+PTX = {
+    "host-constants": ("""struct Ops { void (*f)(void); int n; };
+extern const Ops ops;
+extern const int numbers[3];
+static void host() { }
+const Ops ops = { host, 3 };
+const int numbers[3] = { 1, 2, 3 };
+__global__ void kernel(int *p) { *p = numbers[1]; }
+int main() { ops.f(); }
+""", "numbers[12] =", "ops["),
+}
 # a clang without OpenMP's library, which it prints the bare name of
 NO_OPENMP = "#!/bin/sh\n[ \"$1\" = -print-file-name=libomp.so ] && exec echo libomp.so\nexec echo /\n"
 
@@ -140,12 +152,26 @@ def refused(compiler, name, folder, env):
     return None if made.returncode and reason in made.stderr else f"status {made.returncode}\n{made.stderr}"
 
 
+def ptx(compiler, name, folder, env):
+    """What is wrong with a source's PTX, or None."""
+    text, has, has_not = PTX[name]
+    source, output = folder / (name + ".cu"), folder / (name + ".ptx")
+    source.write_text(text, encoding="utf-8")
+    made = subprocess.run([compiler, "-ptx", "-o", output, source], capture_output=True, text=True, env=env, timeout=120, check=False)
+    if made.returncode:
+        return made.stderr
+    text = output.read_text(encoding="utf-8")
+    return None if has in text and has_not not in text else text
+
+
 def run_one(compiler, name, folder, includes=()):
     """What went wrong, or None."""
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH" and not k.startswith("CUDA")}
     env |= {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "none"), "GMUX_DEVICE": "soft", "GMUX_CACHE_DIR": str(folder)}
     if name in REFUSED:
         return refused(compiler, name, folder, env)
+    if name in PTX:
+        return ptx(compiler, name, folder, env)
     if name in PROJECT:
         arguments = []
         made, program = make_project(compiler, folder, env, PROJECT[name])
@@ -167,7 +193,7 @@ def main():
     words = sys.argv[1:]
     cccl = "--cccl" in words and words.remove("--cccl") is None
     build = pathlib.Path(words[0])
-    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *PROJECT])
+    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *PTX, *PROJECT])
     includes = cccl_includes() if cccl else []
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():

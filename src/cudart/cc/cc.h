@@ -77,8 +77,8 @@ char *cc_read(const char *path, size_t *size);
 /* Writes C source that registers the relocatable device code of the objects and archives among
  * `inputs`. False: everything is registered already. */
 bool cc_write_registrations(const struct cc_list *inputs, const char *path);
-/* Removes from relocatable PTX what only keeps kernels of other sources alive. */
-void cc_drop_kept(const char *path);
+/* Removes from PTX what clang has put there for the host's sake. */
+void cc_drop_kept(const char *path, bool relocatable);
 /* Whether the file contains `word`. */
 bool cc_mentions(const char *path, const char *word);
 /* Whether one of the files that the dependencies in `path` (in make's format) list contains

@@ -315,8 +315,8 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
 static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
 {
     make_ptx(o, u, sm, output);
-    if (o->relocatable && !o->dry)
-        cc_drop_kept(output);
+    if (!o->dry)
+        cc_drop_kept(output, o->relocatable);
 }
 
 static const char *make_fatbin(const struct cc_options *o, struct unit *u)

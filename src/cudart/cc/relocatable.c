@@ -107,56 +107,6 @@ static void look_at(const char *path, struct cc_list *wanted, struct cc_list *de
     free((void *)(uintptr_t)o.at);
 }
 
-/* Overwrites a statement with spaces, up to its semicolon. */
-static void blank(char *at)
-{
-    for (; *at && *at != ';'; at++)
-        if (*at != '\n')
-            *at = ' ';
-    if (*at)
-        *at = ' ';
-}
-
-/* Finds the declaration `.extern .func NAME`, with or without a result before the name; NULL: there
- * is none. */
-static char *find_declaration(char *text, const char *name, size_t length)
-{
-    for (char *at = text; (at = strstr(at, ".extern .func")); at++) {
-        char *word = at + strcspn(at, "_$(");
-        if (strncmp(word, name, length) == 0 && strchr(" \n(", word[length]))
-            return at;
-    }
-    return NULL;
-}
-
-/* clang keeps kernels of other sources that the host names alive by a table, in which it declares
- * them as functions. Linkers refuse that, and nobody reads the table. */
-void cc_drop_kept(const char *path)
-{
-    static const char table[] = ".u64 __clang_gpu_used_external[";
-    size_t size = 0;
-    char *text = cc_read(path, &size), *at = text ? strstr(text, table) : NULL;
-    if (!at) {
-        free(text);
-        return;
-    }
-    while (at > text && at[-1] != '\n')
-        at--;
-    for (char *name = at + strcspn(at, "{"); *name && *name != ';';) {
-        name += strcspn(name, "_$;"); /* skip braces, commas and generic() */
-        size_t length = strcspn(name, " ,;(){}");
-        char *declaration = find_declaration(text, name, length);
-        if (length && declaration)
-            blank(declaration);
-        name += length;
-    }
-    blank(at);
-    FILE *f = fopen(path, "we");
-    if (!f || fwrite(text, 1, size, f) != size || fclose(f) != 0)
-        cc_fail("%s: %s", path, strerror(errno));
-    free(text);
-}
-
 static const char source[] =
     "/* An empty fat binary: nothing was linked ahead. */\n"
     "static const struct { unsigned magic; unsigned short version, header; unsigned long size; }\n"
