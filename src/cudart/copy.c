@@ -86,6 +86,8 @@ cudaError_t crt_cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, 
 static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src,
                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
+    if (is_nothing(c, width, height))
+        return cudaSuccess;
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     if (height > 1 && (width > dpitch || width > spitch))
@@ -107,8 +109,6 @@ cudaError_t crt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t s
                              size_t height, enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
-    if (width == 0 || height == 0)
-        return cudaSuccess;
     cudaError_t r = plain2d(&c, dst, dpitch, src, spitch, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
@@ -118,28 +118,16 @@ cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
                                   cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
-    if (width == 0 || height == 0)
-        return cudaSuccess;
     cudaError_t r = plain2d(&c, dst, dpitch, src, spitch, width, height, kind);
-    return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
+    return r ? r : copy2d_async(&c, stream);
 }
 
 /* --- three dimensions ------------------------------------------------------------------------- */
 
-static bool is_empty(struct cudaExtent e)
-{
-    return !e.width || !e.height || !e.depth;
-}
-
 cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
-    if (!p)
-        return cudaErrorInvalidValue;
-    *out = (CUDA_MEMCPY3D) { 0 };
-    if (is_empty(p->extent))
-        return cudaSuccess;
-    if ((unsigned)p->kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
+    if (!p || (unsigned)p->kind > cudaMemcpyDefault)
+        return p ? cudaErrorInvalidMemcpyDirection : cudaErrorInvalidValue;
     if (!p->srcArray == !p->srcPtr.ptr || !p->dstArray == !p->dstPtr.ptr)
         return cudaErrorInvalidValue;
     /* A copy with an array counts in the array's elements, any other one in bytes. */
@@ -178,11 +166,18 @@ cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
     return cudaSuccess;
 }
 
+static bool copies_nothing(const struct cudaMemcpy3DParms *p)
+{
+    return p && (!p->extent.width || !p->extent.height || !p->extent.depth);
+}
+
 cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own)
 {
     CUDA_MEMCPY3D c;
+    if (copies_nothing(p))
+        return cudaSuccess;
     cudaError_t r = crt_copy3d(p, &c);
-    if (r || is_empty(p->extent))
+    if (r)
         return r;
     return own ? finish(cuMemcpy3DAsync(&c, own), own) : crt_of(cuMemcpy3D(&c));
 }
@@ -190,8 +185,10 @@ cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own
 cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
     CUDA_MEMCPY3D c;
+    if (copies_nothing(p))
+        return cudaSuccess;
     cudaError_t r = crt_copy3d(p, &c);
-    return r || is_empty(p->extent) ? r : crt_of(cuMemcpy3DAsync(&c, stream));
+    return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
 }
 
 /* The driver needs the contexts of both devices; everything else is a copy by addresses. */

@@ -33,6 +33,18 @@ static inline CUmemorytype destination_type(enum cudaMemcpyKind kind)
                                                                           : CU_MEMORYTYPE_DEVICE;
 }
 
+/* Nothing is copied, and nobody looks at what else the call names. */
+static inline bool is_nothing(CUDA_MEMCPY2D *c, size_t width, size_t height)
+{
+    *c = (CUDA_MEMCPY2D) { 0 };
+    return width == 0 || height == 0;
+}
+
+static inline cudaError_t copy2d_async(const CUDA_MEMCPY2D *c, cudaStream_t stream)
+{
+    return c->WidthInBytes && c->Height ? crt_of(cuMemcpy2DAsync(c, stream)) : cudaSuccess;
+}
+
 static inline cudaError_t copy2d(const CUDA_MEMCPY2D *c, cudaStream_t own)
 {
     if (c->WidthInBytes == 0 || c->Height == 0)

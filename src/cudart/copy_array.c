@@ -8,6 +8,8 @@
 static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src,
                             size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
+    if (is_nothing(c, width, height))
+        return cudaSuccess;
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     if (!dst)
@@ -29,6 +31,8 @@ static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaAr
                               size_t x, size_t y, size_t width, size_t height,
                               enum cudaMemcpyKind kind)
 {
+    if (is_nothing(c, width, height))
+        return cudaSuccess;
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     if (!src)
@@ -51,8 +55,6 @@ cudaError_t crt_cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const v
                                     enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
-    if (width == 0 || height == 0)
-        return cudaSuccess;
     cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
@@ -62,8 +64,6 @@ cudaError_t crt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_
                                       enum cudaMemcpyKind kind, cudaStream_t own)
 {
     CUDA_MEMCPY2D c;
-    if (width == 0 || height == 0)
-        return cudaSuccess;
     cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
     return r ? r : copy2d(&c, own);
 }
@@ -73,10 +73,8 @@ cudaError_t crt_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t x, size_t y, co
                                          enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
-    if (width == 0 || height == 0)
-        return cudaSuccess;
     cudaError_t r = to_array(&c, dst, x, y, src, spitch, width, height, kind);
-    return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
+    return r ? r : copy2d_async(&c, stream);
 }
 
 cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
@@ -84,10 +82,8 @@ cudaError_t crt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_c
                                            enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     CUDA_MEMCPY2D c;
-    if (width == 0 || height == 0)
-        return cudaSuccess;
     cudaError_t r = from_array(&c, dst, dpitch, src, x, y, width, height, kind);
-    return r ? r : crt_of(cuMemcpy2DAsync(&c, stream));
+    return r ? r : copy2d_async(&c, stream);
 }
 
 /* Where a copy of consecutive bytes reads or writes: an array, from (x, y) on, or memory, which is
