@@ -505,10 +505,9 @@ CUresult rt_cuMemHostUnregister(void *p)
         return r;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!rt_memory_remove((uintptr_t)p, REGISTERED, &range)) {
-        bool ours = rt_memory_find((uintptr_t)p, &range) && !is_registered(&range);
-        return ours ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    }
+    if (!rt_memory_remove((uintptr_t)p, REGISTERED, &range))
+        return rt_memory_find((uintptr_t)p, &range) ? CUDA_ERROR_INVALID_VALUE
+                                                    : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     r = rt_reach_wait(rt_reach_of(&range));
     return r || range.kind == RT_MEMORY_PAGEABLE ? r : rt_register_undo(&range);
 }
