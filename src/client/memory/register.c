@@ -162,6 +162,29 @@ static int hold_writers(const struct span *s)
     return ioctl(fd, UFFDIO_WRITEPROTECT, &w) == 0 ? gm_take_fd(&fd) : -1;
 }
 
+/* While the caller exchanges pages: no signal handler of its thread writes there, and no other
+ * thread, if the process has userfaultfd and the pages may be written. */
+struct hold {
+    sigset_t before;
+    int writers; /* -1: they are not held */
+};
+
+static struct hold hold(const struct span *s, bool writable)
+{
+    struct hold h;
+    sigset_t every;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &h.before);
+    h.writers = writable ? hold_writers(s) : -1;
+    return h;
+}
+
+static void let_go(struct hold *h)
+{
+    gm_close(h->writers);
+    pthread_sigmask(SIG_SETMASK, &h->before, NULL);
+}
+
 /* Read by who exchanges pages, written by who forks: a child has all of them or none. */
 static pthread_rwlock_t fork_lock = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_size_t exchanged; /* ranges whose pages may be the host area's */
@@ -176,19 +199,15 @@ static off_t offset_of(const struct span *s)
 static int exchange(const struct span *s, bool whole, bool writable)
 {
     void *pages = (void *)(uintptr_t)s->start, *p = MAP_FAILED;
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_rwlock_rdlock(&fork_lock);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* a signal handler may write there, too */
-    int held = writable ? hold_writers(s) : -1;
-    bool safe = whole || held >= 0 || only_thread();
+    struct hold h = hold(s, writable);
+    bool safe = whole || h.writers >= 0 || only_thread();
     if (safe) {
         copy_pages((void *)(uintptr_t)s->window, pages, s->size);
         p = mmap(pages, s->size, PROT_READ | (writable ? PROT_WRITE : 0),
                  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd, offset_of(s));
     }
-    gm_close(held);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    let_go(&h);
     if (p != MAP_FAILED)
         atomic_fetch_add_explicit(&exchanged, 1, memory_order_relaxed);
     pthread_rwlock_unlock(&fork_lock);
@@ -322,11 +341,8 @@ static void take_heap(struct kept *k)
 {
     const struct span *p = &k->pages;
     void *at = (void *)(uintptr_t)p->start, *own = NULL;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int held = hold_writers(p);
-    if (held >= 0 || only_thread())
+    struct hold h = hold(p, true);
+    if (h.writers >= 0 || only_thread())
         k->copy = copy_of(p);
     if (k->copy)
         own = copy_of(&(struct span) { .start = (uintptr_t)k->copy, .size = p->size });
@@ -338,8 +354,7 @@ static void take_heap(struct kept *k)
         munmap(k->copy, p->size);
         k->copy = NULL;
     }
-    gm_close(held);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    let_go(&h);
 }
 
 /* Gives the page back to the device, with what the program has written meanwhile. */
@@ -348,17 +363,13 @@ static void return_heap(const struct kept *k)
     const struct span *p = &k->pages;
     const volatile char *now = (void *)(uintptr_t)p->start, *then = k->copy;
     volatile char *area = (void *)(uintptr_t)p->window;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int held = hold_writers(p);
+    struct hold h = hold(p, true);
     for (uint64_t i = 0; i < p->size; i++)
         if (now[i] != then[i])
             area[i] = now[i];
     (void)mmap((void *)(uintptr_t)p->start, p->size, PROT_READ | PROT_WRITE,
                MAP_SHARED | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd, offset_of(p));
-    gm_close(held);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    let_go(&h);
 }
 
 void rt_memory_fork_prepare(void)
