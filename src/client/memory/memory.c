@@ -383,12 +383,12 @@ CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
     int r = rt_enter(&c);
     if (r)
         return r;
-    if (!pFlags || !rt_memory_find((uintptr_t)p, &range) ||
-        !(rt_memory_is_host(&range) || range.kind == RT_MEMORY_MANAGED))
+    if (!pFlags || !rt_memory_find((uintptr_t)p, &range))
         return CUDA_ERROR_INVALID_VALUE;
     if (range.kind == RT_MEMORY_MANAGED)
-        *pFlags = CU_MEMHOSTALLOC_DEVICEMAP;
-    else
-        *pFlags = range.flags | (range.kind == RT_MEMORY_PAGEABLE ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
+        range.flags = 0; /* they are of another kind */
+    else if (!rt_memory_is_host(&range))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = range.flags | (range.kind == RT_MEMORY_PAGEABLE ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
     return CUDA_SUCCESS;
 }
