@@ -86,12 +86,6 @@ cudaError_t crt_cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, 
 static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src,
                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    if (is_nothing(c, width, height))
-        return cudaSuccess;
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    if (height > 1 && (width > dpitch || width > spitch))
-        return cudaErrorInvalidPitchValue;
     *c = (CUDA_MEMCPY2D) { .srcMemoryType = source_type(kind),
                            .srcHost = src,
                            .srcDevice = address(src),
@@ -102,7 +96,12 @@ static cudaError_t plain2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const voi
                            .dstPitch = dpitch,
                            .WidthInBytes = width,
                            .Height = height };
-    return cudaSuccess;
+    if (is_empty2d(c))
+        return cudaSuccess;
+    if ((unsigned)kind > cudaMemcpyDefault)
+        return cudaErrorInvalidMemcpyDirection;
+    return height > 1 && (width > dpitch || width > spitch) ? cudaErrorInvalidPitchValue
+                                                            : cudaSuccess;
 }
 
 cudaError_t crt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
@@ -261,19 +260,6 @@ cudaError_t crt_part(const void *symbol, size_t count, size_t offset, void **out
     return cudaSuccess;
 }
 
-/* The directions of copies to a variable, and from one. */
-static bool goes_to(enum cudaMemcpyKind kind)
-{
-    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
-           kind == cudaMemcpyDefault;
-}
-
-static bool comes_from(enum cudaMemcpyKind kind)
-{
-    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
-           kind == cudaMemcpyDefault;
-}
-
 cudaError_t crt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,
                                    enum cudaMemcpyKind kind, cudaStream_t own)
 {
@@ -281,7 +267,7 @@ cudaError_t crt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t c
     if (count == 0)
         return cudaSuccess;
     cudaError_t r = crt_part(symbol, count, offset, &p);
-    if (!r && !goes_to(kind))
+    if (!r && !goes_to_variable(kind))
         r = cudaErrorInvalidMemcpyDirection;
     return r ? r : crt_cudaMemcpy(p, src, count, kind, own);
 }
@@ -293,7 +279,7 @@ cudaError_t crt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count
     if (count == 0)
         return cudaSuccess;
     cudaError_t r = crt_part(symbol, count, offset, &p);
-    if (!r && !comes_from(kind))
+    if (!r && !comes_from_variable(kind))
         r = cudaErrorInvalidMemcpyDirection;
     return r ? r : crt_cudaMemcpy(dst, p, count, kind, own);
 }
@@ -305,7 +291,7 @@ cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, siz
     void *p;
     if (count == 0)
         return cudaSuccess;
-    if (!goes_to(kind))
+    if (!goes_to_variable(kind))
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(p, src, count, kind, stream);
@@ -318,7 +304,7 @@ cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
     void *p;
     if (count == 0)
         return cudaSuccess;
-    if (!comes_from(kind))
+    if (!comes_from_variable(kind))
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, count, offset, &p);
     return r ? r : crt_cudaMemcpyAsync(dst, p, count, kind, stream);

@@ -33,21 +33,33 @@ static inline CUmemorytype destination_type(enum cudaMemcpyKind kind)
                                                                           : CU_MEMORYTYPE_DEVICE;
 }
 
-/* Nothing is copied, and nobody looks at what else the call names. */
-static inline bool is_nothing(CUDA_MEMCPY2D *c, size_t width, size_t height)
+/* Whether a copy may be to a variable, or from one: it is always on the device. */
+static inline bool goes_to_variable(enum cudaMemcpyKind kind)
 {
-    *c = (CUDA_MEMCPY2D) { 0 };
-    return width == 0 || height == 0;
+    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
+           kind == cudaMemcpyDefault;
+}
+
+static inline bool comes_from_variable(enum cudaMemcpyKind kind)
+{
+    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
+           kind == cudaMemcpyDefault;
+}
+
+/* Nothing is copied then, and nobody looks at what else the call names. */
+static inline bool is_empty2d(const CUDA_MEMCPY2D *c)
+{
+    return c->WidthInBytes == 0 || c->Height == 0;
 }
 
 static inline cudaError_t copy2d_async(const CUDA_MEMCPY2D *c, cudaStream_t stream)
 {
-    return c->WidthInBytes && c->Height ? crt_of(cuMemcpy2DAsync(c, stream)) : cudaSuccess;
+    return is_empty2d(c) ? cudaSuccess : crt_of(cuMemcpy2DAsync(c, stream));
 }
 
 static inline cudaError_t copy2d(const CUDA_MEMCPY2D *c, cudaStream_t own)
 {
-    if (c->WidthInBytes == 0 || c->Height == 0)
+    if (is_empty2d(c))
         return cudaSuccess;
     return own ? finish(cuMemcpy2DAsync(c, own), own) : crt_of(cuMemcpy2DUnaligned(c));
 }

@@ -5,15 +5,19 @@
 
 #include "cudart/copy.h"
 
-static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src,
-                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
+/* What is wrong with a copy between memory and an array. */
+static cudaError_t check(const CUDA_MEMCPY2D *c, cudaArray_const_t array, enum cudaMemcpyKind kind)
 {
-    if (is_nothing(c, width, height))
+    if (is_empty2d(c))
         return cudaSuccess;
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
-    if (!dst)
-        return cudaErrorInvalidResourceHandle;
+    return array ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src,
+                            size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
+{
     *c = (CUDA_MEMCPY2D) { .srcMemoryType = source_type(kind),
                            .srcHost = src,
                            .srcDevice = address(src),
@@ -24,19 +28,13 @@ static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t 
                            .dstY = y,
                            .WidthInBytes = width,
                            .Height = height };
-    return cudaSuccess;
+    return check(c, dst, kind);
 }
 
 static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaArray_const_t src,
                               size_t x, size_t y, size_t width, size_t height,
                               enum cudaMemcpyKind kind)
 {
-    if (is_nothing(c, width, height))
-        return cudaSuccess;
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    if (!src)
-        return cudaErrorInvalidResourceHandle;
     *c = (CUDA_MEMCPY2D) { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
                            .srcArray = (CUarray)(uintptr_t)src,
                            .srcXInBytes = x,
@@ -47,7 +45,7 @@ static cudaError_t from_array(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, cudaAr
                            .dstPitch = dpitch,
                            .WidthInBytes = width,
                            .Height = height };
-    return cudaSuccess;
+    return check(c, src, kind);
 }
 
 cudaError_t crt_cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src,

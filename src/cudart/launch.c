@@ -53,17 +53,10 @@ cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sh
     return cudaSuccess;
 }
 
-#if CUDART_VERSION >= 13000
-static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
-{
-    (void)grid, (void)block;
-    return crt_of(r);
-}
-#else
 /* For sizes that no device has, CUDA 12 has an error of its own. */
 static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
 {
-    if (r != CUDA_ERROR_INVALID_VALUE)
+    if (r != CUDA_ERROR_INVALID_VALUE || CUDART_VERSION >= 13000)
         return crt_of(r);
     static const int limits[6] = {
         CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
@@ -82,7 +75,6 @@ static cudaError_t explain(CUresult r, dim3 grid, dim3 block)
         return cudaErrorInvalidConfiguration;
     return cudaErrorInvalidValue;
 }
-#endif
 
 static cudaError_t launch(CUkernel k, dim3 g, dim3 b, void **args, size_t shared,
                           cudaStream_t stream)

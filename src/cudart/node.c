@@ -4,7 +4,7 @@
  */
 #include <stdint.h>
 
-#include "cudart/cudart.h"
+#include "cudart/copy.h"
 
 _Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "");
 
@@ -35,25 +35,12 @@ static cudaError_t set_row(cudaGraphExec_t exec, cudaGraphNode_t node, void *dst
     return set_copy(exec, node, &p);
 }
 
-/* Whether the copy is to the variable: a variable is always on the device. */
-static bool is_to(enum cudaMemcpyKind kind)
-{
-    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
-           kind == cudaMemcpyDefault;
-}
-
-static bool is_from(enum cudaMemcpyKind kind)
-{
-    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
-           kind == cudaMemcpyDefault;
-}
-
 static cudaError_t set_to_symbol(cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol,
                                  const void *src, size_t size, size_t offset,
                                  enum cudaMemcpyKind kind)
 {
     void *dst;
-    if (!is_to(kind))
+    if (!goes_to_variable(kind))
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, size, offset, &dst);
     return r ? r : set_row(exec, node, dst, src, size, kind);
@@ -64,7 +51,7 @@ static cudaError_t set_from_symbol(cudaGraphExec_t exec, cudaGraphNode_t node, v
                                    enum cudaMemcpyKind kind)
 {
     void *src;
-    if (!is_from(kind))
+    if (!comes_from_variable(kind))
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, size, offset, &src);
     return r ? r : set_row(exec, node, dst, src, size, kind);
@@ -160,7 +147,7 @@ cudaError_t crt_cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGraph_
                                                size_t offset, enum cudaMemcpyKind kind)
 {
     void *dst;
-    if (!is_to(kind))
+    if (!goes_to_variable(kind))
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, size, offset, &dst);
     return r ? r : crt_cudaGraphAddMemcpyNode1D(node, graph, after, count, dst, src, size, kind);
@@ -172,7 +159,7 @@ cudaError_t crt_cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGrap
                                                  size_t offset, enum cudaMemcpyKind kind)
 {
     void *src;
-    if (!is_from(kind))
+    if (!comes_from_variable(kind))
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, size, offset, &src);
     return r ? r : crt_cudaGraphAddMemcpyNode1D(node, graph, after, count, dst, src, size, kind);
