@@ -13,7 +13,8 @@
 #include "cudart/cc/cc.h"
 
 /* What separates words in PTX. */
-#define BETWEEN " \t\n,;(){}[]+="
+#define BETWEEN  " \t\n,;(){}[]+="
+#define DECLARED ".extern .func"
 
 static void blank(char *at)
 {
@@ -33,9 +34,8 @@ static size_t word_length(const char *at)
  * is declared so is defined in another source, or is a function of the host's. */
 static char *find_declaration(char *text, const char *name, size_t length)
 {
-    static const char words[] = ".extern .func";
-    for (char *at = text; (at = strstr(at, words)); at++) {
-        char *word = at + strlen(words);
+    for (char *at = text; (at = strstr(at, DECLARED)); at++) {
+        char *word = at + strlen(DECLARED);
         word += strspn(word, " ");
         if (*word == '(')
             word += strcspn(word, ")") + 1;
@@ -48,11 +48,11 @@ static char *find_declaration(char *text, const char *name, size_t length)
 
 /* clang keeps kernels of other sources that the host names alive by a table, in which it declares
  * them as functions. */
-static void drop_table(char *text)
+static bool drop_table(char *text)
 {
     char *at = strstr(text, ".u64 __clang_gpu_used_external[");
     if (!at)
-        return;
+        return false;
     while (at > text && at[-1] != '\n')
         at--;
     for (char *name = at + strcspn(at, "{"); *name && *name != ';';) {
@@ -64,13 +64,15 @@ static void drop_table(char *text)
         name += length;
     }
     blank(at);
+    return true;
 }
 
-static bool is_mentioned(const char *text, const char *but, const char *name, size_t length)
+/* Whether the word at `name`, in the text, stands elsewhere in it, too. */
+static bool is_mentioned(const char *text, const char *name, size_t length)
 {
     for (const char *at = text; *at; at += word_length(at)) {
         at += strspn(at, BETWEEN);
-        if (at != but && word_length(at) == length && strncmp(at, name, length) == 0)
+        if (at != name && word_length(at) == length && strncmp(at, name, length) == 0)
             return true;
     }
     return false;
@@ -83,10 +85,8 @@ static bool names_host(char *text, const char *value, bool relocatable)
     for (const char *at = value; *at && *at != ';'; at += word_length(at)) {
         at += strspn(at, " ,(){}=");
         const size_t length = word_length(at);
-        if (strchr("_$%", *at) == NULL && !isalpha((unsigned char)*at))
-            continue; /* a number */
-        if (length && (!relocatable || strncmp(at, "_ZL", 3) == 0) &&
-            find_declaration(text, at, length))
+        if (!isdigit((unsigned char)*at) && length &&
+            (!relocatable || strncmp(at, "_ZL", 3) == 0) && find_declaration(text, at, length))
             return true;
     }
     return false;
@@ -94,10 +94,11 @@ static bool names_host(char *text, const char *value, bool relocatable)
 
 /* clang makes constants of the host, if others may see them, constants of the device, too. If one
  * has the address of a host's function there would be no such function. */
-static void drop_constants(char *text, bool relocatable)
+static bool drop_constants(char *text, bool relocatable)
 {
-    if (!strstr(text, ".extern .func"))
-        return;
+    bool any = false;
+    if (!strstr(text, DECLARED))
+        return false;
     for (char *line = text, *next; line && *line; line = next) {
         next = strchr(line, '\n');
         next = next ? next + 1 : NULL;
@@ -111,9 +112,12 @@ static void drop_constants(char *text, bool relocatable)
         const char *end = name;
         while (name > line && name[-1] != ' ')
             name--;
-        if (!is_mentioned(text, name, name, (size_t)(end - name)))
-            blank(line);
+        if (is_mentioned(text, name, (size_t)(end - name)))
+            continue;
+        blank(line);
+        any = true;
     }
+    return any;
 }
 
 void cc_drop_kept(const char *path, bool relocatable)
@@ -122,11 +126,10 @@ void cc_drop_kept(const char *path, bool relocatable)
     char *text = cc_read(path, &size);
     if (!text)
         return; /* who reads it next reports this */
-    if (relocatable)
-        drop_table(text);
-    drop_constants(text, relocatable);
-    FILE *f = fopen(path, "we");
-    if (!f || fwrite(text, 1, size, f) != size || fclose(f) != 0)
+    bool changed = relocatable && drop_table(text);
+    changed |= drop_constants(text, relocatable);
+    FILE *f = changed ? fopen(path, "we") : NULL;
+    if (changed && (!f || fwrite(text, 1, size, f) != size || fclose(f) != 0))
         cc_fail("%s: %s", path, strerror(errno));
     free(text);
 }
