@@ -66,7 +66,7 @@ PROGRAMS = {
     "batch-13": ("batch.cu", ["-cudart", "13"], []),
     "order": ("order.cu", ["-O2"], []),
     "order-threads": ("order_threads.cu", ["-O2", "-lcuda"], []),
-    "random": ("random/main.cu", ["-std=c++17", "-cudart", "13", *(HERE.glob("random/[!m]*.cu")), HERE / "random/memory.cu"], []),
+    "random": ("random/main.cu", ["-std=c++17", "-cudart", "13", *sorted({*HERE.glob("random/*.cu")} - {HERE / "random/main.cu"})], []),
     "surfaces": ("surfaces.cu", ["-arch=sm_80"], []),
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),

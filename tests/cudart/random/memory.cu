@@ -17,20 +17,6 @@ Table<Memory>::Picked pick_memory(unsigned null_in)
     return m;
 }
 
-static bool captures(const Table<cudaStream_t> &t)
-{
-    cudaStreamCaptureStatus s;
-    for (int i = 0; i < SLOTS; i++)
-        if (t.live[i] && cudaStreamIsCapturing(t.at[i], &s) == cudaSuccess && s != cudaStreamCaptureStatusNone)
-            return true;
-    return cudaStreamIsCapturing(cudaStreamPerThread, &s) == cudaSuccess && s != cudaStreamCaptureStatusNone;
-}
-
-bool any_captures()
-{
-    return captures(streams);
-}
-
 void settle()
 {
     if (!any_captures())

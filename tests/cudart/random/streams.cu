@@ -4,6 +4,20 @@
 Table<cudaStream_t> streams = { "stream" };
 Table<cudaEvent_t> events = { "event" };
 
+static bool captures(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus s;
+    return cudaStreamIsCapturing(stream, &s) == cudaSuccess && s != cudaStreamCaptureStatusNone;
+}
+
+bool any_captures()
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (streams.live[i] && captures(streams.at[i]))
+            return true;
+    return captures(cudaStreamPerThread);
+}
+
 Table<cudaStream_t>::Picked pick_stream()
 {
     switch (draw(12)) {
