@@ -93,7 +93,28 @@ static void on_end(void *daemon)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-static void watch_place(struct ctl_daemon *d);
+static void on_place(uv_fs_event_t *watch, const char *name, int events, int status);
+
+/* Watches the pipe directory, and makes again what has been removed from it. If something was, the
+ * watch may be on a directory that is gone, so it begins again. */
+static void watch_place(struct ctl_daemon *d)
+{
+    int missing;
+    do {
+        uv_fs_event_stop(&d->watch);
+        int r = uv_fs_event_start(&d->watch, on_place, d->pipe_directory, 0);
+        /* Names may have changed before the watch began. */
+        missing = ctl_place_restore(d);
+        if (r < 0 && missing == 0)
+            ctl_log(d, "Cannot watch the pipe directory: %s", uv_strerror(r));
+    } while (missing > 0);
+    if (missing == 0) {
+        ctl_conn_listen(d, true);
+        return;
+    }
+    uv_fs_event_stop(&d->watch);
+    ctl_quit(d, -1);
+}
 
 /* A name in the pipe directory has changed. Programs find the daemon by these names: without them
  * programs would run without it, and a second daemon would find no lock. */
@@ -105,28 +126,9 @@ static void on_place(uv_fs_event_t *watch, const char *name, int events, int sta
     (void)status;
     if (d->finished)
         return;
-    int r = ctl_place_restore(d);
-    if (r >= 0 && !d->quitting)
-        ctl_door_restore(d);
-    if (r == 0)
-        return;
-    uv_fs_event_stop(watch);
-    if (r < 0) {
-        ctl_quit(d, -1);
-        return;
-    }
-    ctl_conn_listen(d, true);
     watch_place(d);
-}
-
-static void watch_place(struct ctl_daemon *d)
-{
-    int r = uv_fs_event_start(&d->watch, on_place, d->pipe_directory, 0);
-    if (r < 0)
-        ctl_log(d, "Cannot watch the pipe directory: %s", uv_strerror(r));
-    /* Names may have changed before the watch began. */
-    else if (ctl_place_restore(d) < 0)
-        ctl_quit(d, -1);
+    if (!d->quitting)
+        ctl_door_restore(d);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -193,7 +195,6 @@ static int start_loop(struct ctl_daemon *d)
         return -ENOMEM;
     d->watch.data = d;
     watch_place(d);
-    ctl_conn_listen(d, true);
     return 0;
 }
 

@@ -280,6 +280,15 @@ names_the_daemon() {
     [ ! -s "$DIR/lost" ] && ! grep -q lost "$DIR/one.out"
 }
 
+@test "the pipe directory is removed again and again" {
+    start_daemon
+    for _ in {1..60}; do
+        rm -r "$DIR/pipe" || true
+        until_true 100 reaches
+        until_true 100 names_the_daemon
+    done
+}
+
 @test "its place is somebody else's: the daemon serves its clients and ends" {
     start_daemon
     start_client one
