@@ -40,6 +40,8 @@ PROGRAMS = {
     "kinds-13": ("kinds.cu", ["-cudart", "13"], []),
     "managed": ("managed.cu", ["-O2", "-std=c++17"], []),
     "managed-13": ("managed.cu", ["-cudart", "13", "-O0", "-g", "-lineinfo"], []),
+    "initial": ("initial.cu", ["-O3", "-std=c++17"], []),
+    "initial-13": ("initial.cu", ["-cudart", "13", "-O0", "-std=c++17", "-rdc=true"], []),
     "maths": ("maths.cu", [], []),
     "relocatable": ("relocatable/main.cu", ["-rdc=true", HERE / "relocatable/other.cu"], []),
     **{name: ("../runtimes/ends.cu", ["-ldl"], [name]) for name in ("reset", "fork", "exit", "unload")},
@@ -89,7 +91,7 @@ CCCL = {
 
 # name: what does not compile, options, and what is said then
 REFUSED = {
-    "managed-initial": ("__managed__ int x;\nint *p = &x;\n", [], "no initial value for a static variable: p"),
+    "managed-initial": ("__managed__ int x;\nthread_local int *p = &x;\n", [], "no initial value for a thread's variable: p"),
     "openmp-missing": ("int x;\n", ["-Xcompiler", "-fopenmp"], "apt-get install libomp-19-dev"),
 }
 # name: what compiles, what its PTX has, and what not

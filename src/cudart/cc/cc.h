@@ -46,7 +46,7 @@ struct cc_options {
 
 /* place.c: where the parts of gmux-cc lie, installed or in a build tree. */
 extern struct cc_place {
-    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver, *managed;
+    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver, *ir;
     char scratch[64];
 } cc_place;
 /* cudart: the runtime's major version. */

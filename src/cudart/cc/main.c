@@ -49,7 +49,7 @@ struct unit {
     const char *source;
     unsigned number; /* its number on the command line, for names of files */
     bool checked;    /* it is known whether it has managed variables, and how clang takes it */
-    bool managed;    /* it may have managed variables */
+    bool managed;    /* its kernels may use managed variables */
     bool respelled;  /* clang takes it only as a text that spelling.c has changed */
     bool runtime;    /* NVRTC's, with functions that are the device's by default */
 };
@@ -115,17 +115,22 @@ static void add_of_code(struct cc_list *l, const struct cc_list *from)
             cc_add(l, from->at[i]);
 }
 
-/* Rewrites intermediate code in which managed variables are only marked (managed.c). */
-static void transform_managed(const struct cc_options *o, const char *in, const char *out)
+/* Makes clang stop at intermediate code. */
+static void add_stop_at_ir(struct cc_list *l)
+{
+    cc_add(l, "-Xclang");
+    cc_add(l, "-disable-llvm-passes");
+    cc_add(l, "-emit-llvm");
+    cc_add(l, "-c");
+}
+
+/* Changes a file of intermediate code (ir.h). */
+static void change_ir(const struct cc_options *o, const char *path)
 {
     static struct cc_list l;
     l.count = 0;
-    if (access(cc_place.managed, X_OK) != 0)
-        cc_fail("__managed__ variables need %s, which this build lacks: built without llvm-19-dev?",
-                cc_place.managed);
-    cc_add(&l, cc_place.managed);
-    cc_add(&l, in);
-    cc_add(&l, out);
+    cc_add(&l, cc_place.ir);
+    cc_add(&l, path);
     cc_run(o, &l);
 }
 
@@ -221,10 +226,7 @@ static int compile_kernels(const struct cc_options *o, const struct unit *u, uns
         cc_add(&l, dependencies);
     }
     if (u->managed) {
-        cc_add(&l, "-Xclang");
-        cc_add(&l, "-disable-llvm-passes");
-        cc_add(&l, "-emit-llvm");
-        cc_add(&l, "-c");
+        add_stop_at_ir(&l);
     } else
         cc_add(&l, "-S");
     cc_add(&l, source);
@@ -287,14 +289,13 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
         if (!u->managed)
             return;
     }
-    const char *before = cc_scratch(cc_format("%u.device.bc", u->number));
-    const char *after = cc_scratch(cc_format("%u.managed.bc", u->number));
-    int status = compile_kernels(o, u, sm, u->managed ? before : output, NULL, NULL);
+    const char *ir = cc_scratch(cc_format("%u.device.bc", u->number));
+    int status = compile_kernels(o, u, sm, u->managed ? ir : output, NULL, NULL);
     if (status)
         exit(status);
     if (!u->managed)
         return;
-    transform_managed(o, before, after);
+    change_ir(o, ir);
     l.count = 0;
     cc_add(&l, cc_place.clang);
     cc_add(&l, "--target=nvptx64-nvidia-cuda");
@@ -306,7 +307,7 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
     cc_add(&l, "-S");
     cc_add(&l, "-x");
     cc_add(&l, "ir");
-    cc_add(&l, after);
+    cc_add(&l, ir);
     cc_add(&l, "-o");
     cc_add(&l, output);
     cc_run(o, &l);
@@ -367,13 +368,10 @@ static enum kind kind_of(const struct cc_options *o, const char *path)
     return OTHER;
 }
 
-/* Compiles host code with managed variables from intermediate code to an object. */
-static void compile_managed_host(const struct cc_options *o, const char *before, const char *output,
-                                 unsigned number)
+/* Compiles the host's code from intermediate code to an object. */
+static void compile_host_ir(const struct cc_options *o, const char *path, const char *output)
 {
     static struct cc_list l;
-    const char *after = cc_scratch(cc_format("%u.host.managed.bc", number));
-    transform_managed(o, before, after);
     l.count = 0;
     cc_add(&l, cc_place.clang);
     add_of_code(&l, &o->both);
@@ -382,7 +380,7 @@ static void compile_managed_host(const struct cc_options *o, const char *before,
     cc_add(&l, "-c");
     cc_add(&l, "-x");
     cc_add(&l, "ir");
-    cc_add(&l, after);
+    cc_add(&l, path);
     cc_add(&l, "-o");
     cc_add(&l, output);
     cc_run(o, &l);
@@ -419,7 +417,7 @@ static void compile(const struct cc_options *o, const char *source, const char *
     bool is_cuda = kind_of(o, source) == CUDA;
     struct unit u = { .source = source, .number = number };
     const char *fatbin = is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, &u) : NULL;
-    const char *before = NULL;
+    const char *ir = fatbin ? cc_scratch(cc_format("%u.host.bc", number)) : NULL;
     if (u.respelled)
         source = respell(o, &u, 0, NULL);
     if (is_cuda)
@@ -432,7 +430,9 @@ static void compile(const struct cc_options *o, const char *source, const char *
         cc_add(&l, "-Xclang");
         cc_add(&l, fatbin);
     }
-    if (o->stage != CC_PREPROCESS)
+    if (ir)
+        add_stop_at_ir(&l);
+    else if (o->stage != CC_PREPROCESS)
         cc_add(&l, "-c");
     if (u.respelled)
         add_behind_preprocessor(&l, &o->host);
@@ -440,19 +440,15 @@ static void compile(const struct cc_options *o, const char *source, const char *
         cc_add_all(&l, &o->host);
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, source);
-    if (u.managed) {
-        before = cc_scratch(cc_format("%u.host.bc", number));
-        cc_add(&l, "-Xclang");
-        cc_add(&l, "-disable-llvm-passes");
-        cc_add(&l, "-emit-llvm");
-    }
     if (output) {
         cc_add(&l, "-o");
-        cc_add(&l, before ? before : output);
+        cc_add(&l, ir ? ir : output);
     }
     cc_run(o, &l);
-    if (before)
-        compile_managed_host(o, before, output, number);
+    if (ir) {
+        change_ir(o, ir);
+        compile_host_ir(o, ir, output);
+    }
 }
 
 /* Makes an object that registers relocatable device code of the inputs; NULL: there is none. */

@@ -1,22 +1,26 @@
 /*
- * gmux-cc-managed IN.bc OUT.bc. clang 19 has no __managed__ variables in CUDA. So gmux-cc declares
- * them as device variables in a section of their own, stops both of its compilations at LLVM's
- * intermediate code, and this program does the rest.
+ * clang 19 has no __managed__ variables in CUDA. So gmux-cc declares them as device variables in a
+ * section of their own, and here intermediate code is changed to treat them as managed.
  *
  * For kernels such a variable is marked as the back end expects (.attribute(.managed)); the driver
  * then gives it memory. The host's code gets a pointer instead, which is NULL until the runtime has
  * loaded the image and writes the address there. Each use reads the pointer first, and loads the
  * image if it is NULL. If that fails, the host's own variable is used: so a program without a
  * device learns of it from its CUDA calls, and not from a signal.
+ *
+ * Static variables may have such addresses as initial values, which are not known when the program
+ * starts. They are written by code that runs before main(), or, for the constants that clang makes
+ * for a function's own arrays, when the function is called: a program that never calls it uses no
+ * device.
  */
-#include <llvm-c/BitReader.h>
-#include <llvm-c/BitWriter.h>
 #include <llvm-c/Comdat.h>
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cudart/cc/ir.h"
 
 #define SECTION "gmux_managed" /* the same section as in host_defines.h */
 
@@ -37,12 +41,6 @@ static struct {
 
 static LLVMValueRef address_function;
 
-_Noreturn static void fail(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "gmux-cc: __managed__: %s%s\n", what, why);
-    exit(1);
-}
-
 static void find_variables(void)
 {
     for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g)) {
@@ -52,7 +50,7 @@ static void find_variables(void)
         LLVMSetSection(g, "");
         void *more = realloc(variables.at, (variables.count + 1) * sizeof(*variables.at));
         if (!more)
-            fail("no memory", "");
+            ir_fail("no memory", "");
         variables.at = more;
         variables.at[variables.count++] = (struct variable) { .shadow = g };
     }
@@ -88,7 +86,7 @@ static void make_slot(struct variable *v)
     size_t length;
     int n = snprintf(name, sizeof(name), "%s.managed", LLVMGetValueName2(v->shadow, &length));
     if (n < 0 || (size_t)n >= sizeof(name))
-        fail("a name is too long", "");
+        ir_fail("__managed__: a name is too long", "");
     v->slot = LLVMAddGlobal(module, pointer, name);
     LLVMSetLinkage(v->slot, LLVMGetLinkage(v->shadow));
     LLVMSetVisibility(v->slot, LLVMGetVisibility(v->shadow));
@@ -140,13 +138,18 @@ static void make_address_function(void)
     LLVMDisposeBuilder(b);
 }
 
+static bool is_aggregate(LLVMValueRef constant)
+{
+    return LLVMIsAConstantArray(constant) || LLVMIsAConstantStruct(constant);
+}
+
 /* Whether the address of a managed variable is part of the constant. */
 static bool reaches(LLVMValueRef constant)
 {
     if (LLVMIsAGlobalVariable(constant))
         return find(constant) != NULL;
-    if (!LLVMIsAConstantExpr(constant) && !LLVMIsAConstantArray(constant) &&
-        !LLVMIsAConstantStruct(constant))
+    if (!LLVMIsAConstantExpr(constant) && !is_aggregate(constant) &&
+        !LLVMIsAConstantVector(constant))
         return false;
     for (int i = 0; i < LLVMGetNumOperands(constant); i++)
         if (reaches(LLVMGetOperand(constant, (unsigned)i)))
@@ -168,10 +171,10 @@ static LLVMValueRef compute(LLVMBuilderRef b, LLVMValueRef constant)
     LLVMValueRef operands[16];
     unsigned n = (unsigned)LLVMGetNumOperands(constant);
     if (n > 16)
-        fail("an address within too many arrays", "");
+        ir_fail("__managed__: an address within too many arrays", "");
     for (unsigned i = 0; i < n; i++)
         operands[i] = compute(b, LLVMGetOperand(constant, i));
-    LLVMOpcode op = LLVMGetConstOpcode(constant);
+    LLVMOpcode op = LLVMIsAConstantExpr(constant) ? LLVMGetConstOpcode(constant) : LLVMRet;
     switch (op) {
     case LLVMGetElementPtr:
         return LLVMBuildGEP2(b, LLVMGetGEPSourceElementType(constant), operands[0], operands + 1,
@@ -188,7 +191,7 @@ static LLVMValueRef compute(LLVMBuilderRef b, LLVMValueRef constant)
     case LLVMAddrSpaceCast:
         return LLVMBuildCast(b, op, operands[0], LLVMTypeOf(constant), "");
     default:
-        fail("an address in an expression that is not known here", "");
+        ir_fail("__managed__: an address in an expression that is not known here", "");
     }
 }
 
@@ -232,28 +235,102 @@ static void rewrite_instruction(LLVMBuilderRef b, LLVMValueRef i)
     }
 }
 
-/* Initial values are written before anything runs, so none of them may contain an address that is
- * not known yet. */
-static void check_initializers(void)
+/* --- addresses in initial values -------------------------------------------------------------- */
+
+/* Writes what of the initial value contains such addresses. */
+static void write_addresses(LLVMBuilderRef b, LLVMValueRef place, LLVMValueRef value)
+{
+    LLVMTypeRef index_type = LLVMInt32TypeInContext(context);
+    if (!reaches(value))
+        return;
+    if (!is_aggregate(value)) {
+        LLVMSetAlignment(LLVMBuildStore(b, compute(b, value), place), 1); /* it may be packed */
+        return;
+    }
+    for (int i = 0; i < LLVMGetNumOperands(value); i++) {
+        LLVMValueRef path[] = { LLVMConstNull(index_type),
+                                LLVMConstInt(index_type, (unsigned)i, false) };
+        write_addresses(b, LLVMBuildGEP2(b, LLVMTypeOf(value), place, path, 2, ""),
+                        LLVMGetOperand(value, (unsigned)i));
+    }
+}
+
+/* void initialise(void): completes the initial value of the variable. */
+static LLVMValueRef make_initialiser(LLVMValueRef variable)
+{
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, false);
+    LLVMValueRef f = LLVMAddFunction(module, "gmux.managed.initialise", type);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(context);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(context, f, "entry"));
+    write_addresses(b, variable, LLVMGetInitializer(variable));
+    LLVMBuildRetVoid(b);
+    LLVMDisposeBuilder(b);
+    return f;
+}
+
+/* Whether only instructions use the constant. */
+static bool is_used_by_functions(LLVMValueRef constant)
+{
+    for (LLVMUseRef u = LLVMGetFirstUse(constant); u; u = LLVMGetNextUse(u)) {
+        LLVMValueRef user = LLVMGetUser(u);
+        if (!LLVMIsAInstruction(user) && !(LLVMIsAConstantExpr(user) && is_used_by_functions(user)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_used_by(LLVMValueRef constant, LLVMValueRef function)
+{
+    for (LLVMUseRef u = LLVMGetFirstUse(constant); u; u = LLVMGetNextUse(u)) {
+        LLVMValueRef user = LLVMGetUser(u);
+        if (LLVMIsAInstruction(user)
+                ? LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)) == function
+                : is_used_by(user, function))
+            return true;
+    }
+    return false;
+}
+
+/* Calls the initialiser at the beginning of all functions up to the last that use the constant. */
+static void initialise_in_functions(LLVMValueRef constant, LLVMValueRef initialiser,
+                                    LLVMValueRef last)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(context);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+        if (is_used_by(constant, f)) {
+            LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(f)));
+            LLVMBuildCall2(b, LLVMGlobalGetValueType(initialiser), initialiser, NULL, 0, "");
+        }
+        if (f == last)
+            break;
+    }
+    LLVMDisposeBuilder(b);
+}
+
+static void initialise_variables(LLVMValueRef last)
 {
     for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g)) {
         LLVMValueRef value = LLVMGetInitializer(g);
         size_t length;
         const char *name = LLVMGetValueName2(g, &length);
-        if (!value || strncmp(name, "llvm.", 5) == 0 || strncmp(name, "__clang_", 8) == 0)
-            continue; /* lists of what the compiler keeps alive */
-        if (reaches(value))
-            fail("an address of such a variable is no initial value for a static variable: ", name);
+        if (!value || !reaches(value) || strncmp(name, "llvm.", 5) == 0 ||
+            strncmp(name, "__clang_", 8) == 0)
+            continue; /* those are lists of what the compiler keeps alive */
+        if (LLVMIsThreadLocal(g))
+            ir_fail("__managed__: an address is no initial value for a thread's variable: ", name);
+        bool is_of_function = LLVMGetLinkage(g) == LLVMPrivateLinkage && is_used_by_functions(g);
+        LLVMValueRef initialiser = make_initialiser(g);
+        LLVMSetGlobalConstant(g, false);
+        if (is_of_function)
+            initialise_in_functions(g, initialiser, last);
+        else
+            ir_run_first(initialiser);
     }
 }
 
-static void rewrite_host(void)
+static void rewrite_functions(LLVMValueRef last)
 {
-    for (size_t i = 0; i < variables.count; i++)
-        make_slot(&variables.at[i]);
-    check_initializers();
-    LLVMValueRef last = LLVMGetLastFunction(module);
-    make_address_function();
     LLVMBuilderRef b = LLVMCreateBuilderInContext(context);
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
         for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
@@ -265,25 +342,24 @@ static void rewrite_host(void)
     LLVMDisposeBuilder(b);
 }
 
-int main(int argc, char **argv)
+void ir_managed(LLVMModuleRef of, bool kernels)
 {
-    LLVMMemoryBufferRef in;
-    char *error = NULL;
-    if (argc != 3)
-        fail("usage: gmux-cc-managed IN.bc OUT.bc", "");
-    context = LLVMContextCreate();
+    module = of;
+    context = LLVMGetModuleContext(of);
     pointer = LLVMPointerTypeInContext(context, 0);
-    if (LLVMCreateMemoryBufferWithContentsOfFile(argv[1], &in, &error))
-        fail("", error);
-    if (LLVMParseBitcodeInContext2(context, in, &module))
-        fail(argv[1], " is no LLVM bitcode");
     find_variables();
-    if (strncmp(LLVMGetTarget(module), "nvptx", 5) == 0)
-        for (size_t i = 0; i < variables.count; i++)
+    if (variables.count == 0)
+        return;
+    for (size_t i = 0; i < variables.count; i++) {
+        if (kernels)
             mark(variables.at[i].shadow);
-    else if (variables.count)
-        rewrite_host();
-    if (LLVMWriteBitcodeToFile(module, argv[2]))
-        fail(argv[2], ": cannot be written");
-    return 0;
+        else
+            make_slot(&variables.at[i]);
+    }
+    if (kernels)
+        return;
+    LLVMValueRef last = LLVMGetLastFunction(module);
+    make_address_function();
+    initialise_variables(last);
+    rewrite_functions(last);
 }

@@ -63,12 +63,12 @@ void cc_find_places(unsigned cudart)
         cc_place.bitcode = cc_format("%s/gmux-device.bc", here);
         cc_place.libraries = cc_format("%s/v%u", here, cudart);
         cc_place.driver = cc_format("%s/../client", here);
-        cc_place.managed = cc_format("%s/gmux-cc-managed", here);
+        cc_place.ir = cc_format("%s/gmux-cc-ir", here);
     } else if (exists(cc_format("%s/gmux-device.bc", installed))) {
         cc_place.include = cc_place.include_cuda = cc_format("%s/../include/gmux", here);
         cc_place.bitcode = cc_format("%s/gmux-device.bc", installed);
         cc_place.libraries = cc_place.driver = installed;
-        cc_place.managed = cc_format("%s/../%s/gmux-cc-managed", here, CC_LIBEXEC);
+        cc_place.ir = cc_format("%s/../%s/gmux-cc-ir", here, CC_LIBEXEC);
     } else
         cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here,
                 installed);
