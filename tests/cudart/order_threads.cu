@@ -53,6 +53,29 @@ static void CUDART_CB called(cudaStream_t, cudaError_t status, void *argument)
     change::make(argument);
 }
 
+#if CUDART_VERSION >= 13000
+static void prefetch(const void *p, size_t bytes, bool to_host, cudaStream_t stream)
+{
+    const cudaMemLocation host = { cudaMemLocationTypeHost, 0 }, device = { cudaMemLocationTypeDevice, 0 };
+    OK(cudaMemPrefetchAsync(p, bytes, to_host ? host : device, 0, stream));
+}
+
+static CUresult create_context(CUcontext *out)
+{
+    return cuCtxCreate(out, nullptr, 0, 0);
+}
+#else
+static void prefetch(const void *p, size_t bytes, bool to_host, cudaStream_t stream)
+{
+    OK(cudaMemPrefetchAsync(p, bytes, to_host ? cudaCpuDeviceId : 0, stream));
+}
+
+static CUresult create_context(CUcontext *out)
+{
+    return cuCtxCreate(out, 0, 0);
+}
+#endif
+
 struct busy_sequence : sequence {
     const int self;
     const bool apart; // in a context of its own
@@ -314,7 +337,7 @@ struct busy_sequence : sequence {
             use_thread(a, at, count, by, stream);
             break;
         case 10:
-            OK(cudaMemPrefetchAsync(buffers[MANAGED] + at, bytes, draw(2) ? cudaCpuDeviceId : 0, stream));
+            prefetch(buffers[MANAGED] + at, bytes, draw(2) != 0, stream);
             sequence::work(stream, false);
             break;
         default:
@@ -331,7 +354,7 @@ static void thread_main(int self, unsigned seed)
 {
     const bool apart = seed % 4 == 0 && self % 2 == 1;
     CUcontext context;
-    CHECK(!apart || cuCtxCreate(&context, 0, 0) == CUDA_SUCCESS);
+    CHECK(!apart || create_context(&context) == CUDA_SUCCESS);
     {
         busy_sequence work(self, apart);
         work.program(seed * THREADS + (unsigned)self, { NON_BLOCKING, APART },
