@@ -295,7 +295,7 @@ static void architectures(void)
     OK(cuModuleUnload(m));
 }
 
-static void refused(char *const *texts, size_t count, const char *said)
+static void refused(char *const *texts, size_t count, CUresult error, const char *said)
 {
     char log[4096] = "";
     CUlinkState link;
@@ -304,7 +304,7 @@ static void refused(char *const *texts, size_t count, const char *said)
     if (!tap_computes())
         tap_skip("a device that does not read the text");
     link_of(texts, count, log, sizeof(log), &link, &image, &r);
-    TRUE(r != CUDA_SUCCESS);
+    EQ(r, error);
     if (!strstr(log, said))
         tap_fail(__FILE__, __LINE__, "said: %s", log);
     OK(cuLinkDestroy(link));
@@ -313,14 +313,17 @@ static void refused(char *const *texts, size_t count, const char *said)
 static void missing(void)
 {
     char *const texts[] = { caller };
-    refused(texts, 1, "Undefined reference to 'callee' in 'first'");
+    refused(texts, 1, CUDA_ERROR_UNKNOWN, "Undefined reference to 'callee' in 'first'");
+    CUmodule m;
+    EQ(cuModuleLoadData(&m, caller), CUDA_ERROR_INVALID_PTX); /* without a linker */
 }
 
 /* nvptx-tools, issue 48, has the words and the error that NVIDIA's library answers. */
 static void twice(void)
 {
     char *const texts[] = { caller, callee, callee };
-    refused(texts, 3, "Multiple definition of 'callee' in 'third', first defined in 'second'");
+    refused(texts, 3, CUDA_ERROR_INVALID_SOURCE,
+            "Multiple definition of 'callee' in 'third', first defined in 'second'");
 }
 
 /* An archive of the host's, as the toolkit's device runtime is one. */

@@ -222,20 +222,22 @@ struct ptx_maps {
     uint32_t *fn, *symbol; /* what each function and symbol becomes */
 };
 
-static bool refuse_undefined(struct ptx_parser *p, uint32_t name, uint32_t unit)
+/* Says what is not defined, in the words of NVIDIA's assembler, or linker. */
+static bool refuse_undefined(struct ptx_parser *p, const char *kind, uint32_t name, uint32_t unit)
 {
     int length;
     const char *in = unit_text(p, unit, &length);
     const struct ptx_token at = { 0 };
     if (!unit)
-        return ptx_fail(p, -EINVAL, &at, "Unresolved extern variable '%.60s'", ir_name(p->m, name));
+        return ptx_fail(p, -EINVAL, &at, "Unresolved extern %s '%.60s'", kind, ir_name(p->m, name));
     return ptx_fail(p, -ENOENT, &at, "Undefined reference to '%.60s' in '%.*s'",
                     ir_name(p->m, name), length, in);
 }
 
+/* Whether everything has to be defined that the unit uses: not in a library. */
 static bool is_strict(const struct ptx_parser *p, uint32_t unit)
 {
-    return unit && p->units[unit - 1].rank == RANK_STRONG;
+    return !unit || p->units[unit - 1].rank == RANK_STRONG;
 }
 
 static bool is_missing(const struct ir_symbol *s)
@@ -244,12 +246,11 @@ static bool is_missing(const struct ir_symbol *s)
            (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST);
 }
 
-/* In a text that is loaded as it is, drivers give a .const variable of known size storage, although
- * it is .extern and nothing defines it: the program fills it by its name. (PoCL puts arguments
- * there.) */
-static void allocate_constant(const struct ptx_parser *p, struct ir_symbol *s)
+/* In a text that is loaded as it is, drivers give a variable of known size storage, although it is
+ * .extern and nothing defines it: the program fills it by its name. (PoCL puts arguments there.) */
+static void allocate(const struct ptx_parser *p, struct ir_symbol *s)
 {
-    if (is_missing(s) && s->space == IR_SPACE_CONST && s->size && !unit_of(p, s->line))
+    if (is_missing(s) && s->size && !unit_of(p, s->line))
         s->flags = (uint8_t)((s->flags & ~IR_SYM_EXTERN) | IR_SYM_VISIBLE);
 }
 
@@ -263,7 +264,7 @@ static bool map_symbol(struct ptx_parser *p, const struct ptx_maps *maps, struct
     if (!is_missing(s))
         return true;
     if (is_strict(p, raw->unit))
-        return refuse_undefined(p, s->name, raw->unit);
+        return refuse_undefined(p, "variable", s->name, raw->unit);
     ir_refuse(&raw->lacks, -ENOTSUP, i->line, i->column, "variable '%.100s' of another module",
               ir_name(p->m, s->name));
     return true;
@@ -289,7 +290,7 @@ static bool map_function(struct ptx_parser *p, const struct ptx_maps *maps, stru
         const struct ir_fn *fn = &p->m->fns[raw->calls[c].callee];
         if (!fn->is_defined && is_strict(p, raw->unit) &&
             ir_find_helper(ir_name(p->m, fn->name)) == IR_HELPER_COUNT)
-            return refuse_undefined(p, fn->name, raw->unit);
+            return refuse_undefined(p, "function", fn->name, raw->unit);
     }
     return true;
 }
@@ -307,7 +308,7 @@ static bool map_relocs(struct ptx_parser *p, const struct ptx_maps *maps)
         const struct ir_symbol *s = r.to_fn ? NULL : &m->symbols[r.target];
         const struct ptx_unit *u = unit_of(p, m->symbols[r.symbol].line);
         if (s && is_missing(s))
-            return refuse_undefined(p, s->name, u ? (uint32_t)(u - p->units) + 1 : 0);
+            return refuse_undefined(p, "variable", s->name, u ? (uint32_t)(u - p->units) + 1 : 0);
         m->relocs[kept++] = r;
     }
     m->reloc_count = kept;
@@ -329,7 +330,7 @@ static bool map_all(struct ptx_parser *p, struct ptx_maps *maps)
             m->fns[same->index].is_entry &= chosen == same->index;
             continue;
         }
-        allocate_constant(p, &m->symbols[chosen]);
+        allocate(p, &m->symbols[chosen]);
         if (chosen != same->index || is_missing(&m->symbols[same->index]))
             m->symbols[same->index].flags |= IR_SYM_DROPPED;
     }
