@@ -117,6 +117,10 @@ bool ptx_x_rank(struct ptx_expand *x);
 ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op);
 bool ptx_x_move_vector(struct ptx_expand *x); /* move.c */
 bool ptx_x_move_128(struct ptx_expand *x);
+bool ptx_x_vector_atom(struct ptx_expand *x); /* vector.c */
+bool ptx_x_vector_red(struct ptx_expand *x);
+bool ptx_x_wide_load(struct ptx_expand *x);
+bool ptx_x_wide_store(struct ptx_expand *x);
 bool ptx_x_pack(struct ptx_expand *x); /* packed.c */
 bool ptx_x_mixed(struct ptx_expand *x);
 bool ptx_x_video(struct ptx_expand *x); /* video.c */
