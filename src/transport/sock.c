@@ -19,7 +19,8 @@
 #include "base/cleanup.h"
 #include "transport/foreign.h"
 
-#define CONNECT_S 10
+#define CONNECT_S  10
+#define CROWDED_MS 1
 
 static int make_address(const char *path, struct sockaddr_un *a)
 {
@@ -169,6 +170,17 @@ int tp_peer_process(int fd)
                                                                            : -ESRCH;
 }
 
+/* Whether to try again a message that was not sent because of too many descriptors on their way.
+ * The socket can be written to as far as poll() knows, so this waits a little if it may. */
+static bool wait_for_descriptors(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK))
+        return false;
+    (void)poll(NULL, 0, CROWDED_MS);
+    return true;
+}
+
 int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count)
 {
     union {
@@ -194,7 +206,9 @@ int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count
         ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL);
         if (n >= 0)
             return (size_t)n == e->size ? 0 : -EMSGSIZE;
-        if (errno != EINTR)
+        if (errno == ETOOMANYREFS && !wait_for_descriptors(fd))
+            return -EAGAIN;
+        if (errno != EINTR && errno != ETOOMANYREFS)
             return -errno;
     }
 }

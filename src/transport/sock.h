@@ -59,7 +59,8 @@ GM_MUST_CHECK int tp_peer_process(int fd);
 
 /* Sends what was encoded, with up to TP_FDS_MAX descriptors (which stay the caller's). Blocks if
  * the socket does; never raises SIGPIPE. 0, -EPIPE/-ECONNRESET when the peer is gone, -EMSGSIZE if
- * the encoder overflowed, -EAGAIN. */
+ * the encoder overflowed, -EAGAIN. A user without privileges can have only so many descriptors on
+ * their way (RLIMIT_NOFILE); then it is as if the socket were full. */
 GM_MUST_CHECK int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count);
 
 /* Receives one packet. 1: got one; 0: peer closed; -EAGAIN on an empty non-blocking socket;

@@ -185,6 +185,60 @@ Test(sock, a_full_socket_says_so)
     cr_assert_eq(r, -EAGAIN);
 }
 
+static void receive(int fd, unsigned packets)
+{
+    while (packets--) {
+        cr_assert_eq(tp_recv(fd, &in), 1);
+        tp_packet_finish(&in);
+    }
+}
+
+/* A process without privileges that sends descriptors while nobody receives them. */
+static int crowd(int fd, int go, int report)
+{
+    uint8_t buffer[64], word = 0;
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    const uid_t nobody = 65534;
+    unsigned sent = 0;
+    int r = 0;
+    if ((geteuid() == 0 && setresuid(nobody, nobody, nobody) < 0) ||
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit) { 16, 16 }) < 0 ||
+        fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+        return 1;
+    while (sent < 100 && (r = tp_send(fd, &e, &report, 1)) == 0)
+        sent++;
+    if (r != -EAGAIN || tp_send(fd, &e, NULL, 0) != 0)
+        return 2;
+    if (write(report, &sent, sizeof(sent)) != sizeof(sent) || read(go, &word, 1) != 1)
+        return 3;
+    if (tp_send(fd, &e, &report, 1) != 0 || fcntl(fd, F_SETFL, 0) < 0)
+        return 4;
+    for (unsigned i = 0; i < 100; i++) /* a socket that blocks */
+        if (tp_send(fd, &e, &report, 1) != 0)
+            return 5;
+    return 0;
+}
+
+Test(sock, too_many_descriptors_on_their_way)
+{
+    int fds[2], go[2], report[2], status;
+    unsigned sent = 0;
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert(pipe(go) == 0 && pipe(report) == 0);
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0)
+        _exit(crowd(fds[0], go[0], report[1]));
+    close(fds[0]);
+    close(report[1]);
+    cr_assert_eq(read(report[0], &sent, sizeof(sent)), sizeof(sent));
+    receive(fds[1], sent + 1);
+    cr_assert_eq(write(go[1], "", 1), 1);
+    receive(fds[1], 101);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0, "%d", WEXITSTATUS(status));
+}
+
 /* Closed at once where nothing that others sent is closed with it, else by a thread. */
 Test(sock, hanging_up)
 {
