@@ -185,7 +185,7 @@ one_client() {
     says "server delete $me --force" ""
     until_true 100 gone "$server"
     says "server create uid_99999999999999999999" "server create: a name that begins with uid_ goes on with its user's number"
-    says "server create $me --uid=77" "server create: a name that begins with uid_ goes on with its user's number"
+    [ "$(id -u)" != 0 ] || says "server create $me --uid=77" "server create: a name that begins with uid_ goes on with its user's number"
     says "server create $me --uid=-1" "server create: --uid is no user's number, or neither it nor a name is there"
     says "server create" "server create: --uid is no user's number, or neither it nor a name is there"
     says "server create Training" "server create: a name has lowercase letters, digits and '_', up to 64, and does not begin with control"

@@ -67,6 +67,7 @@ anonymous_kib() {
 }
 
 @test "two hundred clients that die at any point under load leave nothing behind" {
+    [ "$(id -u)" = 0 ] || skip "needs root"
     start_daemon
     start_program neighbour "$misbehave" steady
     program_says neighbour running

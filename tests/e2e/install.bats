@@ -13,6 +13,11 @@ teardown() {
     common_teardown
 }
 
+# Only root can look at processes that protect themselves.
+is_program() {
+    [ "$(id -u)" != 0 ] || [ "$(readlink "/proc/$1/exe")" = "$2" ]
+}
+
 @test "a tree installed under DESTDIR serves a program, with and without its daemon" {
     DESTDIR=$DIR/root meson install -C "$GMUX_BUILD" --no-rebuild --quiet >"$DIR/install.out" 2>&1 3>&-
     control=$(find "$DIR/root" -name gmux-control)
@@ -24,9 +29,9 @@ teardown() {
     run -0 "$DIR/vecadd"
     [[ $output == *"all correct"* ]]
     server=$(the_server)
-    [ "$(readlink "/proc/$server/exe")" = "$libexec/gmux-server" ]
     executor=$(cat "/proc/$server/task/$server/children")
-    [ "$(readlink "/proc/${executor%% *}/exe")" = "$libexec/gmux-executor" ]
+    is_program "$server" "$libexec/gmux-server"
+    is_program "${executor%% *}" "$libexec/gmux-executor"
     [ "$(count_lines server 'interpreter only')" = "$([ -e "$libexec/gmux-jit" ] && echo 0 || echo 1)" ]
     "$control" quit
     # Its own name for NVIDIA's users, and a private server where there is no daemon.

@@ -80,13 +80,14 @@ int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid);
  * descriptors. */
 uint64_t raw_server_charged(struct raw_server *s);
 pid_t raw_server_executor(struct raw_server *s);
+/* 0 if only root may see what the process has. */
 unsigned raw_descriptors(pid_t pid);
 /* Waits until a process has no more descriptors than that: some are on their way to being closed.
  */
 void raw_expect_descriptors(pid_t pid, unsigned count);
 /* Ended, whether or not anybody has waited for it. */
 bool raw_process_is_gone(pid_t pid);
-/* Resident bytes of a process that it shares with nobody. */
+/* Resident bytes of a process that it shares with nobody; 0 if only root may see them. */
 uint64_t raw_private_bytes(pid_t pid);
 
 /* Takes the offered session: maps window and ring, says that it is ready. */
