@@ -324,46 +324,90 @@ static bool hold(const struct interp_insn *i, struct interp_run *r, const struct
     return true;
 }
 
-static void take_those_here(const struct interp_insn *i, struct interp_run *r)
+bool interp_gather(const struct interp_insn *i, struct interp_run *r)
 {
+    bool alone = r->warp->low == INTERP_NO_BLOCK && !r->program->calls;
+    if (GM_LIKELY(alone) || i->block == INTERP_NO_BLOCK)
+        return false;
     if (interp_waiting(r->program, r->base[0])[i->block])
         interp_mask_set(r, r->mask | waiting_take(r, i->block));
-}
-
-bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
-                     const struct interp_insn **next)
-{
-    struct interp_warp *w = r->warp;
-    if (GM_LIKELY(w->low == INTERP_NO_BLOCK) || i->block == INTERP_NO_BLOCK)
-        return true;
-    take_those_here(i, r);
-    if (missing(w, members, r->mask) && hold(i, r, next))
-        return false;
-    w->holds = 0;
     return true;
 }
 
-bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+/* The lanes of `left` that name the same lanes as the first. */
+static uint32_t namesakes(const uint32_t *named, uint32_t left)
+{
+    uint32_t lanes = 0, first = named[__builtin_ctz(left)];
+    for (; left; left &= left - 1)
+        if (named[__builtin_ctz(left)] == first)
+            lanes |= left & -left;
+    return lanes;
+}
+
+/* The running lanes that go on: those that name lanes which are all here, naming the same, or wait
+ * `elsewhere`. A lane that is here but names others comes again for those that name it: it is in a
+ * call that they did not make, say. Where lanes do not name themselves, which PTX leaves open, all
+ * go on together. *members: whom the lanes that go on name. */
+static uint32_t complete(const struct interp_run *r, const uint32_t *named, uint32_t elsewhere,
+                         uint32_t *members)
+{
+    uint32_t ready = 0, all = 0, strangers = 0;
+    for (uint32_t left = r->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        all |= named[l];
+        strangers |= ~named[l] & 1u << l;
+    }
+    *members = all;
+    if (strangers)
+        return missing(r->warp, all, r->mask | elsewhere) ? 0 : r->mask;
+    *members = 0;
+    for (uint32_t left = r->mask, lanes; left; left &= ~lanes) {
+        lanes = namesakes(named, left);
+        uint32_t mask = named[__builtin_ctz(lanes)];
+        if (missing(r->warp, mask, lanes | elsewhere))
+            continue;
+        ready |= lanes;
+        *members |= mask;
+    }
+    return ready;
+}
+
+bool interp_together(const struct interp_insn *i, struct interp_run *r, const uint32_t *named,
+                     const struct interp_insn **next)
+{
+    uint32_t members, ready = complete(r, named, 0, &members);
+    if (!ready && hold(i, r, next))
+        return false;
+    r->warp->holds = 0;
+    if (ready && ready != r->mask) {
+        interp_wait_at(r, i->block, r->mask & ~ready);
+        interp_mask_set(r, ready);
+    }
+    return true;
+}
+
+bool interp_meet(const struct interp_insn *i, struct interp_run *r, const uint32_t *named,
                  const struct interp_insn **next)
 {
     struct interp_warp *w = r->warp;
-    if (GM_LIKELY(w->low == INTERP_NO_BLOCK) || i->block == INTERP_NO_BLOCK) {
-        w->arrived = w->passing = 0;
-        return true;
+    uint32_t go = w->passing & r->mask, here = r->mask, members = 0;
+    if (go) { /* lanes that have come since then wait */
+        w->passing &= ~go;
+    } else {
+        w->arrived |= here;
+        go = complete(r, named, w->arrived & ~here, &members);
+        if (!go && hold(i, r, next))
+            return false;
+        for (uint32_t left = go ? 0 : here; left; left &= left - 1)
+            members |= named[__builtin_ctz(left)];
+        go = go ? go : here;
+        w->holds = 0;
+        w->passing |= w->arrived & members & ~here;
+        w->arrived = (w->arrived & ~(members | here)) | (here & ~go);
     }
-    take_those_here(i, r);
-    uint32_t pass = w->passing & r->mask;
-    if (pass) { /* lanes that have come since then wait */
-        w->passing &= ~pass;
-        interp_wait_at(r, i->block, r->mask & ~pass);
-        interp_mask_set(r, pass);
-        return true;
+    if (go != here) {
+        interp_wait_at(r, i->block, here & ~go);
+        interp_mask_set(r, go);
     }
-    w->arrived |= r->mask;
-    if (missing(w, members, w->arrived) && hold(i, r, next))
-        return false;
-    w->holds = 0;
-    w->passing |= w->arrived & members & ~r->mask;
-    w->arrived &= ~(members | r->mask);
     return true;
 }

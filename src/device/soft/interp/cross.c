@@ -12,18 +12,23 @@ static uint64_t source(const struct interp_run *r, const struct interp_slow *x, 
     return interp_lane_read(r, x->s[k], x->s_width[k], lane) ^ x->s_negated[k];
 }
 
-/* For .sync forms: whether all lanes that the masks name have arrived. */
+/* For .sync forms: whether lanes can go on, since all that they name have arrived. */
 static bool gather(const struct interp_insn *i, struct interp_run *r, const struct interp_slow *x,
                    unsigned mask_source, const struct interp_insn **next)
 {
-    if (!(x->ir.flags & IR_F_SYNC) && x->ir.op != IR_OP_BARWARP)
+    struct interp_warp *w = r->warp;
+    uint32_t named[SOFT_WARP] = { 0 };
+    bool warp_sync = x->ir.op == IR_OP_BARWARP;
+    if (!(x->ir.flags & IR_F_SYNC) && !warp_sync)
         return true;
-    uint32_t members = 0;
+    if (warp_sync && w->low == INTERP_NO_BLOCK)
+        w->arrived = w->passing = 0;
+    if (!interp_gather(i, r))
+        return true;
     for (uint32_t left = r->mask; left; left &= left - 1)
-        members |= (uint32_t)source(r, x, mask_source, (unsigned)__builtin_ctz(left));
-    if (x->ir.op == IR_OP_BARWARP)
-        return interp_meet(i, r, members, next);
-    return interp_together(i, r, members, next);
+        named[__builtin_ctz(left)] =
+            (uint32_t)source(r, x, mask_source, (unsigned)__builtin_ctz(left));
+    return warp_sync ? interp_meet(i, r, named, next) : interp_together(i, r, named, next);
 }
 
 /* Running lanes that name the same members carry out the instruction together. Tiles of a warp each

@@ -146,6 +146,7 @@ static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_
     const struct ir_fn *f = b->f;
     bool guarded = i->guard != IR_NONE;
     struct interp_insn *n;
+    b->p->calls |= i->mode == IR_BRANCH_CALL;
     switch (i->op) {
     case IR_OP_BRA:
         if (!guarded) {

@@ -114,6 +114,7 @@ struct interp_program {
     uint32_t
         slots_at;   /* offset of the first slot; what lies before it is zeroed at a warp's start */
     bool clear_all; /* the whole frame is zeroed */
+    bool calls;     /* it has functions to which lanes come from several places */
     uint32_t frame_bytes; /* multiple of 128 */
     uint32_t param_bytes;
 };
@@ -243,13 +244,18 @@ void interp_wait_at(struct interp_run *r, uint32_t block, uint32_t lanes);
 /* Ends the block with this outcome, and reports address and lane. */
 const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome,
                                        uint64_t address, unsigned lane);
-/* Called before instruction `i`, which starts block i->block and which all lanes of `members`
- * execute together. True: they have arrived. False: *next is what to run first. */
-bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+/* Lanes that wait at instruction `i`, which starts block i->block, join the running ones. False: no
+ * lanes of the warp wait anywhere, so the running ones are all there are. In programs with
+ * functions that does not say enough: lanes may have come here through different calls. */
+bool interp_gather(const struct interp_insn *i, struct interp_run *r);
+/* Called after interp_gather() before instruction `i`, which the lanes named[l] are to execute
+ * together with each lane l. True: for the lanes that run now all have arrived; others wait. False:
+ * *next is what to run first. */
+bool interp_together(const struct interp_insn *i, struct interp_run *r, const uint32_t *named,
                      const struct interp_insn **next);
 /* Does what interp_together() does for bar.warp.sync, which its members may reach at different
  * places. */
-bool interp_meet(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+bool interp_meet(const struct interp_insn *i, struct interp_run *r, const uint32_t *named,
                  const struct interp_insn **next);
 /* Around a warp's turn. */
 void interp_turn_begin(struct interp_run *r);
