@@ -64,6 +64,7 @@ PROGRAMS = {
     "waits": ("waits.cu", [], []),
     "intrinsics": ("intrinsics.cu", ["-arch=sm_90"], []),
     "intrinsics-80": ("intrinsics.cu", ["-arch=sm_80"], []),
+    "occupancy": ("occupancy.cu", ["-std=c++17"], []),
     "batch": ("batch.cu", [], []),
     "batch-13": ("batch.cu", ["-cudart", "13"], []),
     "order": ("order.cu", ["-O2"], []),
