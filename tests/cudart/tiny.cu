@@ -60,6 +60,15 @@ template <class F> static double value(unsigned x)
     return x >> (F::exponent + F::fraction) & 1 ? -v : v;
 }
 
+/* What a double that is NaN becomes: the largest number, or NaN where there is one, with its sign.
+ */
+template <class F> static unsigned of_nan(double d)
+{
+    if (F::modes == 2)
+        return F::largest;
+    return (std::signbit(d) ? 0x80 : 0) | (F::exponent == 5 ? 0x7e : 0x7f);
+}
+
 /* The number that lies nearest, of two the even one; or the greatest one that is not above. */
 template <class F> static unsigned expected(double d, enum cudaRoundMode mode)
 {
@@ -140,12 +149,14 @@ template <class F> static int wrong(const converted &c, double d)
     const bool number = d == d;
     int w = 0;
     for (int m = 0; m < F::modes; m++) {
-        unsigned one = expected<F>(d, modes[m]), other = expected<F>(-d, modes[m]);
+        unsigned one = number ? expected<F>(d, modes[m]) : of_nan<F>(d);
+        unsigned other = number ? expected<F>(-d, modes[m]) : of_nan<F>(-d);
         w += c.by_function[m][0] != one || c.by_function[m][2] != (one | other << n);
         one = expected<F>(f, modes[m]), other = expected<F>(-f, modes[m]);
         w += c.by_function[m][1] != one || c.by_function[m][3] != (other | one << n);
     }
-    const unsigned x = expected<F>(d, cudaRoundNearest), y = expected<F>(-d, cudaRoundNearest);
+    const unsigned x = number ? expected<F>(d, cudaRoundNearest) : of_nan<F>(d);
+    const unsigned y = number ? expected<F>(-d, cudaRoundNearest) : of_nan<F>(-d);
     const unsigned s = expected<F>(f, cudaRoundNearest), t = expected<F>(-f, cudaRoundNearest);
     const unsigned one = expected<F>(1, cudaRoundNearest), two = expected<F>(2, cudaRoundNearest);
     w += c.by_class[0] != s || c.by_class[1] != x;

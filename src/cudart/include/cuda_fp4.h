@@ -31,9 +31,9 @@ GMUX_HD __half_raw __nv_cvt_fp4_to_halfraw(const __nv_fp4_storage_t x,
     return __half_raw { gmux_float_to_half(gmux_tiny_to_float(x, 2, 1)) };
 }
 
-GMUX_TINY_FUNCTIONS(fp4, 4, __nv_fp4_interpretation_t, kind, enum cudaRoundMode, mode)
+GMUX_TINY_FUNCTIONS(fp4, 4, __nv_fp4_interpretation_t, kind, enum cudaRoundMode, mode, 7)
 
-#define GMUX_E2M1(f)       __nv_cvt_float_to_fp4(f, __NV_E2M1, cudaRoundNearest)
+#define GMUX_E2M1(type, f) __nv_cvt_##type##_to_fp4(f, __NV_E2M1, cudaRoundNearest)
 #define GMUX_OF_E2M1(bits) gmux_tiny_to_float(bits, 2, 1)
 GMUX_TINY_CLASSES(fp4, e2m1, 4, GMUX_E2M1, GMUX_OF_E2M1, (__x & 7) != 0)
 #undef GMUX_E2M1

@@ -35,11 +35,11 @@ GMUX_HD __half_raw __nv_cvt_fp6_to_halfraw(const __nv_fp6_storage_t x,
     return __half_raw { gmux_float_to_half(gmux_tiny_to_float(x, exponent, 5 - exponent)) };
 }
 
-GMUX_TINY_FUNCTIONS(fp6, 8, __nv_fp6_interpretation_t, kind, enum cudaRoundMode, mode)
+GMUX_TINY_FUNCTIONS(fp6, 8, __nv_fp6_interpretation_t, kind, enum cudaRoundMode, mode, 0x1f)
 
-#define GMUX_E2M3(f)       __nv_cvt_float_to_fp6(f, __NV_E2M3, cudaRoundNearest)
+#define GMUX_E2M3(type, f) __nv_cvt_##type##_to_fp6(f, __NV_E2M3, cudaRoundNearest)
 #define GMUX_OF_E2M3(bits) gmux_tiny_to_float(bits, 2, 3)
-#define GMUX_E3M2(f)       __nv_cvt_float_to_fp6(f, __NV_E3M2, cudaRoundNearest)
+#define GMUX_E3M2(type, f) __nv_cvt_##type##_to_fp6(f, __NV_E3M2, cudaRoundNearest)
 #define GMUX_OF_E3M2(bits) gmux_tiny_to_float(bits, 3, 2)
 GMUX_TINY_CLASSES(fp6, e2m3, 8, GMUX_E2M3, GMUX_OF_E2M3, (__x & 0x1f) != 0)
 GMUX_TINY_CLASSES(fp6, e3m2, 8, GMUX_E3M2, GMUX_OF_E3M2, (__x & 0x1f) != 0)

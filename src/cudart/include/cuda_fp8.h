@@ -42,11 +42,13 @@ GMUX_HD __half_raw __nv_cvt_fp8_to_halfraw(const __nv_fp8_storage_t x,
     return __half_raw { gmux_float_to_half(gmux_tiny_to_float(x, 4, 3)) };
 }
 
-GMUX_TINY_FUNCTIONS(fp8, 8, __nv_saturation_t, saturate, __nv_fp8_interpretation_t, kind)
+/* NaN loses its sign, unless it is a double. */
+GMUX_TINY_FUNCTIONS(fp8, 8, __nv_saturation_t, saturate, __nv_fp8_interpretation_t, kind,
+                    (__builtin_signbit(d) ? 0x80 : 0) | (kind == __NV_E4M3 ? 0x7f : 0x7e))
 
-#define GMUX_E4M3(f)       __nv_cvt_float_to_fp8(f, __NV_SATFINITE, __NV_E4M3)
+#define GMUX_E4M3(type, f) __nv_cvt_##type##_to_fp8(f, __NV_SATFINITE, __NV_E4M3)
 #define GMUX_OF_E4M3(bits) gmux_half_to_float(__nv_cvt_fp8_to_halfraw(bits, __NV_E4M3).x)
-#define GMUX_E5M2(f)       __nv_cvt_float_to_fp8(f, __NV_SATFINITE, __NV_E5M2)
+#define GMUX_E5M2(type, f) __nv_cvt_##type##_to_fp8(f, __NV_SATFINITE, __NV_E5M2)
 #define GMUX_OF_E5M2(bits) gmux_half_to_float(__nv_cvt_fp8_to_halfraw(bits, __NV_E5M2).x)
 GMUX_TINY_CLASSES(fp8, e4m3, 8, GMUX_E4M3, GMUX_OF_E4M3, (__x & 0x7f) != 0)
 GMUX_TINY_CLASSES(fp8, e5m2, 8, GMUX_E5M2, GMUX_OF_E5M2, (__x & 0x7f) != 0)
@@ -120,7 +122,7 @@ GMUX_HD __nv_bfloat162_raw __nv_cvt_e8m0x2_to_bf162raw(const __nv_fp8x2_storage_
                                 __nv_cvt_e8m0_to_bf16raw((__nv_fp8_storage_t)(x >> 8)).x };
 }
 
-#define GMUX_E8M0(f)       __nv_cvt_float_to_e8m0(f, __NV_SATFINITE, cudaRoundPosInf)
+#define GMUX_E8M0(type, f) __nv_cvt_##type##_to_e8m0(f, __NV_SATFINITE, cudaRoundPosInf)
 #define GMUX_OF_E8M0(bits) gmux_bfloat16_to_float(__nv_cvt_e8m0_to_bf16raw(bits).x)
 GMUX_TINY_CLASSES(fp8, e8m0, 8, GMUX_E8M0, GMUX_OF_E8M0, true)
 #undef GMUX_E8M0

@@ -50,11 +50,12 @@ template <class T> GMUX_HD T gmux_tiny_of(unsigned bits)
 #undef GMUX_HD
 
 /* The functions that convert by way of float, for a format `n` of which two take `BITS` bits each
- * in a pair; `A a` and `B b` say how. */
-#define GMUX_TINY_FUNCTIONS(n, BITS, A, a, B, b)                                                   \
+ * in a pair; `A a` and `B b` say how. A double `d` that is NaN becomes NAN_BITS. */
+#define GMUX_TINY_FUNCTIONS(n, BITS, A, a, B, b, NAN_BITS)                                         \
     GMUX_HD __nv_##n##_storage_t __nv_cvt_double_to_##n(const double d, const A a, const B b)      \
     {                                                                                              \
-        return __nv_cvt_float_to_##n(gmux_double_to_odd_float(d), a, b);                           \
+        return d == d ? __nv_cvt_float_to_##n(gmux_double_to_odd_float(d), a, b)                   \
+                      : (__nv_##n##_storage_t)(NAN_BITS);                                          \
     }                                                                                              \
     GMUX_HD __nv_##n##_storage_t __nv_cvt_halfraw_to_##n(const __half_raw h, const A a, const B b) \
     {                                                                                              \
@@ -74,8 +75,8 @@ template <class T> GMUX_HD T gmux_tiny_of(unsigned bits)
     GMUX_HD __nv_##n##x2_storage_t __nv_cvt_double2_to_##n##x2(const double2 d, const A a,         \
                                                                const B b)                          \
     {                                                                                              \
-        return __nv_cvt_float2_to_##n##x2(                                                         \
-            make_float2(gmux_double_to_odd_float(d.x), gmux_double_to_odd_float(d.y)), a, b);      \
+        return (__nv_##n##x2_storage_t)(__nv_cvt_double_to_##n(d.x, a, b) |                        \
+                                        __nv_cvt_double_to_##n(d.y, a, b) << BITS);                \
     }                                                                                              \
     GMUX_HD __nv_##n##x2_storage_t __nv_cvt_halfraw2_to_##n##x2(const __half2_raw h, const A a,    \
                                                                 const B b)                         \
@@ -109,16 +110,16 @@ template <class T> GMUX_HD T gmux_tiny_of(unsigned bits)
     }                                                                                              \
     GMUX_TINY_TO(T, I)
 
-/* The class T of a number: FROM(f) makes its bits of a float and TO(x) a float of its bits __x,
- * which are not zero if NONZERO says so. */
+/* The class T of a number: FROM(type, f) makes its bits of a float or double and TO(x) a float of
+ * its bits __x, which are not zero if NONZERO says so. */
 #define GMUX_TINY(T, S, FROM, TO, NONZERO)                                                         \
     struct T {                                                                                     \
         S __x;                                                                                     \
         T() = default;                                                                             \
-        GMUX_M explicit T(float f) : __x(FROM(f))                                                  \
+        GMUX_M explicit T(float f) : __x(FROM(float, f))                                           \
         {                                                                                          \
         }                                                                                          \
-        GMUX_M explicit T(double d) : T(gmux_double_to_odd_float(d))                               \
+        GMUX_M explicit T(double d) : __x(FROM(double, d))                                         \
         {                                                                                          \
         }                                                                                          \
         GMUX_M explicit T(__half h) : T((float)h)                                                  \
