@@ -105,15 +105,15 @@ static void watch_place(struct ctl_daemon *d)
         int r = uv_fs_event_start(&d->watch, on_place, d->pipe_directory, 0);
         /* Names may have changed before the watch began. */
         missing = ctl_place_restore(d);
-        if (r < 0 && missing == 0)
+        if (missing > 0)
+            ctl_conn_listen(d, true);
+        else if (r < 0 && missing == 0)
             ctl_log(d, "Cannot watch the pipe directory: %s", uv_strerror(r));
     } while (missing > 0);
-    if (missing == 0) {
-        ctl_conn_listen(d, true);
-        return;
+    if (missing < 0) {
+        uv_fs_event_stop(&d->watch);
+        ctl_quit(d, -1);
     }
-    uv_fs_event_stop(&d->watch);
-    ctl_quit(d, -1);
 }
 
 /* A name in the pipe directory has changed. Programs find the daemon by these names: without them
@@ -195,6 +195,7 @@ static int start_loop(struct ctl_daemon *d)
         return -ENOMEM;
     d->watch.data = d;
     watch_place(d);
+    ctl_conn_listen(d, true);
     return 0;
 }
 
