@@ -206,10 +206,12 @@ int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count
         ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL);
         if (n >= 0)
             return (size_t)n == e->size ? 0 : -EMSGSIZE;
-        if (errno == ETOOMANYREFS && !wait_for_descriptors(fd))
-            return -EAGAIN;
-        if (errno != EINTR && errno != ETOOMANYREFS)
+        if (errno == EINTR)
+            continue;
+        if (errno != ETOOMANYREFS)
             return -errno;
+        if (!wait_for_descriptors(fd))
+            return -EAGAIN;
     }
 }
 
