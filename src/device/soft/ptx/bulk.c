@@ -63,15 +63,8 @@ static void loop(struct ptx_expand *x, const struct place *to, const struct plac
     uint32_t left = ptx_x_register(x, IR_U32), again = ptx_x_label(x), end = ptx_x_label(x);
     ptx_x_move(x, IR_B32, left, bytes);
     ptx_x_place(x, again);
-    struct ir_instr test = ptx_x_instr(x, IR_OP_SETP, IR_U32);
-    test.cmp = IR_CMP_LT;
-    test.dst_count = 1;
-    test.dst[0] = ptx_x_register(x, IR_PRED);
-    test.src_count = 2;
-    test.src[0] = ir_src_reg(left);
-    test.src[1] = ptx_x_imm(unit);
-    ptx_x_append(x, &test);
-    ptx_x_branch(x, end, test.dst[0], false);
+    struct ir_src done = ptx_x_compare(x, IR_CMP_LT, IR_U32, ir_src_reg(left), ptx_x_imm(unit));
+    ptx_x_branch(x, end, done.index, false);
     element(x, to, from, sum);
     step(x, to->type, to->reg, unit);
     step(x, from->type, from->reg, unit);
@@ -86,7 +79,7 @@ static bool transfer(struct ptx_expand *x, bool to_block, bool from_block, bool 
 {
     bool many = ptx_x_take(x, "multicast::cluster"), masked = ptx_x_take(x, "cp_mask");
     bool policy = ptx_x_take(x, "L2::cache_hint");
-    struct ir_src bytes, ignored, bar = { 0 };
+    struct ir_src bytes, bar = { 0 };
     int64_t displacement = 0;
     if (masked)
         return ptx_x_refuse(x);
@@ -100,8 +93,7 @@ static bool transfer(struct ptx_expand *x, bool to_block, bool from_block, bool 
         return false;
     if (reports && ptx_expect(x->p, ','))
         bar = ptx_x_shared_address(x, &displacement);
-    if ((many && !(ptx_expect(x->p, ',') && ptx_parse_source(x->p, IR_U16, 0, &ignored))) ||
-        (policy && !(ptx_expect(x->p, ',') && ptx_parse_source(x->p, IR_B64, 0, &ignored))))
+    if ((many && !ptx_x_skip_source(x, IR_U16)) || (policy && !ptx_x_skip_source(x, IR_B64)))
         return false;
     loop(x, &to, &from, bytes, sum ? ir_types[sum->type].size : 16, sum);
     if (reports)
@@ -171,15 +163,13 @@ static bool prefetch(struct ptx_expand *x)
     enum ir_space space = IR_SPACE_GLOBAL;
     enum ir_type type;
     int64_t displacement;
-    struct ir_src ignored;
     ptx_x_take(x, "L2");
     ptx_x_take(x, "global");
     bool policy = ptx_x_take(x, "L2::cache_hint");
     if (!ptx_x_taken_all(x))
         return false;
     ptx_x_address(x, &space, &type, &displacement);
-    return ptx_expect(x->p, ',') && ptx_parse_source(x->p, IR_U32, 0, &ignored) &&
-           (!policy || (ptx_expect(x->p, ',') && ptx_parse_source(x->p, IR_B64, 0, &ignored)));
+    return ptx_x_skip_source(x, IR_U32) && (!policy || ptx_x_skip_source(x, IR_B64));
 }
 
 bool ptx_x_bulk(struct ptx_expand *x)

@@ -51,6 +51,20 @@ struct ir_src ptx_x_op2(struct ptx_expand *x, enum ir_op op, enum ir_type type, 
     return result(x, &i, type);
 }
 
+struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type,
+                            struct ir_src a, struct ir_src b)
+{
+    struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, type);
+    i.cmp = (uint8_t)cmp;
+    i.dst_count = 1;
+    i.dst[0] = ptx_x_register(x, IR_PRED);
+    i.src_count = 2;
+    i.src[0] = a;
+    i.src[1] = b;
+    ptx_x_append(x, &i);
+    return ir_src_reg(i.dst[0]);
+}
+
 struct ir_src ptx_x_op3(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a,
                         struct ir_src b, struct ir_src c)
 {

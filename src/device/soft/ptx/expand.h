@@ -58,6 +58,9 @@ struct ir_src ptx_x_op2(struct ptx_expand *x, enum ir_op op, enum ir_type type, 
                         struct ir_src b);
 struct ir_src ptx_x_op3(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a,
                         struct ir_src b, struct ir_src c);
+/* A new predicate: a cmp b. */
+struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type,
+                            struct ir_src a, struct ir_src b);
 /* a * b + c, in U32 or U64. */
 struct ir_src ptx_x_mad(struct ptx_expand *x, enum ir_type type, struct ir_src a, struct ir_src b,
                         struct ir_src c);
@@ -80,6 +83,8 @@ struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_
                             int64_t *displacement);
 /* Takes an address in shared memory, generic or not: its base as a U32, and its displacement. */
 struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
+/* Takes a comma and a value that nothing reads. False after an error. */
+bool ptx_x_skip_source(struct ptx_expand *x, enum ir_type type);
 /* Take {a, b ...} or a single operand: registers to write (for `_` a new one that nothing reads),
  * or values. Return how many there were; 0: more than `max`. */
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);

@@ -7,12 +7,6 @@
 
 /* --- hints ------------------------------------------------------------------------------------ */
 
-static bool skip_source(struct ptx_expand *x, enum ir_type type)
-{
-    struct ir_src ignored;
-    return ptx_expect(x->p, ',') && ptx_parse_source(x->p, type, 0, &ignored);
-}
-
 static bool skip_address(struct ptx_expand *x)
 {
     enum ir_space space = IR_SPACE_GENERIC;
@@ -35,11 +29,11 @@ bool ptx_x_policy(struct ptx_expand *x)
         return false;
     ptx_x_move(x, IR_B64, to, ptx_x_imm(0));
     if (range)
-        return ptx_expect(x->p, ',') && skip_address(x) && skip_source(x, IR_U32) &&
-               skip_source(x, IR_U32);
+        return ptx_expect(x->p, ',') && skip_address(x) && ptx_x_skip_source(x, IR_U32) &&
+               ptx_x_skip_source(x, IR_U32);
     if (converts)
-        return skip_source(x, IR_B64);
-    return !ptx_token_is(&x->p->token, ',') || skip_source(x, IR_F32);
+        return ptx_x_skip_source(x, IR_B64);
+    return !ptx_token_is(&x->p->token, ',') || ptx_x_skip_source(x, IR_F32);
 }
 
 /* applypriority, discard: [at], bytes. Memory that was discarded may have any contents. */
@@ -72,7 +66,7 @@ bool ptx_x_mapa(struct ptx_expand *x)
     struct ir_src at;
     if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, type, false, &to) ||
         !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at) ||
-        !skip_source(x, IR_U32))
+        !ptx_x_skip_source(x, IR_U32))
         return false;
     ptx_x_move(x, type, to, at);
     return true;

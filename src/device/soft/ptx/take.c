@@ -208,3 +208,9 @@ void ptx_x_sources(struct ptx_expand *x, enum ir_type type, bool wider, unsigned
     }
     end_list(x, braces, have, count);
 }
+
+bool ptx_x_skip_source(struct ptx_expand *x, enum ir_type type)
+{
+    struct ir_src ignored;
+    return ptx_expect(x->p, ',') && ptx_parse_source(x->p, type, 0, &ignored);
+}

@@ -25,8 +25,5 @@ void ptx_x_coordinates(struct ptx_expand *x, const struct ptx_geometry *g, enum 
 /* Loads a field of the descriptor that the handle points to. */
 struct ir_src ptx_x_field32(struct ptx_expand *x, struct ir_src handle, size_t offset);
 struct ir_src ptx_x_field64(struct ptx_expand *x, struct ir_src handle, size_t offset);
-/* A new predicate: a cmp b. */
-struct ir_src ptx_x_compare(struct ptx_expand *x, enum ir_cmp cmp, enum ir_type type,
-                            struct ir_src a, struct ir_src b);
 
 #endif

@@ -4,15 +4,6 @@
  */
 #include "device/soft/ptx/expand.h"
 
-/* A policy that comes last is skipped. False after an error, here or before. */
-static bool take_policy(struct ptx_expand *x, bool policy)
-{
-    struct ir_src ignored;
-    if (policy && ptx_expect(x->p, ','))
-        (void)ptx_parse_source(x->p, IR_B64, 0, &ignored);
-    return !x->p->why.error;
-}
-
 /* --- atomics ---------------------------------------------------------------------------------- */
 
 /* The element at `at` becomes what `op` makes of it and `v`. That is tried until nobody has changed
@@ -22,7 +13,7 @@ static void exchange(struct ptx_expand *x, const struct ir_instr *at, enum ir_op
 {
     const enum ir_type bits = ir_types[at->type].size == 2 ? IR_B16 : IR_B32;
     const uint32_t old = ptx_x_register(x, bits), again = ptx_x_label(x);
-    struct ir_instr cas = *at, test = ptx_x_instr(x, IR_OP_SETP, bits == IR_B16 ? IR_U16 : IR_U32);
+    struct ir_instr cas = *at;
     ptx_x_load(x, (enum ir_space)at->space, bits, old, ir_src_reg(at->address.base),
                at->address.displacement);
     ptx_x_place(x, again);
@@ -35,15 +26,11 @@ static void exchange(struct ptx_expand *x, const struct ir_instr *at, enum ir_op
     cas.dst_count = 1;
     cas.dst[0] = ptx_x_register(x, bits);
     ptx_x_append(x, &cas);
-    test.cmp = IR_CMP_NE;
-    test.dst_count = 1;
-    test.dst[0] = ptx_x_register(x, IR_PRED);
-    test.src_count = 2;
-    test.src[0] = ir_src_reg(cas.dst[0]);
-    test.src[1] = ir_src_reg(old);
-    ptx_x_append(x, &test);
-    ptx_x_move(x, bits, old, test.src[0]);
-    ptx_x_branch(x, again, test.dst[0], false);
+    const struct ir_src found = ir_src_reg(cas.dst[0]);
+    const struct ir_src changed =
+        ptx_x_compare(x, IR_CMP_NE, bits == IR_B16 ? IR_U16 : IR_U32, found, ir_src_reg(old));
+    ptx_x_move(x, bits, old, found);
+    ptx_x_branch(x, again, changed.index, false);
     if (at->dst_count)
         ptx_x_move(x, bits, at->dst[0], ir_src_reg(old));
 }
@@ -82,7 +69,7 @@ static bool vector_atomic(struct ptx_expand *x, enum ir_op op)
     struct ir_src base = ptx_x_address(x, &space, &base_type, &displacement);
     ptx_expect(x->p, ',');
     unsigned values = ptx_x_values(x, types[type], by, 8);
-    if (!take_policy(x, policy))
+    if (x->p->why.error || (policy && !ptx_x_skip_source(x, IR_B64)))
         return false;
     if (values != want || (op == IR_OP_ATOM && results != want))
         return ptx_fail(x->p, -EINVAL, &at, "a vector of %u is wanted", want);
@@ -179,7 +166,7 @@ static bool wide_access(struct ptx_expand *x, enum ir_op op)
     struct ir_src base = ptx_x_address(x, &space, &base_type, &displacement);
     if (op == IR_OP_ST && ptx_expect(x->p, ','))
         ptx_x_sources(x, i.type, true, want, values);
-    if (!take_policy(x, policy))
+    if (x->p->why.error || (policy && !ptx_x_skip_source(x, IR_B64)))
         return false;
     /* The register with the address may be overwritten by what is loaded. */
     base = ptx_x_op2(x, IR_OP_ADD, base_type, base, ptx_x_imm((uint64_t)displacement));

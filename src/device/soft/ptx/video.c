@@ -109,15 +109,8 @@ static struct ir_src insert(struct ptx_expand *x, struct ir_src v, const struct 
 static struct ir_src compare(struct ptx_expand *x, const struct video *v, struct ir_src a,
                              struct ir_src b)
 {
-    struct ir_instr i = ptx_x_instr(x, IR_OP_SETP, IR_S64);
-    i.cmp = v->cmp;
-    i.dst_count = 1;
-    i.dst[0] = ptx_x_register(x, IR_PRED);
-    i.src_count = 2;
-    i.src[0] = a;
-    i.src[1] = b;
-    ptx_x_append(x, &i);
-    return ptx_x_op3(x, IR_OP_SELP, IR_S64, ptx_x_imm(1), ptx_x_imm(0), ir_src_reg(i.dst[0]));
+    struct ir_src holds = ptx_x_compare(x, v->cmp, IR_S64, a, b);
+    return ptx_x_op3(x, IR_OP_SELP, IR_S64, ptx_x_imm(1), ptx_x_imm(0), holds);
 }
 
 static struct ir_src shift(struct ptx_expand *x, const struct video *v, struct ir_src a,
