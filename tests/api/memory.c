@@ -501,10 +501,34 @@ static void stream_ordered(void)
     OK(cuStreamDestroy(s));
 }
 
+/* What was given back and is allocated again is zero, if nothing else lives in its pages. */
+static void zero_again(void)
+{
+    static const size_t sizes[] = { 2 << 20, (3 << 20) + 512, 4 << 20, 16 << 20, 40 << 20 };
+    if (!tap_computes())
+        tap_skip("memory without bytes");
+    uint8_t *bytes = malloc(sizes[4]);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        for (int round = 0; round < 3; round++) {
+            CUdeviceptr p;
+            size_t dirty = 0;
+            OK(cuMemAlloc(&p, sizes[i]));
+            OK(cuMemcpyDtoH(bytes, p, sizes[i]));
+            for (size_t k = 0; k < sizes[i]; k++)
+                dirty += bytes[k] != 0;
+            EQ(dirty, 0);
+            OK(cuMemsetD8(p, 0xab, sizes[i]));
+            OK(cuMemFree(p));
+        }
+    }
+    free(bytes);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         TEST(alloc_and_free),
+        TEST(zero_again),
         TEST(bad_free),
         TEST(too_much),
         TEST(info),

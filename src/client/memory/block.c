@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "client/memory/clear.h"
+
 #define GRANULE       512u
 #define SMALL_SEGMENT (2u << 20)
 #define LARGE_SEGMENT (32u << 20)
@@ -124,7 +126,9 @@ static struct rt_segment *segment_create(struct rt_pool *p, enum rt_size_class c
         free(b);
         return NULL;
     }
-    *s = (struct rt_segment) { .pool = p, .address = address, .size = size, .class = class };
+    *s = (struct rt_segment) {
+        .pool = p, .address = address, .size = size, .class = class, .written = address
+    };
     *b = (struct rt_block) {
         .segment = s, .address = address + guard(s), .size = size - guard(s), .free = true
     };
@@ -252,6 +256,34 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum rt_
     return b;
 }
 
+/* --- clearing --------------------------------------------------------------------------------- */
+
+/* Whether the driver would have given the memory back to the system and got it again: memory that
+ * belongs to no pool when it was freed, a pool's at the synchronisation behind it. `whole`: nothing
+ * is in use in the segment. */
+static bool is_zero_natively(const struct rt_segment *s, bool whole)
+{
+    const struct rt_pool *p = s->pool;
+    if (p->private)
+        return whole || s->class == RT_LARGE;
+    return whole && p->synchronized && p->reserved > p->threshold;
+}
+
+/* Clears what was written in the block's first `size` bytes: before the next work of `st`, or
+ * before the block's `seq`. */
+static void clear(struct rt_block *b, struct rt_stream *st, uint64_t size)
+{
+    const struct rt_segment *s = b->segment;
+    if (s->written <= b->address)
+        return;
+    size = GM_MIN(size, s->written - b->address);
+    b->number = st ? st->number : 0;
+    int r = st ? rt_clear_in(st, b->address, size, &b->seq)
+               : rt_clear(s->pool->device, b->address, size, &b->number, &b->seq);
+    if (r) /* the session has ended, or nearly: the program gets an error soon */
+        b->seq = 0;
+}
+
 /* Two of the largest small allocations fit into a segment. */
 static enum rt_size_class class_of(const struct rt_pool *p, uint64_t size)
 {
@@ -265,7 +297,20 @@ struct rt_block *rt_block_take(struct rt_pool *p, struct rt_stream *st, uint64_t
     if (size > 1ull << 47 || !gm_align_up(size, GRANULE, &size))
         return NULL;
     struct rt_block *b = obtain(p, st, class, size);
-    return b ? take(b, size) : NULL;
+    if (!b)
+        return NULL;
+    struct rt_segment *s = b->segment;
+    const bool whole = segment_is_whole(s), zero = is_zero_natively(s, whole);
+    if (zero && whole) {
+        clear(b, st, b->size);
+        s->written = s->address;
+    }
+    b = take(b, size);
+    if (b && zero && !whole)
+        clear(b, st, size);
+    if (b)
+        s->written = GM_MAX(s->written, b->address + size);
+    return b;
 }
 
 void rt_block_put(struct rt_block *b, uint32_t number, uint64_t seq)

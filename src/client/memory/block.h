@@ -24,6 +24,7 @@ struct rt_segment {
     uint64_t address, size;
     enum rt_size_class class;
     bool shared;           /* other processes may have it open: what is freed is not used again */
+    uint64_t written;      /* what is behind this address was never handed out, or is clear */
     struct gm_list blocks; /* in the order of addresses */
 };
 
@@ -33,7 +34,9 @@ struct rt_block {
     struct rt_segment *segment;
     uint64_t address, size;
     bool free;
-    uint32_t number; /* of a free block: queue and operation of its last use; seq 0: none */
+    /* Of a free block: queue and operation of its last use, of others what clears them; seq 0: none
+     */
+    uint32_t number;
     uint64_t seq;
 };
 

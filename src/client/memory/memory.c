@@ -6,8 +6,10 @@
 #include "client/memory/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/gen/api.h"
+#include "client/memory/block.h"
 #include "client/memory/pool_ipc.h"
 #include "client/stream/call.h"
 #include "client/stream/capture.h"
@@ -133,8 +135,9 @@ int rt_memory_enter_block(struct rt_context *c, uint64_t address, struct rt_rang
     return r;
 }
 
-/* Without a message to the server, as a rule. False: it has to be asked for this allocation. */
-static bool allocate_block(struct rt_context *c, struct rt_range *range, int *result)
+/* Without a message to the server, as a rule. False: it has to be asked for this allocation, and
+ * for pages of its own, if *apart. */
+static bool allocate_block(struct rt_context *c, struct rt_range *range, bool *apart, int *result)
 {
     uint64_t address, room = rt_check_padded(range->size);
     if (room == 0 || room > RT_CUT_MAX || range->kind != RT_MEMORY_DEVICE)
@@ -145,20 +148,37 @@ static bool allocate_block(struct rt_context *c, struct rt_range *range, int *re
         *result = rt_pool_alloc(p, NULL, room, &address, &range->block);
     if (!p || *result == CUDA_ERROR_OUT_OF_MEMORY)
         return false;
+    if (*result == CUDA_SUCCESS && !rt_pool_settle(range->block)) {
+        range->block = NULL;
+        *apart = true;
+        return false;
+    }
     if (*result == CUDA_SUCCESS)
         *result = rt_memory_enter_block(c, address, range);
     return true;
 }
 
+/* What is less than whole pages may have been the program's before. */
+static void clear_host(const struct rt_range *range)
+{
+    if (range->size < RT_SEGMENT_UNIT)
+        memset((void *)(uintptr_t)range->base, 0, range->size);
+}
+
 int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags,
                        uint64_t *out)
 {
-    bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
+    bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY, apart = false;
     struct rt_range range = { .size = size, .kind = kind, .flags = flags };
     int r;
-    if (!allocate_block(c, &range, &r))
+    if (!allocate_block(c, &range, &apart, &r)) {
+        uint64_t room = rt_check_padded(size);
         r = rt_memory_allocate_range(c, device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST,
-                                     rt_check_padded(size), 0, &range);
+                                     apart ? rt_segment_size(room) : room,
+                                     apart ? RT_SEGMENT_UNIT : 0, &range);
+    }
+    if (r == CUDA_SUCCESS && !device)
+        clear_host(&range);
     if (r == CUDA_SUCCESS)
         *out = range.base;
     return r;

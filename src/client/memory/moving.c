@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/gen/api.h"
+#include "client/memory/clear.h"
 #include "client/memory/memory.h"
 #include "client/memory/pages.h"
 #include "client/memory/staging.h"
@@ -74,27 +75,20 @@ static bool busy(void)
     return any;
 }
 
-static int is_late(void *arg)
-{
-    return gm_now_ns() >= *(const uint64_t *)arg;
-}
-
 /* What a host function touches does not wait for the work behind it. */
 static bool rest(uint64_t ns)
 {
     struct rt_session *s = rt_session;
-    uint64_t until = gm_now_ns() + ns;
-    struct tp_wait_policy policy = s->patient;
-    policy.slice_ms = 1;
-    policy.watchdog = is_late;
-    policy.arg = &until;
+    const uint64_t until = gm_now_ns() + ns;
     if (atomic_load(&rt_hostfunc_runs))
         return true;
     uint32_t used = atomic_load_explicit(&s->queues_used, memory_order_acquire);
-    for (uint32_t i = 0; i < used; i++)
+    for (uint32_t i = 0; i < used; i++) {
+        const uint64_t now = gm_now_ns();
         if (i != mover->number &&
-            tp_word_wait(&s->shared.streams[i].completed, rt_queue_issued(s, i), &policy) != 0)
+            !rt_session_wait_within(s, i, rt_queue_issued(s, i), until - GM_MIN(now, until)))
             return false;
+    }
     return true;
 }
 
@@ -103,30 +97,15 @@ static void open_pages(void)
     static const struct rt_pages_device gpu = {
         .put = put, .settle = settle, .get = get, .busy = busy, .rest = rest
     };
-    unavailable = rt_stream_create_bare(rt_session->devices[0].priority_greatest, &mover);
+    unavailable = rt_stream_create_bare(0, rt_session->devices[0].priority_greatest, &mover);
     if (unavailable)
         return;
-    mover->role = RT_ROLE_MOVER;
+    mover->role = RT_ROLE_OWN;
     int r = rt_pages_open(&gpu, rt_session->window_base, rt_session->window_half);
     if (r == 0)
         return;
     unavailable = CUDA_ERROR_NOT_SUPPORTED;
     gm_info(&topic, "managed memory is pinned host memory: userfaultfd: %s", strerror(-r));
-}
-
-/* Fills memory with zeros, before anything else uses it. */
-static int zero(uint64_t address, uint64_t size)
-{
-    struct wire_rec_fill r = { .head.op = WIRE_OP_FILL,
-                               .dst = address,
-                               .pitch = size,
-                               .width = size / sizeof(uint32_t),
-                               .height = 1,
-                               .element_size = sizeof(uint32_t) };
-    int result = rt_queue_submit(mover, &r.head, sizeof(r), NULL, 0);
-    return result ? result
-                  : rt_session_wait(rt_session, mover->number,
-                                    rt_queue_issued(rt_session, mover->number), NULL);
 }
 
 /* Maps pages of the process's own at the device's address. */
@@ -154,7 +133,9 @@ static int allocate(struct rt_context *c, uint64_t size, unsigned flags, uint64_
     int r = rt_memory_allocate_range(c, WIRE_MEMORY_KIND_DEVICE, whole, RT_PAGE, &range);
     if (r)
         return r;
-    r = zero(range.base, whole);
+    uint64_t seq = 0;
+    r = rt_clear_in(mover, range.base, whole, &seq);
+    r = r ? r : rt_session_wait(rt_session, mover->number, seq, NULL);
     r = r ? r : map(range.base, whole);
     if (r == CUDA_SUCCESS)
         *out = range.base;

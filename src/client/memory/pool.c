@@ -10,6 +10,9 @@
 
 #include "client/stream/peer.h"
 
+/* An allocation waits so long for its memory to be cleared, which others' kernels may delay. */
+#define CLEARING_NS 1000000u
+
 static struct rt_table pools = RT_TABLE(RT_KIND_POOL, struct rt_pool);
 /* Protects everything in this file. The locks of the ring and of requests are taken inside it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -341,4 +344,12 @@ void rt_pool_free(struct rt_block *b, uint32_t number, uint64_t seq)
     end_if_empty(p);
     pthread_mutex_unlock(&lock);
     atomic_store_explicit(&release_due, true, memory_order_relaxed);
+}
+
+bool rt_pool_settle(struct rt_block *b)
+{
+    if (b->seq == 0 || rt_session_wait_within(rt_session, b->number, b->seq, CLEARING_NS))
+        return true;
+    rt_pool_free(b, b->number, b->seq);
+    return false;
 }

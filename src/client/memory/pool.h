@@ -60,6 +60,9 @@ void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 /* Allocates a block for later operations of `st`; NULL: for any. */
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
                   struct rt_block **out);
+/* Waits at most a millisecond until a block for any stream is clear. False: it was not, and has
+ * been freed. */
+bool rt_pool_settle(struct rt_block *b);
 /* Frees a block: others may use it when queue `number` has completed `seq`. */
 void rt_pool_free(struct rt_block *b, uint32_t number, uint64_t seq);
 

@@ -67,6 +67,21 @@ int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
     return r ? r : rt_session_error(s);
 }
 
+static int is_late(void *arg)
+{
+    return gm_now_ns() >= *(const uint64_t *)arg;
+}
+
+bool rt_session_wait_within(struct rt_session *s, uint32_t number, uint64_t seq, uint64_t ns)
+{
+    uint64_t until = gm_now_ns() + ns;
+    struct tp_wait_policy policy = s->patient;
+    policy.slice_ms = 1;
+    policy.watchdog = is_late;
+    policy.arg = &until;
+    return tp_word_wait(&s->shared.streams[number].completed, seq, &policy) == 0;
+}
+
 void rt_session_keep(void *pages, size_t size)
 {
     (void)madvise(pages, size, MADV_DONTFORK);

@@ -50,6 +50,7 @@ struct rt_queue {
      * write */
     _Atomic uint64_t abroad;
     _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
+    _Atomic bool clears;      /* it clears memory that nobody has yet (memory/clear.c) */
 };
 
 struct rt_session {
@@ -144,6 +145,9 @@ static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device
  * s->patient. */
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq,
                     const struct tp_wait_policy *policy);
+
+/* Waits so long at most; whether the queue has completed `seq`. */
+bool rt_session_wait_within(struct rt_session *s, uint32_t number, uint64_t seq, uint64_t ns);
 
 /* For a thread that polls instead of waiting: the sticky error. From time to time it checks that
  * the server still exists. */

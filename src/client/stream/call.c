@@ -31,7 +31,7 @@ static int ask(struct rt_call *c)
 {
     if (c->args.fatal)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = stream ? CUDA_SUCCESS : rt_stream_create_bare(0, &stream);
+    int r = stream ? CUDA_SUCCESS : rt_stream_create_bare(0, 0, &stream);
     if (r)
         return r;
     question.record = (struct wire_rec_call) { .head.op = WIRE_OP_CALL,

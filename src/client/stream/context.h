@@ -89,7 +89,9 @@ enum rt_role {
     RT_ROLE_BLOCKING, /* ordered against the legacy stream */
     RT_ROLE_NON_BLOCKING,
     RT_ROLE_LEGACY,
-    RT_ROLE_MOVER, /* moves pages of managed memory (memory/moving.c); like a non-blocking stream */
+    /* one of ours, which moves managed memory (memory/moving.c) or clears memory (memory/clear.c);
+     * like a non-blocking stream, but managed memory does not move for it */
+    RT_ROLE_OWN,
 };
 
 struct rt_stream {
@@ -241,9 +243,9 @@ int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 /* CUresult. */
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority,
                      struct rt_stream **out);
-/* Makes a stream of device 0 without a context, of which no program has a handle; it is never
+/* Makes a stream of a device without a context, of which no program has a handle; it is never
  * destroyed. `priority`: one that the device has. CUresult. */
-int rt_stream_create_bare(int priority, struct rt_stream **out);
+int rt_stream_create_bare(int device, int priority, struct rt_stream **out);
 /* Whether the device has the domains of memory synchronisation that the map names. */
 bool rt_stream_domains_ok(CUlaunchMemSyncDomainMap map);
 /* Destroys a stream without waiting: its number is used again when its work is done. */

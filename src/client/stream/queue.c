@@ -172,7 +172,7 @@ int rt_queue_begin(struct rt_stream *st)
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_refuse(st);
     pthread_mutex_lock(&rt_session->ring_lock);
-    while (GM_UNLIKELY(atomic_load(&rt_pages_here)) && st->role != RT_ROLE_MOVER) {
+    while (GM_UNLIKELY(atomic_load(&rt_pages_here)) && st->role != RT_ROLE_OWN) {
         pthread_mutex_unlock(&rt_session->ring_lock);
         r = rt_hooks.pages_release();
         if (r)
@@ -278,10 +278,11 @@ static int number_wait(struct rt_session *s, uint32_t device, bool kept, uint32_
     return error ? error : r < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-int rt_stream_create_bare(int priority, struct rt_stream **out)
+int rt_stream_create_bare(int device, int priority, struct rt_stream **out)
 {
     struct rt_stream *st = calloc(1, sizeof(*st));
-    int r = st ? number_wait(rt_session, 0, true, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    int r = st ? number_wait(rt_session, rt_session->devices[device].index, true, &st->number)
+               : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         free(st);
         return r;

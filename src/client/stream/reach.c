@@ -78,6 +78,8 @@ int rt_reach_wait(uint32_t devices)
             indices |= 1u << s->devices[d].index;
     for (uint32_t i = 0; i < used; i++) {
         const struct rt_queue *queue = &s->queues[i];
+        if (atomic_load_explicit(&queue->clears, memory_order_relaxed))
+            continue;
         bool all = indices >> queue->device & 1;
         uint64_t seq = all ? rt_queue_issued(s, i)
                            : atomic_load_explicit(&queue->abroad, memory_order_acquire);
