@@ -291,9 +291,9 @@ cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, siz
     void *p;
     if (count == 0)
         return cudaSuccess;
-    if (!goes_to_variable(kind))
-        return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, count, offset, &p);
+    if (!r && !goes_to_variable(kind))
+        r = cudaErrorInvalidMemcpyDirection;
     return r ? r : crt_cudaMemcpyAsync(p, src, count, kind, stream);
 }
 
@@ -304,9 +304,9 @@ cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
     void *p;
     if (count == 0)
         return cudaSuccess;
-    if (!comes_from_variable(kind))
-        return cudaErrorInvalidMemcpyDirection;
     cudaError_t r = crt_part(symbol, count, offset, &p);
+    if (!r && !comes_from_variable(kind))
+        r = cudaErrorInvalidMemcpyDirection;
     return r ? r : crt_cudaMemcpyAsync(dst, p, count, kind, stream);
 }
 

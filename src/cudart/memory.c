@@ -40,8 +40,7 @@ cudaError_t crt_cudaHostAlloc(void **host, size_t size, unsigned int flags)
         *host = NULL;
         return cudaSuccess;
     }
-    /* For all devices, as NVIDIA's runtime has it. */
-    return crt_of(cuMemHostAlloc(host, size, flags | CU_MEMHOSTALLOC_PORTABLE));
+    return crt_of(cuMemHostAlloc(host, size, flags));
 }
 
 cudaError_t crt_cudaMallocHost(void **ptr, size_t size)

@@ -34,8 +34,7 @@ struct rt_block {
     struct rt_segment *segment;
     uint64_t address, size;
     bool free;
-    /* Of a free block: queue and operation of its last use, of others what clears them; seq 0: none
-     */
+    /* free: queue and operation of its last use; in use: what clears it; seq 0: none */
     uint32_t number;
     uint64_t seq;
 };

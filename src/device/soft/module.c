@@ -217,7 +217,7 @@ static int refused(const struct ptx_error *e, int error, char *why, size_t why_s
 {
     if (error == -EEXIST || error == -ENOENT) {
         snprintf(why, why_size, "error   : %s", e->text);
-        return error == -EEXIST ? GM_CUDA_INVALID_SOURCE : GM_CUDA_UNKNOWN;
+        return GM_CUDA_UNKNOWN;
     }
     snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column,
              e->text);
