@@ -82,9 +82,13 @@ template <class I> GMUX_HD I gmux_to_integer(float f)
     return (I)f;
 }
 
-/* Converts an integer with one rounding, through a float that is rounded to odd. */
+/* Converts an integer with one rounding, through a float that is rounded to odd. (Of a short the
+ * compiler would take the absolute value in 16 bits, and ptxas takes that of -32768 for negative.)
+ */
 template <class T, class I> GMUX_HD T gmux_from_integer(I i)
 {
+    if (sizeof(I) < 3)
+        return T((float)i);
     bool negative = i < (I)0;
     unsigned long long m = negative ? 0ull - (unsigned long long)i : (unsigned long long)i,
                        lost = 0;
