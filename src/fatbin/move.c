@@ -20,6 +20,8 @@
 #define TYPE_GENERIC_64 0x04u
 #define TYPE_LOW        0x38u
 #define TYPE_HIGH       0x39u
+#define TYPE_BYTE_0     0x54u /* a byte of the address, the lowest first: packed structures */
+#define TYPE_BYTE_7     0x5bu
 
 /* --- which ones ------------------------------------------------------------------------------- */
 
@@ -177,8 +179,15 @@ static const struct fb_moved *find(const struct fb_move_list *l, uint64_t symbol
 /* Applies a relocation to the section's bytes. */
 static int apply(uint8_t *bytes, uint64_t size, const Elf64_Rela *r, uint64_t value)
 {
-    uint32_t half = (uint32_t)(ELF64_R_TYPE(r->r_info) == TYPE_HIGH ? value >> 32 : value);
-    switch (ELF64_R_TYPE(r->r_info)) {
+    const uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info),
+                   half = (uint32_t)(type == TYPE_HIGH ? value >> 32 : value);
+    if (type >= TYPE_BYTE_0 && type <= TYPE_BYTE_7) {
+        if (r->r_offset >= size)
+            return -EBADMSG;
+        bytes[r->r_offset] = (uint8_t)(value >> 8 * (type - TYPE_BYTE_0));
+        return 0;
+    }
+    switch (type) {
     case TYPE_64:
     case TYPE_GENERIC_64:
         if (r->r_offset > size || size - r->r_offset < sizeof(value))

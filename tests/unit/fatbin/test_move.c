@@ -79,6 +79,10 @@ static unsigned relocations(const struct fb_cubin *c, const struct moved *m, uns
                 memcpy(&got, bytes + 4, 4);
                 want >>= 32;
                 break;
+            case 0x54 ... 0x5b:
+                got = bytes[0];
+                want = want >> 8 * (ELF64_R_TYPE(r.r_info) - 0x54) & 255;
+                break;
             default:
                 cr_assert_fail("a type that compilers do not write");
             }
@@ -88,7 +92,7 @@ static unsigned relocations(const struct fb_cubin *c, const struct moved *m, uns
     return count;
 }
 
-static void check(const char *name, unsigned uses)
+static void check(const char *name, unsigned uses, unsigned all)
 {
     struct moved m = move_some(name, FB_MOVE_MANAGED);
     struct fb_variable v;
@@ -106,17 +110,22 @@ static void check(const char *name, unsigned uses)
     cr_assert_eq(others, others_before);
     for (uint64_t at = 0; fb_cubin_variable(&m.after, &at, &v) > 0; variables++)
         cr_assert_not(v.is_managed, "%s", v.name);
-    cr_assert_eq(variables, 4);
+    cr_assert_eq(variables, all);
 }
 
 Test(move, addresses_among_constants)
 {
-    check("managed.cubin", 3);
+    check("managed.cubin", 3, 4);
 }
 
 Test(move, addresses_in_instructions)
 {
-    check("managed-words.cubin", 6);
+    check("managed-words.cubin", 6, 4);
+}
+
+Test(move, in_packed_structures)
+{
+    check("managed-bytes.cubin", 19, 5);
 }
 
 /* Those that kernels may change; what is constant stays. One's value is the address of another. */
@@ -185,7 +194,7 @@ Test(move, a_relocation_that_is_not_known)
             memcpy(&r, m.file.data + s.sh_offset + at, sizeof(r));
             if (ELF64_R_SYM(r.r_info) != m.list.at[0].symbol)
                 continue;
-            r.r_info = ELF64_R_INFO(ELF64_R_SYM(r.r_info), 0x55);
+            r.r_info = ELF64_R_INFO(ELF64_R_SYM(r.r_info), 0x60);
             memcpy(m.file.data + s.sh_offset + at, &r, sizeof(r));
             changed = 1;
         }

@@ -15,4 +15,5 @@ nvcc -fatbin -rdc=true -Xfatbin --compress-mode=size -arch=compute_75 -o relocat
 for name in kernels plain tables managed globals; do
     nvcc -cubin -arch=sm_90 -o $name.cubin $name.cu
 done
+ptxas -arch=sm_90 -o managed-bytes.cubin managed-bytes.ptx
 nvcc -cubin -arch=sm_90 -rdc=true -o managed-words.cubin managed.cu # addresses in instructions
