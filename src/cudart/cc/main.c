@@ -67,6 +67,13 @@ static void add_behind_preprocessor(struct cc_list *l, const struct cc_list *fro
     }
 }
 
+/* nvcc and gcc take an object with a constructor for `...`. Messages about failures pass strings
+ * so, which nobody reads until there is one: clang's code then ends the program. */
+static void add_ellipsis(struct cc_list *l)
+{
+    cc_add(l, "-Wno-error=non-pod-varargs");
+}
+
 /* Arguments for both passes over a CUDA source; `text`: for a preprocessed one. */
 static void cuda_arguments(struct cc_list *l, const struct cc_options *o, bool text)
 {
@@ -84,6 +91,7 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o, bool t
     /* For nvcc this is only a warning, and so is the next. */
     cc_add(l, "-Wno-c++11-narrowing");
     cc_add(l, "-Wno-register");
+    add_ellipsis(l);
     /* nvcc's front end accepts declarations of variadic functions, too, which are never called. */
     cc_add(l, "-Xclang");
     cc_add(l, "-fcuda-allow-variadic-functions");
@@ -401,6 +409,8 @@ static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c
     cc_add(l, "-isystem");
     cc_add(l, cc_place.include_cuda);
     cc_add(l, interface(o));
+    if (!c)
+        add_ellipsis(l);
     for (size_t i = 0; c && i < sizeof(old_c) / sizeof(old_c[0]); i++)
         cc_add(l, cc_format("-Wno-error=%s", old_c[i]));
     for (size_t i = 0; i < o->both.count; i++)
