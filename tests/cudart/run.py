@@ -107,6 +107,11 @@ __global__ void kernel(int *p) { *p = numbers[1]; }
 int main() { ops.f(); }
 """, "numbers[12] =", "ops["),
 }
+# name: a library's source, and that of a program which is named behind it
+LIBRARY = {
+    "library-first": ("int seven() { return 7; }\n",
+                      "#include <cstdio>\nint seven();\nint main() { printf(seven() == 7 ? \"passed\\n\" : \"FAILED\\n\"); }\n"),
+}
 # a clang without OpenMP's library, which it prints the bare name of
 NO_OPENMP = "#!/bin/sh\n[ \"$1\" = -print-file-name=libomp.so ] && exec echo libomp.so\nexec echo /\n"
 
@@ -167,6 +172,18 @@ def ptx(compiler, name, folder, env):
     return None if has in text and has_not not in text else text
 
 
+def make_with_library(compiler, name, folder, env):
+    """Makes a program of a static library that stands before its source: what was said, and the program."""
+    for text, source in zip(LIBRARY[name], ("aside.cu", "program.cu")):
+        (folder / source).write_text(text, encoding="utf-8")
+    for command in ([compiler, "-c", "-o", folder / "aside.o", folder / "aside.cu"], ["ar", "rc", folder / "libaside.a", folder / "aside.o"],
+                    [compiler, "-L", folder, "-laside", "-o", folder / name, folder / "program.cu"]):
+        made = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
+        if made.returncode:
+            break
+    return made, folder / name
+
+
 def run_one(compiler, name, folder, includes=()):
     """What went wrong, or None."""
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH" and not k.startswith("CUDA")}
@@ -175,8 +192,10 @@ def run_one(compiler, name, folder, includes=()):
         return refused(compiler, name, folder, env)
     if name in PTX:
         return ptx(compiler, name, folder, env)
-    if name in PROJECT:
-        arguments = []
+    arguments = []
+    if name in LIBRARY:
+        made, program = make_with_library(compiler, name, folder, env)
+    elif name in PROJECT:
         made, program = make_project(compiler, folder, env, PROJECT[name])
     else:
         source, flags, arguments = (PROGRAMS | CCCL)[name]
@@ -196,7 +215,7 @@ def main():
     words = sys.argv[1:]
     cccl = "--cccl" in words and words.remove("--cccl") is None
     build = pathlib.Path(words[0])
-    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *PTX, *PROJECT])
+    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *PTX, *LIBRARY, *PROJECT])
     includes = cccl_includes() if cccl else []
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():

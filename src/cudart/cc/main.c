@@ -511,12 +511,15 @@ static void link_program(struct cc_options *o, struct cc_list *objects)
     cc_add(&l, "-Wno-unused-command-line-argument");
     cc_add(&l, "-o");
     cc_add(&l, o->output ? o->output : "a.out");
+    /* As nvcc's linker, for which a library may stand before the source that needs it. */
+    cc_add(&l, "-Wl,--start-group");
     for (size_t i = 0; i < objects->count; i++) {
         const char *name = objects->at[i];
         bool ours = strcmp(name, "-lnvrtc") == 0 || strcmp(name, "-lnvJitLink") == 0;
         cc_add(&l,
                ours ? cc_format("%s/lib%s.so.%u", cc_place.libraries, name + 2, o->cudart) : name);
     }
+    cc_add(&l, "-Wl,--end-group");
     cc_add(&l, cc_format("%s/libcudart.so.%u", cc_place.libraries, o->cudart));
     cc_add(&l, cc_format("-Wl,-rpath,%s", cc_place.libraries));
     cc_add(&l, cc_format("-L%s", cc_place.driver));
