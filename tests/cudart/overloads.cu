@@ -22,6 +22,12 @@
 #include <cstdio>
 #include <cstring>
 
+#ifndef __CUDA_ARCH__
+/* cuRAND's headers declare these once more, for the host's code alone. */
+extern const dim3 blockDim;
+extern const uint3 threadIdx;
+#endif
+
 #define NUMBERS 96
 
 template <class T> __host__ __device__ int results(T x, T y, double *o)

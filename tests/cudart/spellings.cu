@@ -1,6 +1,7 @@
 /*
  * What nvcc reads only because the preprocessor's output is a text of its own for it: spaces in the
- * brackets of launches, directives in macros. Built-in variables as values of uint3 and dim3.
+ * brackets of launches, directives in macros. Built-in variables as values of uint3 and dim3,
+ * and declared again.
  */
 #include <cstdio>
 #include <iostream>
@@ -15,6 +16,11 @@
 #define LAUNCH(grid, block)   << <grid, block >> >
 
 __device__ __managed__ int base = 7;
+
+/* cuRAND's headers declare these two once more. */
+extern const dim3 blockDim;
+extern const uint3 threadIdx;
+extern const int threadIdx_of_another_name;
 
 template <class T> struct box {
     T v;
@@ -157,7 +163,7 @@ int main()
     CHECK(out[0] == 0 && out[31] == 31);
     builtin_values((unsigned int *)out);
     char text[] = "k<< <1, 1>> >(x)", quote = '"';
-    CHECK(sizeof(text) == 17 && quote == 34 && 1'000 == 1000 && __LINE__ == 160);
+    CHECK(sizeof(text) == 17 && quote == 34 && 1'000 == 1000 && __LINE__ == 166);
     std::cout << box<int> { 5 } << "\n";
     if (failures > 1000)
         printf("%s\n", std::string("an object for the ellipsis"));

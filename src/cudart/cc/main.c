@@ -418,20 +418,16 @@ static void host_arguments(struct cc_list *l, const struct cc_options *o, bool c
             cc_add(l, o->both.at[i]);
 }
 
-/* Compiles a source to an object, or to standard output if that is asked for. */
-static void compile(const struct cc_options *o, const char *source, const char *output,
-                    unsigned number)
+/* Compiles the host's code to intermediate code, or to what is asked for; the status. Messages go
+ * to the file of that name, if there is one. */
+static int compile_host(const struct cc_options *o, const struct unit *u, const char *fatbin,
+                        const char *ir, const char *output, const char *messages)
 {
     static struct cc_list l;
     l.count = 0;
-    bool is_cuda = kind_of(o, source) == CUDA;
-    struct unit u = { .source = source, .number = number };
-    const char *fatbin = is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, &u) : NULL;
-    const char *ir = fatbin ? cc_scratch(cc_format("%u.host.bc", number)) : NULL;
-    if (u.respelled)
-        source = respell(o, &u, 0, NULL);
-    if (is_cuda)
-        begin_pass(&l, o, 0, u.respelled);
+    const char *source = u->respelled ? respell(o, u, 0, NULL) : u->source;
+    if (kind_of(o, u->source) == CUDA)
+        begin_pass(&l, o, 0, u->respelled);
     else
         host_arguments(&l, o, ends_with(source, ".c"));
     if (fatbin) {
@@ -444,7 +440,7 @@ static void compile(const struct cc_options *o, const char *source, const char *
         add_stop_at_ir(&l);
     else if (o->stage != CC_PREPROCESS)
         cc_add(&l, "-c");
-    if (u.respelled)
+    if (u->respelled)
         add_behind_preprocessor(&l, &o->host);
     else
         cc_add_all(&l, &o->host);
@@ -454,7 +450,30 @@ static void compile(const struct cc_options *o, const char *source, const char *
         cc_add(&l, "-o");
         cc_add(&l, ir ? ir : output);
     }
-    cc_run(o, &l);
+    return cc_try(o, &l, messages);
+}
+
+/* Compiles a source to an object, or to standard output if that is asked for. */
+static void compile(const struct cc_options *o, const char *source, const char *output,
+                    unsigned number)
+{
+    struct unit u = { .source = source, .number = number };
+    bool kernels = kind_of(o, source) == CUDA && o->stage != CC_PREPROCESS;
+    const char *fatbin = kernels ? make_fatbin(o, &u) : NULL;
+    const char *ir = fatbin ? cc_scratch(cc_format("%u.host.bc", number)) : NULL;
+    /* Some headers have declarations only for the host that clang refuses. */
+    const char *messages =
+        fatbin && !u.respelled ? cc_scratch(cc_format("%u.host.messages", number)) : NULL;
+    int status = compile_host(o, &u, fatbin, ir, output, messages);
+    if (status && messages) {
+        (void)respell(o, &u, 0, &u.respelled);
+        if (u.respelled)
+            status = compile_host(o, &u, fatbin, ir, output, messages);
+    }
+    if (messages)
+        show(o, messages);
+    if (status)
+        exit(status);
     if (ir) {
         change_ir(o, ir);
         compile_host_ir(o, ir, output);

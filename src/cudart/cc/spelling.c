@@ -4,6 +4,7 @@
  *   #define UNROLL #pragma unroll   directives in macros; they need nothing but to be read again
  *   asm("mov.u32 %0, %smid;" : ..   one % before a letter
  *   return gridDim;                 a built-in variable as the value that it is for nvcc
+ *   extern const dim3 blockDim;     its declaration (cuRAND's header curand_mtgp32_kernel.h)
  *   template __global__ void f<int>();  under a pragma that makes functions the host's and the
  *                                   device's, which nvcc's does not do to kernels
  */
@@ -114,20 +115,43 @@ static bool among_values(const char *text, const char *at)
     return false;
 }
 
+/* The length of the word at `at` if it is one of the names, or 0. */
+static size_t name_at(const char *at, const char *const *names, size_t count)
+{
+    size_t length = 0;
+    for (size_t k = 0; k < count; k++)
+        if (strncmp(at, names[k], strlen(names[k])) == 0)
+            length = strlen(names[k]);
+    return length && !in_word(at[length]) ? length : 0;
+}
+
+static const char *const builtins[] = { "threadIdx", "blockIdx", "blockDim", "gridDim" };
+
+/* The end, at its semicolon, of a declaration of a built-in variable that begins at `at`; NULL:
+ * there is none. */
+static char *find_declaration(const char *text, char *at)
+{
+    static const char *const words[] = { "extern" }, *const more[] = { "const", "dim3", "uint3" };
+    size_t length = at > text && in_word(at[-1]) ? 0 : name_at(at, words, 1);
+    if (!length)
+        return NULL;
+    for (; length; length = name_at(at, more, 3))
+        at += length + strspn(at + length, " \t\n");
+    length = name_at(at, builtins, sizeof(builtins) / sizeof(*builtins));
+    at += length + strspn(at + length, " \t\n");
+    return length && *at == ';' ? at : NULL;
+}
+
 /* Behind the name of a built-in variable that is used as a whole, not declared, at `at`; NULL:
  * there is none. A declaration has a type or, in a list, no open bracket before the name. */
 static char *find_value(const char *text, char *at)
 {
-    static const char *const names[] = { "threadIdx", "blockIdx", "blockDim", "gridDim" };
-    size_t length = 0;
     if (at > text && in_word(at[-1]))
         return NULL;
-    for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
-        if (strncmp(at, names[k], strlen(names[k])) == 0)
-            length = strlen(names[k]);
+    size_t length = name_at(at, builtins, sizeof(builtins) / sizeof(*builtins));
     char *end = at + length;
     char next = end[strspn(end, " \t\n")];
-    if (!length || in_word(*end) || !next || !strchr(";),:}", next))
+    if (!length || !next || !strchr(";),:}", next))
         return NULL;
     const char *before = before_spaces(text, at);
     if (before == text)
@@ -247,6 +271,11 @@ static bool copy_changed(struct respelling *r)
         r->changed |= close_up(close, three(close, '>'));
         copy_until(r, r->at + 3);
         return true;
+    }
+    char *declared = find_declaration(r->text, r->at);
+    if (declared) {
+        r->at = declared;
+        return r->changed = true;
     }
     char *value = find_value(r->text, r->at);
     if (value) {
