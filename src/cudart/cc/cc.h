@@ -77,6 +77,10 @@ char *cc_read(const char *path, size_t *size);
 /* Writes C source that registers the relocatable device code of the objects and archives among
  * `inputs`. False: everything is registered already. */
 bool cc_write_registrations(const struct cc_list *inputs, const char *path);
+/* link.c. Makes the program, or what -dlink asks for: an object that registers relocatable device
+ * code, even if there is none. */
+void cc_link_program(struct cc_options *o, struct cc_list *objects);
+void cc_link_device_code(const struct cc_options *o, const struct cc_list *objects);
 /* Removes from PTX what clang has put there for the host's sake. */
 void cc_drop_kept(const char *path, bool relocatable);
 /* Whether the file contains `word`. */
