@@ -74,6 +74,8 @@ PROGRAMS = {
     "spellings": ("spellings.cu", [], []),
     "spellings-objects": ("spellings.cu", ["-rdc=true", "-O0", "-g", "-arch=sm_90", "-std=c++17"], []),
     "warp": ("warp.cu", ["-arch=sm_80"], []),
+    "declared": ("declared.cu", [], []),
+    "declared-apart": ("declared.cu", ["-rdc=true", "-std=c++17", "-O0", "-gencode", "arch=compute_75,code=sm_75", "-gencode", "arch=compute_80,code=sm_80"], []),
     "overloads": ("overloads.cu", [], []),
     "overloads-17": ("overloads.cu", ["-std=c++17", "-O0", "-arch=sm_90"], []),
     "vecadd": ("../../examples/vecadd/vecadd.cu", [], []),

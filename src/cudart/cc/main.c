@@ -243,6 +243,15 @@ static int compile_kernels(const struct cc_options *o, const struct unit *u, uns
     return cc_try(o, &l, messages);
 }
 
+/* Whether the text of what could not be compiled is another one now, by what was said. */
+static bool mend(const struct cc_options *o, const struct unit *u, unsigned sm,
+                 const char *messages, int status, int rounds)
+{
+    if (!status || !u->respelled || o->dry || rounds >= FIXES_MAX)
+        return false;
+    return cc_declare(text_of(u, sm), messages) || (u->runtime && cc_fix(text_of(u, sm), messages));
+}
+
 static void show(const struct cc_options *o, const char *messages)
 {
     size_t size;
@@ -273,11 +282,11 @@ static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm,
     status = compile_kernels(o, u, sm, output, u->respelled ? NULL : files, messages);
     if (status && !u->respelled) {
         (void)respell(o, u, sm, &u->respelled);
+        u->respelled |= cc_declares(messages);
         if (u->respelled)
             status = compile_kernels(o, u, sm, output, NULL, messages);
     }
-    for (int n = 0; status && u->respelled && n < FIXES_MAX && cc_fix(text_of(u, sm), messages);
-         n++)
+    for (int n = 0; mend(o, u, sm, messages, status, n); n++)
         status = compile_kernels(o, u, sm, output, NULL, messages);
     show(o, messages);
     if (status)
@@ -298,7 +307,12 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
             return;
     }
     const char *ir = cc_scratch(cc_format("%u.device.bc", u->number));
-    int status = compile_kernels(o, u, sm, u->managed ? ir : output, NULL, NULL);
+    const char *messages = u->respelled ? cc_scratch(cc_format("%u.messages", u->number)) : NULL;
+    int status = compile_kernels(o, u, sm, u->managed ? ir : output, NULL, messages);
+    for (int n = 0; mend(o, u, sm, messages, status, n); n++)
+        status = compile_kernels(o, u, sm, u->managed ? ir : output, NULL, messages);
+    if (messages)
+        show(o, messages);
     if (status)
         exit(status);
     if (!u->managed)
@@ -462,14 +476,16 @@ static void compile(const struct cc_options *o, const char *source, const char *
     const char *fatbin = kernels ? make_fatbin(o, &u) : NULL;
     const char *ir = fatbin ? cc_scratch(cc_format("%u.host.bc", number)) : NULL;
     /* Some headers have declarations only for the host that clang refuses. */
-    const char *messages =
-        fatbin && !u.respelled ? cc_scratch(cc_format("%u.host.messages", number)) : NULL;
+    const char *messages = fatbin ? cc_scratch(cc_format("%u.host.messages", number)) : NULL;
     int status = compile_host(o, &u, fatbin, ir, output, messages);
-    if (status && messages) {
+    if (status && messages && !u.respelled) {
         (void)respell(o, &u, 0, &u.respelled);
+        u.respelled |= cc_declares(messages);
         if (u.respelled)
             status = compile_host(o, &u, fatbin, ir, output, messages);
     }
+    for (int n = 0; messages && mend(o, &u, 0, messages, status, n); n++)
+        status = compile_host(o, &u, fatbin, ir, output, messages);
     if (messages)
         show(o, messages);
     if (status)

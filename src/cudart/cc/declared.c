@@ -1,0 +1,176 @@
+/*
+ * Functions that are declared for the host and defined for the device, too. nvcc warns of it and
+ * takes them for both; clang knows no such function of the class, or an overload that may not be:
+ *
+ *   test.cu:13:4: error: out-of-line definition of 'get' does not match any declaration in 'S'
+ *   test.cu:5:9: note: member declaration nearly matches
+ *   test.cu:17:25: error: __host__ __device__ function 'twice' cannot overload __host__ function ..
+ *   test.cu:10:5: note: previous declaration is here
+ *
+ * The declaration gets the attributes of the definition. The messages name a line of a source, for
+ * which the preprocessor's output has line markers, and a column of that output.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudart/cc/cc.h"
+
+#define PLACES_MAX 64
+
+static const char device[] = "__attribute__((device)) ", host[] = "__attribute__((host)) ";
+
+/* What a message says of a place. */
+struct spot {
+    const char *file;
+    size_t file_length;
+    unsigned line, column;
+};
+
+struct insertion {
+    const char *at; /* in the text */
+    bool host;
+};
+
+/* Goes back over digits; the first of them, or NULL: there are none, or no colon before them. */
+static const char *back_over_number(const char *begin, const char *end)
+{
+    const char *at = end;
+    while (at > begin && isdigit((unsigned char)at[-1]))
+        at--;
+    return at < end && at > begin && at[-1] == ':' ? at : NULL;
+}
+
+/* Reads the place in a message that goes on with `what`; behind that, or NULL: it is none. */
+static const char *read_spot(const char *line, const char *what, struct spot *s)
+{
+    const char *end = line + strcspn(line, "\n");
+    const char *said = memmem(line, (size_t)(end - line), what, strlen(what)), *place = said;
+    if (!said)
+        return NULL;
+    /* -fdiagnostics-print-source-range-info puts ranges between the place and the message. */
+    while (place > line && place[-1] == '}') {
+        const char *open = memrchr(line, '{', (size_t)(place - line));
+        place = open ? open : line;
+    }
+    place -= place > line && place < said && place[-1] == ':';
+    const char *column = back_over_number(line, place);
+    const char *number = column ? back_over_number(line, column - 1) : NULL;
+    if (!number)
+        return NULL;
+    s->file = line;
+    s->file_length = (size_t)(number - 1 - line);
+    s->line = (unsigned)strtoul(number, NULL, 10);
+    s->column = (unsigned)strtoul(column, NULL, 10);
+    return said + strlen(what);
+}
+
+/* The length of the name as far as the text has it in these characters: operators may have spaces,
+ * and a template's arguments are not there. */
+static size_t name_length(const char *name)
+{
+    size_t n = *name == '~';
+    while (isalnum((unsigned char)name[n]) || name[n] == '_')
+        n++;
+    return n;
+}
+
+/* Where the text has the name at a place; NULL: it does not. */
+static const char *find_name(const char *text, const struct spot *s, const char *name)
+{
+    const char *file = "";
+    size_t file_length = 0, length = name_length(name);
+    unsigned number = 0;
+    for (const char *line = text, *next; *line; line = next) {
+        size_t n = strcspn(line, "\n");
+        next = line + n + (line[n] == '\n');
+        if (line[0] == '#' && line[1] == ' ' && isdigit((unsigned char)line[2])) {
+            char *end;
+            number = (unsigned)strtoul(line + 2, &end, 10) - 1;
+            if (end[0] == ' ' && end[1] == '"') {
+                file = end + 2;
+                file_length = strcspn(file, "\"");
+            }
+            continue;
+        }
+        if (++number == s->line && file_length == s->file_length &&
+            memcmp(file, s->file, file_length) == 0 && s->column && s->column <= n &&
+            strncmp(line + s->column - 1, name, length) == 0)
+            return line + s->column - 1;
+    }
+    return NULL;
+}
+
+/* Whether what is defined at `at` has the attribute. */
+static bool has_attribute(const char *text, const char *at, const char *attribute)
+{
+    const char *begin = at;
+    while (begin > text && !strchr(";{}", begin[-1]))
+        begin--;
+    return memmem(begin, (size_t)(at - begin), attribute, strlen(attribute) - 1);
+}
+
+/* Whether the two lines of messages at `line` are of such a function; what to insert then. */
+static bool read_pair(const char *text, const char *line, struct insertion *to)
+{
+    static const char unknown[] = ": error: out-of-line definition of '";
+    static const char overload[] = ": error: __host__ __device__ function '";
+    static const char near[] = ": note: member declaration nearly matches";
+    static const char previous[] = ": note: previous declaration is here";
+    struct spot defined, declared;
+    const char *name = read_spot(line, unknown, &defined);
+    bool both = !name && (name = read_spot(line, overload, &defined));
+    const char *note = name ? line + strcspn(line, "\n") : NULL;
+    /* Lines of the source, with carets, may be between. */
+    for (unsigned k = 0; note && *note && k < 8; k++) {
+        if (read_spot(note + 1, both ? previous : near, &declared))
+            break;
+        note += 1 + strcspn(note + 1, "\n");
+    }
+    if (!note || !*note || !read_spot(note + 1, both ? previous : near, &declared))
+        return false;
+    const char *at = find_name(text, &defined, name);
+    to->at = find_name(text, &declared, name);
+    to->host = both || (at && has_attribute(text, at, host));
+    return to->at && (both || (at && has_attribute(text, at, device)));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct insertion *p = a, *q = b;
+    return p->at < q->at ? -1 : p->at > q->at;
+}
+
+bool cc_declare(const char *path, const char *messages)
+{
+    struct insertion all[PLACES_MAX];
+    size_t size, count = 0;
+    char *said = cc_read(messages, &size), *text = cc_read(path, &size);
+    for (const char *line = said; text && line && *line && count < PLACES_MAX;) {
+        count += read_pair(text, line, &all[count]);
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    qsort(all, count, sizeof(*all), compare);
+    FILE *f = count ? fopen(path, "we") : NULL;
+    const char *from = text;
+    for (size_t i = 0; f && i < count; i++) {
+        if (i && all[i].at == all[i - 1].at)
+            continue;
+        (void)fwrite(from, 1, (size_t)(all[i].at - from), f);
+        (void)fprintf(f, "%s%s", device, all[i].host ? host : "");
+        from = all[i].at;
+    }
+    if (count && (!f || fputs(from, f) < 0 || fclose(f) != 0))
+        cc_fail("%s: cannot be written", path);
+    free(said);
+    free(text);
+    return count;
+}
+
+bool cc_declares(const char *messages)
+{
+    return cc_mentions(messages, ": note: member declaration nearly matches") ||
+           cc_mentions(messages, "cannot overload __host__ function");
+}
