@@ -21,9 +21,18 @@
 #include <nvrtc.h>
 #include <string>
 #include <surface_functions.h>
+#include <surface_types.h>
 #include <texture_fetch_functions.h>
 
 #include "check.h"
+
+/* Programs look for the guards of the toolkit's headers. */
+#if !defined(__NVRTC_H__) || !defined(CU_COMPLEX_H_) || !defined(_COOPERATIVE_GROUPS_H_) ||        \
+    !defined(_CUDA_PIPELINE_H_) || !defined(_CUDA_AWBARRIER_H_) ||                                 \
+    !defined(__LIBRARY_TYPES_H__) || !defined(__TEXTURE_TYPES_H__) ||                              \
+    !defined(__SURFACE_TYPES_H__) || !defined(__CHANNEL_DESCRIPTOR_H__)
+#error "a guard is not there"
+#endif
 
 static void half_numbers()
 {

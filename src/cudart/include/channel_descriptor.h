@@ -1,6 +1,7 @@
 /* cudaCreateChannelDesc<T>(): the format of a texture's or array's elements. */
 #ifndef GMUX_CUDA_CHANNEL_DESCRIPTOR_H
 #define GMUX_CUDA_CHANNEL_DESCRIPTOR_H
+#define __CHANNEL_DESCRIPTOR_H__ /* programs look for the toolkit's */
 
 #include "cuda_runtime_api.h"
 

@@ -4,6 +4,7 @@
  */
 #ifndef GMUX_CUDA_COOPERATIVE_GROUPS_H
 #define GMUX_CUDA_COOPERATIVE_GROUPS_H
+#define _COOPERATIVE_GROUPS_H_ /* programs look for the toolkit's */
 
 #include "cuda_runtime.h"
 

@@ -3,6 +3,7 @@
  */
 #ifndef GMUX_CUDA_COMPLEX_H
 #define GMUX_CUDA_COMPLEX_H
+#define CU_COMPLEX_H_ /* programs look for the toolkit's */
 
 #include <math.h>
 

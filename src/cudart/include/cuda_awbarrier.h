@@ -4,6 +4,7 @@
  */
 #ifndef GMUX_CUDA_AWBARRIER_H
 #define GMUX_CUDA_AWBARRIER_H
+#define _CUDA_AWBARRIER_H_ /* programs look for the toolkit's */
 #include "cuda_awbarrier_primitives.h"
 
 #ifdef __CUDA__ /* a source without kernels may include this header, too */

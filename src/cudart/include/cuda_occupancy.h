@@ -8,6 +8,7 @@
  */
 #ifndef GMUX_CUDA_OCCUPANCY_H
 #define GMUX_CUDA_OCCUPANCY_H
+#define __cuda_occupancy_h__ /* programs look for the toolkit's */
 
 #include <limits.h>
 #include <stddef.h>

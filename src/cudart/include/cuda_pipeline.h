@@ -4,6 +4,7 @@
  */
 #ifndef GMUX_CUDA_PIPELINE_H
 #define GMUX_CUDA_PIPELINE_H
+#define _CUDA_PIPELINE_H_ /* programs look for the toolkit's */
 #include "cuda_awbarrier.h"
 #include "cuda_pipeline_primitives.h"
 

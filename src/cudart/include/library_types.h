@@ -1,6 +1,7 @@
 /* Data types that libraries take as parameters, and properties of library versions. */
 #ifndef GMUX_CUDA_LIBRARY_TYPES_H
 #define GMUX_CUDA_LIBRARY_TYPES_H
+#define __LIBRARY_TYPES_H__ /* programs look for the toolkit's */
 
 enum cudaDataType_t {
     CUDA_R_16F = 2,

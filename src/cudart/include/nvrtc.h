@@ -4,6 +4,7 @@
  */
 #ifndef GMUX_NVRTC_H
 #define GMUX_NVRTC_H
+#define __NVRTC_H__ /* programs look for the toolkit's */
 
 #include <stddef.h>
 

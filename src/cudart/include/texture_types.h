@@ -3,6 +3,7 @@
  */
 #ifndef GMUX_CUDA_TEXTURE_TYPES_H
 #define GMUX_CUDA_TEXTURE_TYPES_H
+#define __TEXTURE_TYPES_H__ /* programs look for the toolkit's */
 
 #include "driver_types.h"
 
