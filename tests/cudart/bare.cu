@@ -1,10 +1,39 @@
-// A program without a single #include: NVIDIA's compiler lets programs have some of C's and C++'s headers without, and
-// many count on it.
+// A program without a single #include: NVIDIA's compiler lets programs have some of C's and C++'s
+// headers without, and many count on it.
 extern "C" int puts(const char *text);
 
 struct pair {
     int a, b;
 };
+
+struct number {
+    size_t n;
+    __device__ virtual size_t get()
+    {
+        return n;
+    }
+    __device__ virtual ~number()
+    {
+    }
+};
+
+struct twice : number {
+    __device__ size_t get() override
+    {
+        return 2 * n;
+    }
+};
+
+__device__ size_t made_and_deleted(size_t n)
+{
+    number *one = n % 2 ? new twice : new number;
+    size_t *many = new size_t[3];
+    one->n = many[2] = n;
+    size_t got = one->get() + many[2];
+    delete[] many;
+    delete one;
+    return got;
+}
 
 __global__ void turn(struct pair *p, size_t n)
 {
@@ -14,7 +43,8 @@ __global__ void turn(struct pair *p, size_t n)
         int a = x.a;
         x.a = x.b + (clock() < 0);
         x.b = a;
-        p[t] = x;
+        if (made_and_deleted(t) == (t % 2 ? 3 : 2) * t)
+            p[t] = x;
     }
 }
 

@@ -39,6 +39,9 @@
 
 #if defined(__CUDA__) && defined(__clang__)
 #include "gmux_device.h"
+#ifndef __CUDACC_RTC__
+#include <new> /* clang's, with kernels' own operators */
+#endif
 #endif
 
 #ifdef __cplusplus
