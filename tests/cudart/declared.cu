@@ -1,6 +1,7 @@
 /*
- * Functions that are declared for the host and defined for the device, too: nvcc takes them for
- * both. Members of a class and functions of their own, with one declaration and with several.
+ * Functions that are declared for the host and defined for the device, too, or the other way
+ * around: nvcc takes them for both. Members of a class and functions of their own, with one
+ * declaration and with several.
  */
 #include <cstdio>
 
@@ -52,6 +53,28 @@ __host__ __device__ int number::ofNothing()
     return 100;
 }
 
+struct other {
+    int v;
+    __device__ explicit other(int x);
+    __device__ int get() const;
+};
+
+other::other(int x) : v(x)
+{
+}
+
+int other::get() const
+{
+    return v;
+}
+
+__host__ __device__ int thrice(int);
+
+int thrice(int x)
+{
+    return 3 * x;
+}
+
 int twice(int);
 
 __host__ __device__ int twice(int x)
@@ -66,7 +89,7 @@ __global__ void compute(int *out)
     n += m;
     out[0] = twice(n.get());
     out[1] = (int)((float)n * 4);
-    out[2] = number::ofNothing();
+    out[2] = number::ofNothing() + thrice(other(5).get());
 }
 
 int main()
@@ -75,7 +98,8 @@ int main()
     OK(cudaMallocManaged(&out, 3 * sizeof(*out)));
     compute<<<1, 1>>>(out);
     OK(cudaDeviceSynchronize());
-    CHECK(out[0] == 34 && out[1] == 34 && out[2] == 100);
+    CHECK(out[0] == 34 && out[1] == 34 && out[2] == 115);
+    CHECK(thrice(2) == 6);
     CHECK(twice(number::ofNothing()) == 200);
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;

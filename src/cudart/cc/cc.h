@@ -68,8 +68,8 @@ bool cc_respell(const char *path);
 /* Adds what clang's messages, in a file, say that a text lacks, and other compilers need not have;
  * whether there was anything. */
 bool cc_fix(const char *path, const char *messages);
-/* Gives declarations in a text the attributes of the definitions that clang's messages, in a file,
- * say they have not; whether there was one. */
+/* Gives declarations in a text the attributes of their definitions, or these those, where clang's
+ * messages, in a file, say that they differ; whether there was one. */
 bool cc_declare(const char *path, const char *messages);
 /* Whether the messages of a source have such. */
 bool cc_declares(const char *messages);

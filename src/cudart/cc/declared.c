@@ -1,13 +1,14 @@
 /*
- * Functions that are declared for the host and defined for the device, too. nvcc warns of it and
- * takes them for both; clang knows no such function of the class, or an overload that may not be:
+ * Functions that are declared for the host and defined for the device, too, or the other way
+ * around. nvcc warns of it and takes them for both; clang knows no such function of the class, or
+ * an overload that may not be:
  *
  *   test.cu:13:4: error: out-of-line definition of 'get' does not match any declaration in 'S'
  *   test.cu:5:9: note: member declaration nearly matches
  *   test.cu:17:25: error: __host__ __device__ function 'twice' cannot overload __host__ function ..
  *   test.cu:10:5: note: previous declaration is here
  *
- * The declaration gets the attributes of the definition. The messages name a line of a source, for
+ * The one without attributes gets those of the other one. The messages name a line of a source, for
  * which the preprocessor's output has line markers, and a column of that output.
  */
 #include <ctype.h>
@@ -111,29 +112,57 @@ static bool has_attribute(const char *text, const char *at, const char *attribut
     return memmem(begin, (size_t)(at - begin), attribute, strlen(attribute) - 1);
 }
 
-/* Whether the two lines of messages at `line` are of such a function; what to insert then. */
+static const char *before_spaces(const char *text, const char *at)
+{
+    while (at > text && isspace((unsigned char)at[-1]))
+        at--;
+    return at;
+}
+
+/* Where the name at `at` begins with the names of its classes. */
+static const char *qualified(const char *text, const char *at)
+{
+    for (;;) {
+        const char *before = before_spaces(text, at);
+        if (before - text < 2 || before[-1] != ':' || before[-2] != ':')
+            return at;
+        at = before_spaces(text, before - 2);
+        for (int depth = 0; at > text && (depth || at[-1] == '>'); at--)
+            depth += at[-1] == '>' ? 1 : at[-1] == '<' ? -1 : 0;
+        while (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+            at--;
+    }
+}
+
+/* Whether the lines of messages at `line` are of such a function; what to insert then. */
 static bool read_pair(const char *text, const char *line, struct insertion *to)
 {
     static const char unknown[] = ": error: out-of-line definition of '";
     static const char overload[] = ": error: __host__ __device__ function '";
+    static const char overloaded[] = ": error: __host__ function '";
     static const char near[] = ": note: member declaration nearly matches";
     static const char previous[] = ": note: previous declaration is here";
     struct spot defined, declared;
     const char *name = read_spot(line, unknown, &defined);
     bool both = !name && (name = read_spot(line, overload, &defined));
-    const char *note = name ? line + strcspn(line, "\n") : NULL;
+    bool back = !name && (name = read_spot(line, overloaded, &defined));
+    const char *what = both || back ? previous : near, *note = name ? line : NULL;
     /* Lines of the source, with carets, may be between. */
-    for (unsigned k = 0; note && *note && k < 8; k++) {
-        if (read_spot(note + 1, both ? previous : near, &declared))
-            break;
-        note += 1 + strcspn(note + 1, "\n");
+    for (unsigned k = 0; note && k < 9 && (!k || !read_spot(note, what, &declared)); k++) {
+        note += strcspn(note, "\n");
+        note += *note == '\n';
     }
-    if (!note || !*note || !read_spot(note + 1, both ? previous : near, &declared))
+    if (!note || !read_spot(note, what, &declared))
         return false;
-    const char *at = find_name(text, &defined, name);
-    to->at = find_name(text, &declared, name);
-    to->host = both || (at && has_attribute(text, at, host));
-    return to->at && (both || (at && has_attribute(text, at, device)));
+    const char *definition = find_name(text, &defined, name);
+    const char *declaration = find_name(text, &declared, name);
+    if (!definition || !declaration)
+        return false;
+    bool forth = both || has_attribute(text, definition, device);
+    const char *other = forth ? definition : declaration;
+    to->at = forth ? declaration : qualified(text, definition);
+    to->host = both || back || has_attribute(text, other, host);
+    return forth || back || has_attribute(text, declaration, device);
 }
 
 static int compare(const void *a, const void *b)
@@ -172,5 +201,6 @@ bool cc_declare(const char *path, const char *messages)
 bool cc_declares(const char *messages)
 {
     return cc_mentions(messages, ": note: member declaration nearly matches") ||
-           cc_mentions(messages, "cannot overload __host__ function");
+           cc_mentions(messages, "cannot overload __host__ function") ||
+           cc_mentions(messages, "cannot overload __host__ __device__ function");
 }
