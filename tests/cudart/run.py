@@ -97,6 +97,13 @@ REFUSED = {
     "managed-initial": ("__managed__ int x;\nthread_local int *p = &x;\n", [], "no initial value for a thread's variable: p"),
     "openmp-missing": ("int x;\n", ["-Xcompiler", "-fopenmp"], "apt-get install libomp-19-dev"),
 }
+# name: what compiles, options, and what is said of it, or that nothing is
+WARNED = {
+    "undefined": ("__device__ int f(int);\nint f(int x) { return x; }\n__global__ void k(int *p) { *p = f(4); }\n", [], "kernels call _Z1fi"),
+    "defined-elsewhere": ("__device__ int f(int);\n__global__ void k(int *p) { *p = f(4); }\n", ["-rdc=true"], ""),
+    "defined": ("__device__ int f(int);\n__device__ int f(int x) { return new int[x] != 0; }\n"
+                "__global__ void k(int *p) { *p = f(4); }\n", [], ""),
+}
 # name: what compiles, what its PTX has, and what not
 PTX = {
     "host-constants": ("""struct Ops { void (*f)(void); int n; };
@@ -162,6 +169,16 @@ def refused(compiler, name, folder, env):
     return None if made.returncode and reason in made.stderr else f"status {made.returncode}\n{made.stderr}"
 
 
+def warned(compiler, name, folder, env):
+    """What is wrong with what is said of a source that compiles, or None."""
+    text, options, reason = WARNED[name]
+    source = folder / (name + ".cu")
+    source.write_text(text, encoding="utf-8")
+    made = subprocess.run([compiler, *options, "-c", "-o", folder / name, source], capture_output=True, text=True, env=env, timeout=120, check=False)
+    right = made.returncode == 0 and (reason in made.stderr if reason else not made.stderr)
+    return None if right else f"status {made.returncode}\n{made.stderr}"
+
+
 def ptx(compiler, name, folder, env):
     """What is wrong with a source's PTX, or None."""
     text, has, has_not = PTX[name]
@@ -192,6 +209,8 @@ def run_one(compiler, name, folder, includes=()):
     env |= {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "none"), "GMUX_DEVICE": "soft", "GMUX_CACHE_DIR": str(folder)}
     if name in REFUSED:
         return refused(compiler, name, folder, env)
+    if name in WARNED:
+        return warned(compiler, name, folder, env)
     if name in PTX:
         return ptx(compiler, name, folder, env)
     arguments = []
@@ -217,7 +236,7 @@ def main():
     words = sys.argv[1:]
     cccl = "--cccl" in words and words.remove("--cccl") is None
     build = pathlib.Path(words[0])
-    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *PTX, *LIBRARY, *PROJECT])
+    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *WARNED, *PTX, *LIBRARY, *PROJECT])
     includes = cccl_includes() if cccl else []
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():

@@ -88,6 +88,8 @@ void cc_link_program(struct cc_options *o, struct cc_list *objects);
 void cc_link_device_code(const struct cc_options *o, const struct cc_list *objects);
 /* Removes from PTX what clang has put there for the host's sake. */
 void cc_drop_kept(const char *path, bool relocatable);
+/* Warns of C++ functions that kernels call and PTX has no body of, as NVIDIA's assembler does. */
+void cc_report_undefined(const char *path);
 /* Whether the file contains `word`. */
 bool cc_mentions(const char *path, const char *word);
 /* Whether one of the files that the dependencies in `path` (in make's format) list contains

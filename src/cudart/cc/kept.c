@@ -133,3 +133,24 @@ void cc_drop_kept(const char *path, bool relocatable)
         cc_fail("%s: %s", path, strerror(errno));
     free(text);
 }
+
+void cc_report_undefined(const char *path)
+{
+    size_t size;
+    char *text = cc_read(path, &size);
+    for (char *at = text; at && (at = strstr(at, DECLARED " ")); at++) {
+        const char *name = at + strlen(DECLARED);
+        name += strspn(name, " ");
+        if (*name == '(')
+            name += strcspn(name, ")") + 1;
+        name += strspn(name, BETWEEN);
+        int length = (int)word_length(name);
+        char *call = cc_format("\n\t%.*s, \n", length, name);
+        if (strncmp(name, "_Z", 2) == 0 && strstr(text, call))
+            (void)fprintf(stderr,
+                          "gmux-cc: warning: kernels call %.*s, which this source does not define "
+                          "for them: without -rdc=true they cannot be launched\n",
+                          length, name);
+    }
+    free(text);
+}

@@ -338,8 +338,11 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
 static void compile_ptx(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
 {
     make_ptx(o, u, sm, output);
-    if (!o->dry)
-        cc_drop_kept(output, o->relocatable);
+    if (o->dry)
+        return;
+    cc_drop_kept(output, o->relocatable);
+    if (!o->relocatable && o->stage != CC_PTX && sm == o->archs[0])
+        cc_report_undefined(output);
 }
 
 static const char *make_fatbin(const struct cc_options *o, struct unit *u)
