@@ -5,7 +5,8 @@
  * varying one without blend destroys the other lanes' values. Both must store the same. On the way
  * every promise about masks, divergence and waiting lanes is checked. Then once more with some
  * loops taken for ones that wait for other threads, and barriers anywhere, so that lanes are
- * parked, or go back in such loops, by chance.
+ * parked, or go back in such loops, by chance. In some kernels blocks are taken for ones where
+ * lanes meet, too: some of the lanes that come are parked there by chance.
  */
 #include <criterion/criterion.h>
 
@@ -276,8 +277,8 @@ static void leave(struct warp *w, uint32_t b, uint32_t mask)
 }
 
 /* The first block with waiting lanes; it must be among those that the analysis lets code look at.
- */
-static uint32_t choose(const struct warp *w, uint32_t b)
+ * `left`: lanes have gone from block `b` to its successors. */
+static uint32_t choose(const struct warp *w, uint32_t b, bool left)
 {
     const struct ir_analysis *a = w->m->a;
     for (uint32_t n = 0; n < a->order_count; n++) {
@@ -286,7 +287,7 @@ static uint32_t choose(const struct warp *w, uint32_t b)
             continue;
         bool candidate = false;
         const struct ir_block *block = &w->m->fn->blocks[b];
-        for (uint32_t s = 0; s < block->succ_count; s++)
+        for (uint32_t s = 0; s < block->succ_count && left; s++)
             candidate |= w->m->fn->succ[block->succ_first + s] == next;
         struct ir_list f = a->blocks[b].frontier;
         for (uint32_t k = 0; k < f.count; k++)
@@ -330,6 +331,23 @@ static void check_waiting(const struct warp *w, uint32_t b)
     }
 }
 
+/* Lanes have come to a block where they wait for others. Returns those that need not. Lanes that
+ * are parked at other such blocks may go on now. */
+static uint32_t gather(struct warp *w, uint32_t b, uint32_t mask)
+{
+    const struct ir_analysis *a = w->m->a;
+    uint32_t here = mask | w->parked[b], ready = draw(2)   ? here
+                                                 : draw(3) ? here & draw(1u << 31)
+                                                           : 0;
+    w->parked[b] = here & ~ready;
+    for (uint32_t k = 0; k < a->block_count; k++)
+        if (a->blocks[k].meets && k != b && draw(4) == 0) {
+            w->waiting[k] |= w->parked[k];
+            w->parked[k] = 0;
+        }
+    return ready;
+}
+
 static unsigned run_warp(struct machine *m)
 {
     struct warp w = { .m = m, .alive = ~0u };
@@ -341,7 +359,10 @@ static unsigned run_warp(struct machine *m)
         w.waiting[b] = 0;
         check_waiting(&w, b);
         cr_assert(m->a->blocks[b].masked || mask == w.alive, "block %u runs without a mask", b);
-        for (uint32_t n = 0; n < block->count; n++) {
+        if (m->a->blocks[b].masked && m->a->blocks[b].meets)
+            mask = gather(&w, b, mask);
+        check_waiting(&w, b);
+        for (uint32_t n = 0; n < block->count && mask; n++) {
             const struct ir_instr *i = &m->fn->instrs[block->first + n];
             if (i->op == IR_OP_BRA || i->op == IR_OP_RET || i->op == IR_OP_BAR)
                 continue;
@@ -353,8 +374,9 @@ static unsigned run_warp(struct machine *m)
                 if ((mask >> l & 1) && guard(m, i, l))
                     store(m, i, l);
         }
-        leave(&w, b, mask);
-        b = choose(&w, b);
+        if (mask)
+            leave(&w, b, mask);
+        b = choose(&w, b, mask != 0);
         if (b == IR_NONE && m->a->parking)
             b = next_turn(&w);
     }
@@ -364,9 +386,9 @@ static unsigned run_warp(struct machine *m)
 
 /* The kernel as a warp; returns how many turns it took. */
 static unsigned try_warp(const struct ir_module *module, const struct machine *alone,
-                         const bool *polls, unsigned counts[4], const char *text)
+                         const bool *polls, const bool *meets, unsigned counts[4], const char *text)
 {
-    const struct ir_analyse_options opt = { .rows = true, .polls = polls };
+    const struct ir_analyse_options opt = { .rows = true, .polls = polls, .meets = meets };
     struct ir_analysis *a;
     cr_assert(ir_analyse(module, 0, &opt, &a) == 0);
     if (a->divergent_barrier || (!polls && a->has_barrier)) {
@@ -396,11 +418,14 @@ static bool try_kernel(const char *text, unsigned counts[4], unsigned *turns)
     for (uint32_t l = 0; l < LANES && ends; l++)
         ends = run_lane(&alone, l);
     if (ends) {
-        bool polls[64];
-        for (uint32_t b = 0; b < GM_ARRAY_LEN(polls); b++)
+        bool polls[64], meets[64];
+        for (uint32_t b = 0; b < GM_ARRAY_LEN(polls); b++) {
             polls[b] = draw(3) == 0;
-        try_warp(module, &alone, NULL, counts, text);
-        *turns += try_warp(module, &alone, polls, counts, text);
+            meets[b] = draw(4) == 0;
+        }
+        try_warp(module, &alone, NULL, NULL, counts, text);
+        *turns += try_warp(module, &alone, polls, NULL, counts, text);
+        *turns += try_warp(module, &alone, polls, meets, counts, text);
     }
     ir_module_destroy(module);
     return ends;

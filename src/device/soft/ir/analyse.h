@@ -45,12 +45,13 @@ struct ir_analyser {
     uint64_t budget; /* steps left */
     bool no_memory;
     /* frontier.c */
-    uint32_t order_words;
-    uint64_t *frontier; /* row per priority */
+    uint32_t order_words, row_words;
+    uint64_t *frontier; /* by priority: a row, and behind it, if lanes are parked, another one of
+                           the blocks behind barriers where they are */
     uint8_t
         *news; /* by priority: the row or the branch has changed, and not all has followed yet */
     uint64_t *pinned; /* by block: registers live in somewhere in its frontier (live_words words) */
-    uint64_t *parks;  /* row: where lanes may be parked */
+    uint64_t *parks;  /* where lanes may be parked: as one of `frontier` */
     bool *warp_branch; /* by block: only some warps of the thread block run it */
     bool *pure_return; /* by block: only_returns */
     /* ranges.c */

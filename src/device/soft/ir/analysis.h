@@ -22,7 +22,8 @@
  * Threads that wait for each other need turns. For kernels in which they may, lanes that would look
  * again, or that come to a barrier, are parked (options.polls): they stay out of the waiting sets
  * until no other lane of the warp can run. The warp is left then, whatever its lanes wait at, and
- * has its next turn after the block's other warps.
+ * has its next turn after the block's other warps. Lanes at barriers go on in that turn if every
+ * lane of the block that is alive is at one.
  */
 #ifndef GMUX_SOFT_IR_ANALYSIS_H
 #define GMUX_SOFT_IR_ANALYSIS_H

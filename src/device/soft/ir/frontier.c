@@ -8,6 +8,12 @@
  * A conditional branch with one side that only returns is left out: lanes that go there leave, and
  * nobody waits for them.
  *
+ * Lanes that are parked at a barrier are not among those that can run next. They go on in a turn of
+ * their own, when all lanes of the warp that are alive have come to barriers, be it to different
+ * ones: then no lane is anywhere else, such as in a loop that it polls in. So a row has a second
+ * half, the blocks behind barriers where lanes are parked. Where the last lanes to come are, it
+ * names all the others, and when they go on, these blocks are all the candidates that there are.
+ *
  * Divergence depends on shapes, and shapes on frontiers (through blends). Both only grow, so they
  * are computed in turn until they are stable.
  */
@@ -20,7 +26,7 @@
 
 static uint64_t *row(const struct ir_analyser *an, uint32_t block)
 {
-    return an->frontier + (size_t)an->a->blocks[block].priority * an->order_words;
+    return an->frontier + (size_t)an->a->blocks[block].priority * an->row_words;
 }
 
 /* --- early exits ------------------------------------------------------------------------------ */
@@ -80,10 +86,10 @@ static bool is_exit_side(const struct ir_analyser *an, uint32_t block, uint32_t 
 /* F(next) |= candidates after next. */
 static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t next_priority)
 {
-    uint64_t *to = an->frontier + (size_t)next_priority * an->order_words;
+    uint64_t *to = an->frontier + (size_t)next_priority * an->row_words;
     bool changed = false;
     /* Nobody waits for parked lanes; they may be before `next`. */
-    for (uint32_t w = 0; w < an->order_words && an->a->parking; w++) {
+    for (uint32_t w = 0; w < an->row_words && an->a->parking; w++) {
         uint64_t bits = candidates[w] & an->parks[w];
         if (w == next_priority / 64)
             bits &= ~(1ull << next_priority % 64);
@@ -104,7 +110,7 @@ static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t 
 /* Lanes may be parked at the block with that priority while others run it. */
 static bool add_itself(struct ir_analyser *an, uint32_t n)
 {
-    uint64_t *own = an->frontier + (size_t)n * an->order_words + n / 64, bit = 1ull << n % 64;
+    uint64_t *own = an->frontier + (size_t)n * an->row_words + n / 64, bit = 1ull << n % 64;
     if (*own & bit)
         return false;
     *own |= bit;
@@ -112,10 +118,16 @@ static bool add_itself(struct ir_analyser *an, uint32_t n)
     return true;
 }
 
-/* Lanes are parked where others are parked already, so some may be there while these run. */
-static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
+/* Lanes are parked where others are parked already, so some may be there while these run. Where
+ * lanes meet, some may miss lanes that are elsewhere, while others do not. */
+static bool spread_to_self(struct ir_analyser *an, uint32_t block)
 {
-    bool changed = false;
+    const uint64_t *here = row(an, block);
+    bool changed = false, any = false;
+    for (uint32_t w = 0; w < an->row_words && an->a->blocks[block].meets; w++)
+        any |= here[w] != 0;
+    if (any)
+        changed = add_itself(an, an->a->blocks[block].priority);
     for (uint32_t w = 0; w < an->order_words && an->a->parking; w++)
         for (uint64_t bits = here[w] & an->parks[w]; bits; bits &= bits - 1)
             changed |= add_itself(an, w * 64 + (uint32_t)__builtin_ctzll(bits));
@@ -132,10 +144,32 @@ static bool spread_all(struct ir_analyser *an, const uint64_t *candidates, uint3
             uint32_t n = w * 64 + (uint32_t)__builtin_ctzll(bits);
             if (n <= last)
                 changed |= spread(an, candidates, n);
-            if (!ir_spend(an, an->order_words))
+            if (!ir_spend(an, an->row_words))
                 return false;
         }
     }
+    return changed;
+}
+
+/* All lanes that are alive are parked at the candidates' barriers, and go on, at once or when other
+ * warps have come. */
+static bool spread_released(struct ir_analyser *an, uint64_t *candidates)
+{
+    const uint64_t *at_barrier = candidates + an->order_words;
+    memcpy(candidates, at_barrier, an->order_words * sizeof(*candidates));
+    memset(candidates + an->order_words, 0, an->order_words * sizeof(*candidates));
+    return spread_all(an, candidates, an->a->order_count - 1);
+}
+
+/* The block's lanes are parked at the barrier that ends it. */
+static bool flow_barrier(struct ir_analyser *an, uint32_t block, uint64_t *candidates)
+{
+    uint32_t p = an->a->blocks[an->fn->succ[an->fn->blocks[block].succ_first]].priority;
+    bool changed = spread_to_self(an, block);
+    memcpy(candidates, row(an, block), an->row_words * sizeof(*candidates));
+    candidates[an->order_words + p / 64] |= 1ull << p % 64;
+    changed |= spread_all(an, candidates, an->a->order_count - 1);
+    changed |= spread_released(an, candidates);
     return changed;
 }
 
@@ -145,9 +179,9 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
     const struct ir_block *b = &fn->blocks[block];
     const struct ir_block_info *info = &an->a->blocks[block];
     const uint64_t *here = row(an, block);
-    bool changed = spread_to_self(an, here), any = false, parked = false;
+    bool changed = spread_to_self(an, block), any = false, parked = false;
     uint32_t last = 0;
-    memcpy(candidates, here, an->order_words * sizeof(*candidates));
+    memcpy(candidates, here, an->row_words * sizeof(*candidates));
     for (uint32_t s = 0; s < b->succ_count; s++) {
         if (is_exit_side(an, block, s))
             continue;
@@ -163,7 +197,7 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
         if (!info->divergent) {
             changed |= spread_all(an, candidates, parked ? an->a->order_count - 1 : p);
             parked = false;
-            memcpy(candidates, here, an->order_words * sizeof(*candidates));
+            memcpy(candidates, here, an->row_words * sizeof(*candidates));
         }
     }
     /* If all lanes may leave (return, early exit), lanes that wait elsewhere come next. */
@@ -183,12 +217,22 @@ static int flow(struct ir_analyser *an, uint64_t *candidates)
             if (!(an->news[n] & NEWS_FOR_FLOW))
                 continue;
             an->news[n] &= (uint8_t)~NEWS_FOR_FLOW;
-            changed |= flow_block(an, an->a->order[n], candidates);
-            if (!ir_spend(an, an->order_words))
+            uint32_t block = an->a->order[n];
+            bool parks = an->a->parking && an->a->blocks[block].barrier;
+            changed |=
+                parks ? flow_barrier(an, block, candidates) : flow_block(an, block, candidates);
+            if (!ir_spend(an, an->row_words))
                 return -E2BIG;
         }
     }
     return 0;
+}
+
+/* A word of the blocks where lanes may be, whatever they wait for. */
+static uint64_t either_half(const struct ir_analyser *an, uint32_t block, uint32_t word)
+{
+    const uint64_t *here = row(an, block);
+    return here[word] | (an->a->parking ? here[an->order_words + word] : 0);
 }
 
 /* Collects registers that lanes waiting in the frontier of a block still need. */
@@ -196,9 +240,8 @@ static void pin(struct ir_analyser *an, uint32_t block)
 {
     struct ir_analysis *a = an->a;
     uint64_t *pinned = an->pinned + (size_t)block * a->live_words;
-    const uint64_t *here = row(an, block);
     for (uint32_t w = 0; w < an->order_words; w++)
-        for (uint64_t bits = here[w]; bits; bits &= bits - 1) {
+        for (uint64_t bits = either_half(an, block, w); bits; bits &= bits - 1) {
             uint32_t other = a->order[w * 64 + (uint32_t)__builtin_ctzll(bits)];
             const uint64_t *live = a->live_in + (size_t)other * a->live_words;
             for (uint32_t k = 0; k < a->live_words; k++)
@@ -338,10 +381,9 @@ static int publish(struct ir_analyser *an)
     struct ir_analysis *a = an->a;
     for (uint32_t n = 0; n < a->order_count; n++) {
         struct ir_block_info *info = &a->blocks[a->order[n]];
-        const uint64_t *here = row(an, a->order[n]);
         info->frontier.first = an->pool_count;
         for (uint32_t w = 0; w < an->order_words; w++)
-            for (uint64_t bits = here[w]; bits; bits &= bits - 1)
+            for (uint64_t bits = either_half(an, a->order[n], w); bits; bits &= bits - 1)
                 if (!ir_pool_push(an, a->order[w * 64 + (uint32_t)__builtin_ctzll(bits)]))
                     return -ENOMEM;
         info->frontier.count = an->pool_count - info->frontier.first;
@@ -366,9 +408,13 @@ static void find_parking(struct ir_analyser *an)
             if (!ir_may_park(a, a->order[n], an->fn->succ[b->succ_first + s]))
                 continue;
             to->parks = true;
-            an->parks[to->priority / 64] |= 1ull << to->priority % 64;
+            if (to->meets || !a->blocks[a->order[n]].barrier)
+                an->parks[to->priority / 64] |= 1ull << to->priority % 64;
         }
     }
+    /* The second half of each row holds nothing else. */
+    for (uint32_t w = an->order_words; w < an->row_words; w++)
+        an->parks[w] = ~0ull;
 }
 
 int ir_find_frontiers(struct ir_analyser *an)
@@ -376,14 +422,15 @@ int ir_find_frontiers(struct ir_analyser *an)
     struct ir_analysis *a = an->a;
     uint32_t blocks = an->fn->block_count;
     an->order_words = (a->order_count + 63) / 64;
-    an->frontier = calloc((size_t)a->order_count * an->order_words + 1, sizeof(uint64_t));
+    an->row_words = an->opt.polls ? 2 * an->order_words : an->order_words;
+    an->frontier = calloc((size_t)a->order_count * an->row_words + 1, sizeof(uint64_t));
     an->news = malloc(a->order_count + 1u);
     an->pinned = calloc((size_t)blocks * a->live_words + 1, sizeof(uint64_t));
     an->warp_branch = calloc(blocks, sizeof(bool));
-    an->parks = calloc(an->order_words + 1u, sizeof(uint64_t));
+    an->parks = calloc(an->row_words + 1u, sizeof(uint64_t));
     bool *known = calloc(blocks, sizeof(bool));
     uint32_t *stack = malloc((size_t)blocks * sizeof(*stack));
-    uint64_t *candidates = calloc(an->order_words + 1u, sizeof(uint64_t));
+    uint64_t *candidates = calloc(an->row_words + 1u, sizeof(uint64_t));
     int rc = -ENOMEM;
     if (an->frontier && an->news && an->pinned && an->warp_branch && an->parks && known && stack &&
         candidates) {
