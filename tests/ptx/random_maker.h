@@ -20,6 +20,7 @@
 
 #define RANDOM_SHARED_ATOMS 48u /* words of the array %sa */
 #define NEIGHBOUR_BYTES     32u /* of the array %near, per thread */
+#define RANDOM_POLLS        8u  /* words of the array %po, all 0 at first */
 
 struct maker {
     uint64_t state;
@@ -33,6 +34,8 @@ struct maker {
     bool stay;      /* none may exit here: others wait for it */
     bool calls;     /* there are functions to call */
     bool deep;      /* the block has more than one layer */
+    bool waits;     /* threads wait for others in loops; then all barriers are number 0 */
+    unsigned polls; /* loops in which they do */
     unsigned loop_regs;
     unsigned opened[4], open; /* labels of loops around that some lanes may leave by themselves */
 };
@@ -70,12 +73,13 @@ unsigned random_compare(struct maker *m);
 void random_form(struct maker *m);
 
 /* random_ways.c. A branch, loop, switch or tangle; a jump out of a loop; three that only all
- * threads together may come to. */
+ * threads together may come to, and one for those of which none has left. */
 void random_way(struct maker *m);
 void random_jump(struct maker *m);
 void random_tiles_statement(struct maker *m);
 void random_barrier_op(struct maker *m);
 void random_parted_sync(struct maker *m);
+void random_poll_statement(struct maker *m);
 
 /* random_calls.c. Functions before the entry; a call; one that all lanes of a warp come to. */
 void random_functions(struct maker *m);

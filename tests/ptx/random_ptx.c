@@ -304,6 +304,10 @@ static void memory_op(struct maker *m)
 static void together_op(struct maker *m)
 {
     unsigned r = pick(m, INTS), d = pick(m, INTS);
+    if (m->waits && !m->exited && m->polls < RANDOM_POLLS && pick(m, 3) == 0) {
+        random_poll_statement(m);
+        return;
+    }
     if (pick(m, 2)) {
         unsigned kind = pick(m, 5);
         kind < 2    ? random_neighbour_op(m)
@@ -491,6 +495,8 @@ static void prologue(struct maker *m, const struct random_kernel *k)
         fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
     fprintf(m->out, "\t.shared .align 4 .b8 sa[%u];\n\t.local .align 16 .b8 lm[32];\n",
             4 * RANDOM_SHARED_ATOMS);
+    if (m->waits)
+        fprintf(m->out, "\t.shared .align 4 .b8 po[%u];\n", 4 * RANDOM_POLLS);
     fprintf(m->out,
             "\tld.param.u64 %%in, [in];\n\tld.param.u64 %%a1, [out];\n\tld.param.u64 %%atoms, "
             "[atoms];\n"
@@ -533,6 +539,12 @@ static void prologue(struct maker *m, const struct random_kernel *k)
     for (unsigned r = 0; r < 8; r++)
         fprintf(m->out, "\tst.local.b32 [lm+%u], %%r%u;\n", 4 * r, r % INTS);
     fprintf(m->out, "\tst.shared.b32 [%%mine], %%r0;\n");
+    if (!m->waits)
+        return;
+    fprintf(m->out, "\tsetp.eq.u32 %%q, %%me, 0;\n\tmov.u32 %%t0, 0;\n");
+    for (unsigned n = 0; n < RANDOM_POLLS; n++)
+        fprintf(m->out, "\t@%%q st.shared.b32 [po+%u], %%t0;\n", 4 * n);
+    fprintf(m->out, "\tbar.sync 0;\n");
 }
 
 struct random_kernel random_kernel_make(uint64_t seed)
@@ -554,11 +566,16 @@ struct random_kernel random_kernel_make(uint64_t seed)
     memcpy(k.block, shape, sizeof(k.block));
     m.deep = k.block[2] > 1;
     m.calls = pick(&m, 3) == 0;
+    m.waits = seed % 4 == 3;
     m.out = open_memstream(&k.text, &size);
     if (!m.out)
         return k;
     prologue(&m, &k);
     random_statements(&m, 8 + pick(&m, 12));
+    if (m.waits && !m.exited) {
+        random_poll_statement(&m);
+        random_statements(&m, 4);
+    }
     store_results(&m);
     fprintf(m.out, "\tret;\n}\n");
     fclose(m.out);

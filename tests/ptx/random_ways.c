@@ -1,7 +1,7 @@
 /*
  * Control flow of random kernels: branches, loops that some lanes leave or begin anew, switches,
  * tangles; and what lanes do together that have parted: tiles of a warp, barriers in both sides of
- * a branch.
+ * a branch, loops in which some threads wait for each other while the rest is at a barrier.
  */
 #include "random_maker.h"
 
@@ -259,7 +259,11 @@ void random_parted_sync(struct maker *m)
 void random_barrier_op(struct maker *m)
 {
     unsigned label = m->labels++, r = pick(m, INTS), p = pick(m, PREDS);
-    switch (m->exited ? 0 : pick(m, 8)) {
+    if (m->waits && m->exited) {
+        fprintf(m->out, "\tbar.sync 0;\n");
+        return;
+    }
+    switch (m->exited ? 0 : pick(m, 8) | (m->waits ? 6 : 0)) {
     case 0:
     case 1:
         fprintf(m->out, "\tbar.warp.sync -1;\n\tbar.sync 1;\n");
@@ -286,4 +290,40 @@ void random_barrier_op(struct maker *m)
                 p, label, r, r, label, label, label);
         break;
     }
+}
+
+/* Some threads, say thread 0 of each warp, count themselves and poll until all of them have: a
+ * barrier as programs make for a grid. Others are at a barrier behind that, or go on. */
+void random_poll_statement(struct maker *m)
+{
+    static const unsigned steps[] = { 32, 32, 16, 7, 3, 1000 };
+    unsigned label = m->labels++, at = 4 * m->polls++, step = PICK(m, steps), open = m->open;
+    unsigned first = pick(m, 2) ? 0 : pick(m, GM_MIN(step, 40u));
+    bool stay = m->stay;
+    if (pick(m, 2))
+        fprintf(m->out, "\tbar.sync 0;\n");
+    fprintf(m->out,
+            "\t{\n\t.reg .b32 %%turn, %%seen;\n\trem.u32 %%t0, %%me, %u;\n"
+            "\tsetp.ne.u32 %%q, %%t0, %u;\n\t@%%q bra L%u_come;\n"
+            "\tadd.u32 %%t1, %%all, %u;\n\tdiv.u32 %%t1, %%t1, %u;\n"
+            "\tatom.shared.add.u32 %%turn, [po+%u], 1;\n\tdiv.u32 %%turn, %%turn, %%t1;\n"
+            "\tmad.lo.u32 %%turn, %%turn, %%t1, %%t1;\n",
+            step, first, label, step - 1 - first, step, at);
+    m->together = false;
+    m->stay = true;
+    m->open = 0;
+    fprintf(m->out, "L%u_look:\n", label);
+    fprintf(m->out,
+            "\tld.volatile.shared.u32 %%seen, [po+%u];\n\tsetp.lt.u32 %%q, %%seen, %%turn;\n"
+            "\t@%%q bra L%u_look;\n",
+            at, label);
+    if (pick(m, 2))
+        random_statements(m, 1 + pick(m, 2));
+    fprintf(m->out, "L%u_come:\n", label);
+    if (pick(m, 3))
+        fprintf(m->out, "\tbar.sync 0;\n");
+    fprintf(m->out, "\t}\n");
+    m->together = true;
+    m->stay = stay;
+    m->open = open;
 }
