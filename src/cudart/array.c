@@ -68,7 +68,8 @@ struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
     return (struct cudaChannelFormatDesc) { x, y, z, w, f };
 }
 
-/* Whether there are arrays of this shape; this is looked at before the format. */
+/* Whether there are arrays of this shape; this is looked at before the format, and before the
+ * driver is asked, which may have another error. */
 static bool is_shape(struct cudaExtent e, unsigned flags)
 {
     const bool layered = flags & cudaArrayLayered;
@@ -87,8 +88,7 @@ static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cud
     cudaError_t r = desc ? crt_format(desc, &format, &channels) : cudaErrorInvalidValue;
     if (!r)
         *out = (CUDA_ARRAY3D_DESCRIPTOR) { e.width, e.height, e.depth, format, channels, flags };
-    return r == cudaErrorInvalidChannelDescriptor && !is_shape(e, flags) ? cudaErrorInvalidValue
-                                                                         : r;
+    return is_shape(e, flags) ? r : cudaErrorInvalidValue;
 }
 
 cudaError_t crt_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
@@ -114,6 +114,8 @@ cudaError_t crt_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cuda
                                  unsigned int *flags, cudaArray_t array)
 {
     CUDA_ARRAY3D_DESCRIPTOR d;
+    if (!array)
+        return cudaErrorInvalidResourceHandle;
     CUresult r = cuArray3DGetDescriptor(&d, (CUarray)array);
     if (r)
         return crt_of(r);

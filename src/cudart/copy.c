@@ -284,6 +284,18 @@ cudaError_t crt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count
     return r ? r : crt_cudaMemcpy(dst, p, count, kind, own);
 }
 
+/* In a stream the direction is looked at before the range. */
+static cudaError_t part_in_stream(const void *symbol, size_t count, size_t offset, bool goes,
+                                  void **out)
+{
+    CUdeviceptr p;
+    size_t size;
+    cudaError_t r = crt_variable(symbol, &p, &size);
+    if (!r && !goes)
+        r = cudaErrorInvalidMemcpyDirection;
+    return r ? r : crt_part(symbol, count, offset, out);
+}
+
 cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
                                         size_t offset, enum cudaMemcpyKind kind,
                                         cudaStream_t stream)
@@ -291,9 +303,7 @@ cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, siz
     void *p;
     if (count == 0)
         return cudaSuccess;
-    cudaError_t r = crt_part(symbol, count, offset, &p);
-    if (!r && !goes_to_variable(kind))
-        r = cudaErrorInvalidMemcpyDirection;
+    cudaError_t r = part_in_stream(symbol, count, offset, goes_to_variable(kind), &p);
     return r ? r : crt_cudaMemcpyAsync(p, src, count, kind, stream);
 }
 
@@ -304,9 +314,7 @@ cudaError_t crt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
     void *p;
     if (count == 0)
         return cudaSuccess;
-    cudaError_t r = crt_part(symbol, count, offset, &p);
-    if (!r && !comes_from_variable(kind))
-        r = cudaErrorInvalidMemcpyDirection;
+    cudaError_t r = part_in_stream(symbol, count, offset, comes_from_variable(kind), &p);
     return r ? r : crt_cudaMemcpyAsync(dst, p, count, kind, stream);
 }
 

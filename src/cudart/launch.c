@@ -301,7 +301,7 @@ cudaError_t crt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const vo
                                                           int numBlocks, int blockSize)
 {
     CUfunction f;
-    cudaError_t r = crt_function(func, &f);
+    cudaError_t r = numBlocks > 0 ? crt_function(func, &f) : cudaErrorInvalidValue;
     return r ? r : crt_of(cuOccupancyAvailableDynamicSMemPerBlock(size, f, numBlocks, blockSize));
 }
 

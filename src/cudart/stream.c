@@ -125,7 +125,8 @@ cudaError_t crt_cudaEventCreate(cudaEvent_t *event)
 
 cudaError_t crt_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
-    return crt_of(cuEventCreate(event, flags));
+    const unsigned known = cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
+    return flags & ~known ? cudaErrorInvalidValue : crt_of(cuEventCreate(event, flags));
 }
 
 cudaError_t crt_cudaEventDestroy(cudaEvent_t event)

@@ -247,6 +247,8 @@ static int add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *depende
 {
     struct rt_params p;
     int r = rt_node_enter_plain(out);
+    if (!r && !graph) /* whatever the event is */
+        r = CUDA_ERROR_INVALID_VALUE;
     return rt_node_add(out, graph, dependencies, count, &p,
                        r ? r : rt_params_event(&p, type, event));
 }
