@@ -10,6 +10,7 @@ folder with thrust, cub and cuda in it. Without it they are skipped.
 
 import os
 import pathlib
+import pty
 import shutil
 import subprocess
 import sys
@@ -121,6 +122,8 @@ LIBRARY = {
     "library-first": ("int seven() { return 7; }\n",
                       "#include <cstdio>\nint seven();\nint main() { printf(seven() == 7 ? \"passed\\n\" : \"FAILED\\n\"); }\n"),
 }
+# What gmux-cc mends by what clang says, which has colours where it goes to a terminal.
+TERMINAL = {"declared-terminal": "declared.cu"}
 # a clang without OpenMP's library, which it prints the bare name of
 NO_OPENMP = "#!/bin/sh\n[ \"$1\" = -print-file-name=libomp.so ] && exec echo libomp.so\nexec echo /\n"
 
@@ -203,6 +206,22 @@ def make_with_library(compiler, name, folder, env):
     return made, folder / name
 
 
+def make_at_terminal(compiler, name, folder, env):
+    """Makes a program, with a terminal in the place of standard error: what was said, and the program."""
+    ours, theirs = pty.openpty()
+    made = subprocess.Popen([compiler, "-o", folder / name, HERE / TERMINAL[name]], stdout=subprocess.PIPE, stderr=theirs, text=True, env=env)
+    os.close(theirs)
+    said = b""
+    try:
+        while more := os.read(ours, 4096):
+            said += more
+    except OSError:  # everybody else has closed it
+        pass
+    os.close(ours)
+    out, _ = made.communicate(timeout=120)
+    return subprocess.CompletedProcess(made.args, made.returncode, out, said.decode(errors="replace")), folder / name
+
+
 def run_one(compiler, name, folder, includes=()):
     """What went wrong, or None."""
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH" and not k.startswith("CUDA")}
@@ -216,6 +235,8 @@ def run_one(compiler, name, folder, includes=()):
     arguments = []
     if name in LIBRARY:
         made, program = make_with_library(compiler, name, folder, env)
+    elif name in TERMINAL:
+        made, program = make_at_terminal(compiler, name, folder, env)
     elif name in PROJECT:
         made, program = make_project(compiler, folder, env, PROJECT[name])
     else:
@@ -236,7 +257,7 @@ def main():
     words = sys.argv[1:]
     cccl = "--cccl" in words and words.remove("--cccl") is None
     build = pathlib.Path(words[0])
-    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *WARNED, *PTX, *LIBRARY, *PROJECT])
+    names = words[1:] or ([*CCCL] if cccl else [*PROGRAMS, *REFUSED, *WARNED, *PTX, *LIBRARY, *TERMINAL, *PROJECT])
     includes = cccl_includes() if cccl else []
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():

@@ -62,6 +62,9 @@ int cc_try(const struct cc_options *o, struct cc_list *l, const char *messages);
 /* If its status is not 0, gmux-cc ends with that status. */
 void cc_run(const struct cc_options *o, struct cc_list *l);
 
+/* spelling.c. Where the spaces in front of `at` begin, and whether a character may be in a name. */
+const char *cc_before_spaces(const char *text, const char *at);
+bool cc_in_word(char c);
 /* Changes a preprocessed text to what clang accepts, as far as NVIDIA's compiler accepts more;
  * false: clang would read it as it read the source. */
 bool cc_respell(const char *path);
@@ -73,8 +76,11 @@ bool cc_fix(const char *path, const char *messages);
 bool cc_declare(const char *path, const char *messages);
 /* Whether the messages of a source have such. */
 bool cc_declares(const char *messages);
-/* Takes the numbers for that out of the messages. */
+/* Takes the numbers for cc_fix out of the messages. */
 void cc_drop_ranges(char *messages);
+/* Reads clang's messages without the colours that they have for a terminal; the caller frees them.
+ * NULL: they cannot be read. */
+char *cc_read_messages(const char *path);
 
 /* Reads the whole file, with a zero behind it, into memory that the caller frees; NULL: it cannot
  * be read. */

@@ -20,6 +20,7 @@
 
 #define PLACES_MAX 64
 
+static const char nearly[] = ": note: member declaration nearly matches";
 static const char device[] = "__attribute__((device)) ", host[] = "__attribute__((host)) ";
 
 /* What a message says of a place. */
@@ -47,16 +48,8 @@ static const char *back_over_number(const char *begin, const char *end)
 static const char *read_spot(const char *line, const char *what, struct spot *s)
 {
     const char *end = line + strcspn(line, "\n");
-    const char *said = memmem(line, (size_t)(end - line), what, strlen(what)), *place = said;
-    if (!said)
-        return NULL;
-    /* -fdiagnostics-print-source-range-info puts ranges between the place and the message. */
-    while (place > line && place[-1] == '}') {
-        const char *open = memrchr(line, '{', (size_t)(place - line));
-        place = open ? open : line;
-    }
-    place -= place > line && place < said && place[-1] == ':';
-    const char *column = back_over_number(line, place);
+    const char *said = memmem(line, (size_t)(end - line), what, strlen(what));
+    const char *column = said ? back_over_number(line, said) : NULL;
     const char *number = column ? back_over_number(line, column - 1) : NULL;
     if (!number)
         return NULL;
@@ -72,7 +65,7 @@ static const char *read_spot(const char *line, const char *what, struct spot *s)
 static size_t name_length(const char *name)
 {
     size_t n = *name == '~';
-    while (isalnum((unsigned char)name[n]) || name[n] == '_')
+    while (cc_in_word(name[n]))
         n++;
     return n;
 }
@@ -112,24 +105,17 @@ static bool has_attribute(const char *text, const char *at, const char *attribut
     return memmem(begin, (size_t)(at - begin), attribute, strlen(attribute) - 1);
 }
 
-static const char *before_spaces(const char *text, const char *at)
-{
-    while (at > text && isspace((unsigned char)at[-1]))
-        at--;
-    return at;
-}
-
 /* Where the name at `at` begins with the names of its classes. */
 static const char *qualified(const char *text, const char *at)
 {
     for (;;) {
-        const char *before = before_spaces(text, at);
+        const char *before = cc_before_spaces(text, at);
         if (before - text < 2 || before[-1] != ':' || before[-2] != ':')
             return at;
-        at = before_spaces(text, before - 2);
+        at = cc_before_spaces(text, before - 2);
         for (int depth = 0; at > text && (depth || at[-1] == '>'); at--)
             depth += at[-1] == '>' ? 1 : at[-1] == '<' ? -1 : 0;
-        while (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+        while (at > text && cc_in_word(at[-1]))
             at--;
     }
 }
@@ -140,13 +126,12 @@ static bool read_pair(const char *text, const char *line, struct insertion *to)
     static const char unknown[] = ": error: out-of-line definition of '";
     static const char overload[] = ": error: __host__ __device__ function '";
     static const char overloaded[] = ": error: __host__ function '";
-    static const char near[] = ": note: member declaration nearly matches";
     static const char previous[] = ": note: previous declaration is here";
     struct spot defined, declared;
     const char *name = read_spot(line, unknown, &defined);
     bool both = !name && (name = read_spot(line, overload, &defined));
     bool back = !name && (name = read_spot(line, overloaded, &defined));
-    const char *what = both || back ? previous : near, *note = name ? line : NULL;
+    const char *what = both || back ? previous : nearly, *note = name ? line : NULL;
     /* Lines of the source, with carets, may be between. */
     for (unsigned k = 0; note && k < 9 && (!k || !read_spot(note, what, &declared)); k++) {
         note += strcspn(note, "\n");
@@ -175,7 +160,9 @@ bool cc_declare(const char *path, const char *messages)
 {
     struct insertion all[PLACES_MAX];
     size_t size, count = 0;
-    char *said = cc_read(messages, &size), *text = cc_read(path, &size);
+    char *said = cc_read_messages(messages), *text = cc_read(path, &size);
+    if (said)
+        cc_drop_ranges(said);
     for (const char *line = said; text && line && *line && count < PLACES_MAX;) {
         count += read_pair(text, line, &all[count]);
         line += strcspn(line, "\n");
@@ -200,7 +187,9 @@ bool cc_declare(const char *path, const char *messages)
 
 bool cc_declares(const char *messages)
 {
-    return cc_mentions(messages, ": note: member declaration nearly matches") ||
-           cc_mentions(messages, "cannot overload __host__ function") ||
-           cc_mentions(messages, "cannot overload __host__ __device__ function");
+    char *said = cc_read_messages(messages);
+    bool any = said && (strstr(said, nearly) || strstr(said, "cannot overload __host__ function") ||
+                        strstr(said, "cannot overload __host__ __device__ function"));
+    free(said);
+    return any;
 }

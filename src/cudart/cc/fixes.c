@@ -28,6 +28,24 @@ static int compare(const void *a, const void *b)
     return p->column == q->column ? 0 : p->column < q->column ? -1 : 1;
 }
 
+char *cc_read_messages(const char *path)
+{
+    size_t size;
+    char *text = cc_read(path, &size), *to = text;
+    if (!text)
+        return NULL;
+    for (const char *from = text; *from;) {
+        if (strncmp(from, "\033[", 2) == 0) {
+            from += strcspn(from, "m\n");
+            from += *from == 'm';
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+    return text;
+}
+
 /* The ranges in the head of a message, ":{..}{..}", and their length; NULL: there are none. */
 static char *find_ranges(const char *line, size_t *length)
 {
@@ -93,7 +111,7 @@ static void write_fixed(const char *path, const char *text, const struct place *
 bool cc_fix(const char *path, const char *messages)
 {
     size_t size, count = 0;
-    char *said = cc_read(messages, &size), *text = cc_read(path, &size);
+    char *said = cc_read_messages(messages), *text = cc_read(path, &size);
     struct place *places = NULL;
     for (const char *line = said; line && *line;) {
         struct place p;

@@ -82,7 +82,7 @@ static char *find_end(const char *text, char *at)
     return NULL;
 }
 
-static const char *before_spaces(const char *text, const char *at)
+const char *cc_before_spaces(const char *text, const char *at)
 {
     while (at > text && isspace((unsigned char)at[-1]))
         at--;
@@ -92,11 +92,11 @@ static const char *before_spaces(const char *text, const char *at)
 static bool after_word(const char *text, const char *at, const char *word)
 {
     size_t length = strlen(word);
-    at = before_spaces(text, at);
+    at = cc_before_spaces(text, at);
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
 }
 
-static bool in_word(char c)
+bool cc_in_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -108,7 +108,7 @@ static bool among_values(const char *text, const char *at)
     for (int depth = 0; at > text && at[-1] != ';' && depth <= 0;) {
         at--;
         depth += strchr("({", *at) ? 1 : strchr(")}", *at) ? -1 : 0;
-        const char *before = before_spaces(text, at);
+        const char *before = cc_before_spaces(text, at);
         if (depth > 0)
             return *at == '(' || (before > text && strchr("=(,", before[-1]));
     }
@@ -122,7 +122,7 @@ static size_t name_at(const char *at, const char *const *names, size_t count)
     for (size_t k = 0; k < count; k++)
         if (strncmp(at, names[k], strlen(names[k])) == 0)
             length = strlen(names[k]);
-    return length && !in_word(at[length]) ? length : 0;
+    return length && !cc_in_word(at[length]) ? length : 0;
 }
 
 static const char *const builtins[] = { "threadIdx", "blockIdx", "blockDim", "gridDim" };
@@ -132,7 +132,7 @@ static const char *const builtins[] = { "threadIdx", "blockIdx", "blockDim", "gr
 static char *find_declaration(const char *text, char *at)
 {
     static const char *const words[] = { "extern" }, *const more[] = { "const", "dim3", "uint3" };
-    size_t length = at > text && in_word(at[-1]) ? 0 : name_at(at, words, 1);
+    size_t length = at > text && cc_in_word(at[-1]) ? 0 : name_at(at, words, 1);
     if (!length)
         return NULL;
     for (; length; length = name_at(at, more, 3))
@@ -146,14 +146,14 @@ static char *find_declaration(const char *text, char *at)
  * there is none. A declaration has a type or, in a list, no open bracket before the name. */
 static char *find_value(const char *text, char *at)
 {
-    if (at > text && in_word(at[-1]))
+    if (at > text && cc_in_word(at[-1]))
         return NULL;
     size_t length = name_at(at, builtins, sizeof(builtins) / sizeof(*builtins));
     char *end = at + length;
     char next = end[strspn(end, " \t\n")];
     if (!length || !next || !strchr(";),:}", next))
         return NULL;
-    const char *before = before_spaces(text, at);
+    const char *before = cc_before_spaces(text, at);
     if (before == text)
         return NULL;
     bool used = strchr("(=?:{", before[-1]) ||
@@ -218,7 +218,7 @@ static void copy_asm(struct respelling *r, const char *end)
 static bool in_asm(const char *text, const char *at)
 {
     static const char *const words[] = { "asm", "__asm__", "__asm", "volatile", "__volatile__" };
-    at = before_spaces(text, at);
+    at = cc_before_spaces(text, at);
     bool found = false;
     for (size_t k = 0; at > text && at[-1] == '(' && k < sizeof(words) / sizeof(*words); k++)
         found |= after_word(text, at - 1, words[k]);
