@@ -6,15 +6,10 @@
 
 #include "cudart/cc/cc.h"
 
-/* Makes an object that registers relocatable device code of the inputs; NULL: there is none. */
-static const char *register_relocatable(const struct cc_options *o, const struct cc_list *objects,
-                                        const char *output)
+static void compile_c(const struct cc_options *o, const char *source, const char *object)
 {
     static struct cc_list l;
-    const char *source = cc_scratch("registrations.c");
-    if (!cc_write_registrations(objects, source))
-        return NULL;
-    const char *object = output ? output : cc_scratch("registrations.o");
+    l.count = 0;
     cc_add(&l, cc_place.clang);
     cc_add(&l, "-x");
     cc_add(&l, "c");
@@ -25,30 +20,31 @@ static const char *register_relocatable(const struct cc_options *o, const struct
     cc_add(&l, "-o");
     cc_add(&l, object);
     cc_run(o, &l);
-    return object;
+}
+
+/* Makes an object that registers relocatable device code of the inputs. False: there is none. */
+static bool register_relocatable(const struct cc_options *o, const struct cc_list *objects,
+                                 const char *object)
+{
+    const char *source = cc_scratch("registrations.c");
+    if (!cc_write_registrations(objects, source))
+        return false;
+    compile_c(o, source, object);
+    return true;
 }
 
 void cc_link_device_code(const struct cc_options *o, const struct cc_list *objects)
 {
-    static struct cc_list l;
     const char *output = o->output ? o->output : "a_dlink.o";
-    if (register_relocatable(o, objects, output))
-        return;
-    cc_add(&l, cc_place.clang);
-    cc_add(&l, "-x");
-    cc_add(&l, "c");
-    cc_add(&l, "-c");
-    cc_add(&l, "/dev/null");
-    cc_add(&l, "-o");
-    cc_add(&l, output);
-    cc_run(o, &l);
+    if (!register_relocatable(o, objects, output))
+        compile_c(o, "/dev/null", output);
 }
 
 void cc_link_program(struct cc_options *o, struct cc_list *objects)
 {
     static struct cc_list l;
-    const char *registrations = register_relocatable(o, objects, NULL);
-    if (registrations)
+    const char *registrations = cc_scratch("registrations.o");
+    if (register_relocatable(o, objects, registrations))
         cc_add(objects, registrations);
     cc_add(&l, cc_place.clang);
     cc_add_all(&l, &o->link);

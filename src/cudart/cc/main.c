@@ -243,13 +243,20 @@ static int compile_kernels(const struct cc_options *o, const struct unit *u, uns
     return cc_try(o, &l, messages);
 }
 
-/* Whether the text of what could not be compiled is another one now, by what was said. */
-static bool mend(const struct cc_options *o, const struct unit *u, unsigned sm,
-                 const char *messages, int status, int rounds)
+/* Whether the text of what could not be compiled is another one now, by what was said (NULL:
+ * nothing is tried). It is respelled first, and then mended so often at most. */
+static bool mend(const struct cc_options *o, struct unit *u, unsigned sm, const char *messages,
+                 int *rounds)
 {
-    if (!status || !u->respelled || o->dry || rounds >= FIXES_MAX)
+    if (!messages || o->dry)
         return false;
-    return cc_declare(text_of(u, sm), messages) || (u->runtime && cc_fix(text_of(u, sm), messages));
+    if (!u->respelled) {
+        (void)respell(o, u, sm, &u->respelled);
+        u->respelled |= cc_declares(messages);
+        return u->respelled;
+    }
+    return (*rounds)++ < FIXES_MAX && (cc_declare(text_of(u, sm), messages) ||
+                                       (u->runtime && cc_fix(text_of(u, sm), messages)));
 }
 
 static void show(const struct cc_options *o, const char *messages)
@@ -263,34 +270,32 @@ static void show(const struct cc_options *o, const char *messages)
     free(text);
 }
 
+/* Shows what was said at last, if it was kept (NULL: not), and ends where that was a failure. */
+static void finish(const struct cc_options *o, const char *messages, int status)
+{
+    if (messages)
+        show(o, messages);
+    if (status)
+        exit(status);
+}
+
 /* Compiles the kernels for the first time, and finds out what there is to know of the source. */
 static void try_kernels(const struct cc_options *o, struct unit *u, unsigned sm, const char *output)
 {
     const char *files = cc_scratch(cc_format("%u.d", u->number));
     const char *messages = cc_scratch(cc_format("%u.messages", u->number));
-    int status;
+    int status, rounds = 0;
     /* Clang refuses most programs of NVRTC's as they are; and where a file is missing, NVRTC says
      * nothing of what the program could not be compiled for besides. */
     u->runtime = !o->dry && cc_mentions(u->source, "force_cuda_host_device");
     if (u->runtime) {
         status = respell_with(o, u, sm, messages, &u->respelled);
-        if (status || u->respelled)
-            show(o, messages);
-        if (status)
-            exit(status);
+        finish(o, status || u->respelled ? messages : NULL, status);
     }
     status = compile_kernels(o, u, sm, output, u->respelled ? NULL : files, messages);
-    if (status && !u->respelled) {
-        (void)respell(o, u, sm, &u->respelled);
-        u->respelled |= cc_declares(messages);
-        if (u->respelled)
-            status = compile_kernels(o, u, sm, output, NULL, messages);
-    }
-    for (int n = 0; mend(o, u, sm, messages, status, n); n++)
+    while (status && mend(o, u, sm, messages, &rounds))
         status = compile_kernels(o, u, sm, output, NULL, messages);
-    show(o, messages);
-    if (status)
-        exit(status);
+    finish(o, messages, status);
     if (u->respelled)
         files = text_of(u, sm);
     u->checked = true;
@@ -308,13 +313,11 @@ static void make_ptx(const struct cc_options *o, struct unit *u, unsigned sm, co
     }
     const char *ir = cc_scratch(cc_format("%u.device.bc", u->number));
     const char *messages = u->respelled ? cc_scratch(cc_format("%u.messages", u->number)) : NULL;
-    int status = compile_kernels(o, u, sm, u->managed ? ir : output, NULL, messages);
-    for (int n = 0; mend(o, u, sm, messages, status, n); n++)
-        status = compile_kernels(o, u, sm, u->managed ? ir : output, NULL, messages);
-    if (messages)
-        show(o, messages);
-    if (status)
-        exit(status);
+    const char *made = u->managed ? ir : output;
+    int status = compile_kernels(o, u, sm, made, NULL, messages), rounds = 0;
+    while (status && mend(o, u, sm, messages, &rounds))
+        status = compile_kernels(o, u, sm, made, NULL, messages);
+    finish(o, messages, status);
     if (!u->managed)
         return;
     change_ir(o, ir);
@@ -480,19 +483,10 @@ static void compile(const struct cc_options *o, const char *source, const char *
     const char *ir = fatbin ? cc_scratch(cc_format("%u.host.bc", number)) : NULL;
     /* Some headers have declarations only for the host that clang refuses. */
     const char *messages = fatbin ? cc_scratch(cc_format("%u.host.messages", number)) : NULL;
-    int status = compile_host(o, &u, fatbin, ir, output, messages);
-    if (status && messages && !u.respelled) {
-        (void)respell(o, &u, 0, &u.respelled);
-        u.respelled |= cc_declares(messages);
-        if (u.respelled)
-            status = compile_host(o, &u, fatbin, ir, output, messages);
-    }
-    for (int n = 0; messages && mend(o, &u, 0, messages, status, n); n++)
+    int status = compile_host(o, &u, fatbin, ir, output, messages), rounds = 0;
+    while (status && mend(o, &u, 0, messages, &rounds))
         status = compile_host(o, &u, fatbin, ir, output, messages);
-    if (messages)
-        show(o, messages);
-    if (status)
-        exit(status);
+    finish(o, messages, status);
     if (ir) {
         change_ir(o, ir);
         compile_host_ir(o, ir, output);
