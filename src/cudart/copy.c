@@ -247,17 +247,21 @@ cudaError_t crt_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cud
 
 /* --- variables -------------------------------------------------------------------------------- */
 
+/* The part of a variable of `size` bytes at `p`. */
+static cudaError_t part_of(CUdeviceptr p, size_t size, size_t count, size_t offset, void **out)
+{
+    if (offset > size || count > size - offset)
+        return cudaErrorInvalidValue;
+    *out = (char *)(uintptr_t)p + offset;
+    return cudaSuccess;
+}
+
 cudaError_t crt_part(const void *symbol, size_t count, size_t offset, void **out)
 {
     CUdeviceptr p;
     size_t size;
     cudaError_t r = crt_variable(symbol, &p, &size);
-    if (r)
-        return r;
-    if (offset > size || count > size - offset)
-        return cudaErrorInvalidValue;
-    *out = (char *)(uintptr_t)p + offset;
-    return cudaSuccess;
+    return r ? r : part_of(p, size, count, offset, out);
 }
 
 cudaError_t crt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,
@@ -293,7 +297,7 @@ static cudaError_t part_in_stream(const void *symbol, size_t count, size_t offse
     cudaError_t r = crt_variable(symbol, &p, &size);
     if (!r && !goes)
         r = cudaErrorInvalidMemcpyDirection;
-    return r ? r : crt_part(symbol, count, offset, out);
+    return r ? r : part_of(p, size, count, offset, out);
 }
 
 cudaError_t crt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
