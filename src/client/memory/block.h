@@ -10,9 +10,8 @@
 
 #include "client/memory/pool.h"
 
-#define RT_BLOCK_BINS   48u
-#define RT_SEGMENT_UNIT (2u << 20)  /* sizes of segments are multiples of it */
-#define RT_KEEP         (32u << 20) /* unused bytes that a pool does not give back at once */
+#define RT_BLOCK_BINS 48u
+#define RT_KEEP       (32u << 20) /* unused bytes that a pool does not give back at once */
 
 /* Small and large allocations have segments and bins of their own, so that a small one that lives
  * long does not hold a large segment. */
@@ -55,13 +54,6 @@ struct rt_pool {
     struct gm_list segments;
     struct gm_list bins[RT_SIZE_CLASSES][RT_BLOCK_BINS];
 };
-
-/* The size of the segment for so many bytes; `size` itself if no number is large enough. */
-static inline uint64_t rt_segment_size(uint64_t size)
-{
-    uint64_t whole;
-    return gm_align_up(size, RT_SEGMENT_UNIT, &whole) ? whole : size;
-}
 
 /* Takes `size` bytes (not 0) for later operations of `st` (NULL: of any stream) from a free block,
  * or from a segment of the server. NULL: there is no room. */

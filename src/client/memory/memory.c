@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "client/gen/api.h"
-#include "client/memory/block.h"
 #include "client/memory/pool_ipc.h"
 #include "client/stream/call.h"
 #include "client/stream/capture.h"

@@ -55,7 +55,15 @@ int rt_pool_get(struct rt_pool *p, CUmemPool_attribute attribute, void *value);
 /* Gives back unused memory, as long as more than `keep` bytes remain. */
 void rt_pool_trim(struct rt_pool *p, uint64_t keep);
 
-#define RT_CUT_MAX (16u << 20) /* the largest block of rt_pool_private() */
+#define RT_CUT_MAX      (16u << 20) /* the largest block of rt_pool_private() */
+#define RT_SEGMENT_UNIT (2u << 20)  /* sizes of segments are multiples of it */
+
+/* The size of the segment for so many bytes; `size` itself if no number is large enough. */
+static inline uint64_t rt_segment_size(uint64_t size)
+{
+    uint64_t whole;
+    return gm_align_up(size, RT_SEGMENT_UNIT, &whole) ? whole : size;
+}
 
 /* Allocates a block for later operations of `st`; NULL: for any. */
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address,
