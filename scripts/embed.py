@@ -8,6 +8,7 @@ path, symbol, output = sys.argv[1:]
 pathlib.Path(output).write_text(f"""\
 __asm__(".section .rodata\\n"
         ".global {symbol}\\n"
+        ".hidden {symbol}\\n"
         "{symbol}:\\n"
         ".incbin \\"{pathlib.Path(path).resolve()}\\"\\n"
         ".byte 0\\n"

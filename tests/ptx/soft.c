@@ -207,7 +207,8 @@ void *soft_bench_alloc(struct soft_bench *s, size_t bytes)
     return s->window + at;
 }
 
-/* What the program's library does for modules that call malloc (device/soft/ptx/heap.c). */
+/* What the program's library does for modules that call malloc (device/soft/ptx/runtime/heap.ptx).
+ */
 static bool place_heap(struct soft_bench *s)
 {
     for (uint32_t k = 0; k < s->module->symbol_count; k++) {

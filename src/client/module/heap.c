@@ -1,7 +1,7 @@
 /*
  * The heap from which kernels' malloc takes memory, on devices whose memory is the host's. The
- * functions, and the form of the heap, are in device/soft/ptx/heap.c. The heap belongs to a
- * context: it is made, and charged, when the first module that calls malloc is loaded there.
+ * functions, and the form of the heap, are in device/soft/ptx/runtime/heap.ptx. The heap belongs to
+ * a context: it is made, and charged, when the first module that calls malloc is loaded there.
  * CU_LIMIT_MALLOC_HEAP_SIZE can be set until a kernel has called malloc. The heap is not the
  * program's memory: calls of the host refuse its addresses.
  */

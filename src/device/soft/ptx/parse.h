@@ -2,7 +2,7 @@
  * The parser's own state and the functions its files call in each other. From the top down:
  *
  *   parse               from a text to a module
- *   runtime, heap       the device runtime, appended to a text that wants it
+ *   runtime             the device runtime, appended to a text that wants it
  *   module              directives, heads of functions
  *   link                what several units have in common
  *   body                statements, labels
@@ -297,8 +297,6 @@ void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
 /* Appends units with those functions of the device runtime that the text declares and does not
  * define. */
 bool ptx_add_runtime(struct ptx_parser *p);
-extern const char ptx_heap[]; /* heap.c: malloc, free */
-extern const size_t ptx_heap_size;
 
 /* reserved.c */
 /* One half of the workspace's address: 0 is the lower one, the value of %envreg2, and 1 that of
