@@ -80,20 +80,44 @@ static void variant_order(struct soft_variant *v)
     sem_destroy(&settled);
 }
 
-struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t ntid[3])
+static struct soft_variant *variant_find(struct soft_kernel *k, const uint32_t ntid[3])
 {
     static const uint32_t any[3];
-    for (uint32_t i = 0; i < k->variant_count; i++) {
+    uint32_t count = atomic_load_explicit(&k->variant_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
         struct soft_variant *v = &k->variants[i];
-        if (memcmp(v->ntid, ntid, sizeof(v->ntid)) == 0 || memcmp(v->ntid, any, sizeof(any)) == 0) {
-            atomic_fetch_add_explicit(&v->launches, 1, memory_order_relaxed);
+        if (memcmp(v->ntid, ntid, sizeof(v->ntid)) == 0 || memcmp(v->ntid, any, sizeof(any)) == 0)
             return v;
-        }
     }
-    struct soft_variant *v = &k->variants[k->variant_count++];
+    return NULL;
+}
+
+static struct soft_variant *variant_add(struct soft_kernel *k, const uint32_t ntid[3])
+{
+    uint32_t count = atomic_load_explicit(&k->variant_count, memory_order_relaxed);
+    struct soft_variant *v = &k->variants[count];
     v->kernel = k;
-    if (k->variant_count < SOFT_VARIANTS)
+    if (count + 1 < SOFT_VARIANTS)
         memcpy(v->ntid, ntid, sizeof(v->ntid));
-    variant_order(v);
+    atomic_store_explicit(&k->variant_count, count + 1, memory_order_release);
+    return v;
+}
+
+struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t ntid[3])
+{
+    struct soft_variant *v = variant_find(k, ntid);
+    if (GM_LIKELY(v != NULL)) {
+        atomic_fetch_add_explicit(&v->launches, 1, memory_order_relaxed);
+        return v;
+    }
+    pthread_mutex_t *lock = &k->module->client->modules_lock;
+    pthread_mutex_lock(lock);
+    v = variant_find(k, ntid);
+    bool is_new = v == NULL;
+    if (is_new)
+        v = variant_add(k, ntid);
+    pthread_mutex_unlock(lock);
+    if (is_new)
+        variant_order(v);
     return v;
 }

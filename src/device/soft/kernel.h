@@ -43,13 +43,13 @@ struct soft_kernel {
     uint32_t reqntid[3];           /* 0: any */
     struct soft_code *interpreter; /* NULL: `lacks` says why the kernel cannot be launched */
     char *lacks;
-    uint32_t variant_count;
+    _Atomic uint32_t variant_count;
     struct soft_variant variants[SOFT_VARIANTS];
     _Atomic uint32_t block_ns; /* how long a block of the last launch took */
 };
 
 /* The compiled form for that block size, ordered if it is new. NULL: there will be none, only the
- * interpreter. Called on the client's thread. */
+ * interpreter. Any thread. */
 struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t ntid[3]);
 
 /* The fastest code that there is now. Any thread. */
