@@ -53,25 +53,25 @@ static void emit_end(struct jit_gen *g, enum soft_outcome outcome)
     jit_position(g, jit_new_block(g, "never"));
 }
 
-static void emit_printf(struct jit_gen *g)
+/* A helper of type soft_helper, at that offset of the table. */
+static void emit_call(struct jit_gen *g, size_t offset)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, g->i64, g->i64 };
     LLVMTypeRef type = LLVMFunctionType(g->i32, params, 4, 0);
-    LLVMValueRef format = jit_src(g, &g->i->src[0], IR_U64, true),
-                 arguments = jit_src(g, &g->i->src[1], IR_U64, true);
+    LLVMValueRef first = jit_src(g, &g->i->src[0], IR_U64, true),
+                 second = jit_src(g, &g->i->src[1], IR_U64, true);
     LLVMValueRef result = jit_alloca(g, jit_vec(g, g->i32), "");
     LLVMBasicBlockRef fault = jit_new_block(g, "fault");
     LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, g->i32)), result);
     struct jit_lane_loop l;
     jit_lanes_begin(g, &l, jit_active(g));
-    LLVMValueRef args[] = { g->block, thread_of(g, l.lane), jit_pick(g, format, l.lane),
-                            jit_pick(g, arguments, l.lane) };
-    LLVMValueRef r = LLVMBuildCall2(
-        g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
+    LLVMValueRef args[] = { g->block, thread_of(g, l.lane), jit_pick(g, first, l.lane),
+                            jit_pick(g, second, l.lane) };
+    LLVMValueRef r = LLVMBuildCall2(g->b, type, jit_helper_function(g, offset), args, 4, "");
     LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), result);
     jit_branch_unlikely(
-        g, LLVMBuildICmp(g->b, LLVMIntEQ, r, jit_c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
+        g, LLVMBuildICmp(g->b, LLVMIntEQ, r, jit_c32(g, (uint32_t)SOFT_HELPER_FAULT), ""), fault);
     jit_lanes_end(g, &l);
     LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
     jit_position(g, fault);
@@ -108,7 +108,13 @@ void jit_emit_helper(struct jit_gen *g)
 {
     switch (g->i->target) {
     case IR_HELPER_VPRINTF:
-        emit_printf(g);
+        emit_call(g, offsetof(struct soft_helpers, vprintf));
+        return;
+    case IR_HELPER_CHILD_BYTES:
+        emit_call(g, offsetof(struct soft_helpers, child_bytes));
+        return;
+    case IR_HELPER_CHILD_LAUNCH:
+        emit_call(g, offsetof(struct soft_helpers, child_launch));
         return;
     case IR_HELPER_ASSERTFAIL:
         emit_assertion(g);

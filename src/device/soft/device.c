@@ -15,6 +15,7 @@
 #include "device/attributes.h"
 #include "device/guard.h"
 #include "device/soft/check/check.h"
+#include "device/soft/exec/children.h"
 #include "device/soft/exec/launch.h"
 #include "device/soft/exec/worker.h"
 #include "device/soft/interp/interp.h"
@@ -141,6 +142,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     interp_serve(&c->helpers);
     soft_helpers_init(
         &c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
+    soft_children_serve(&c->helpers);
     if (!c->user ||
         dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd,
                         config->host_fd) < 0 ||
@@ -199,6 +201,7 @@ static void soft_client_destroy(struct dev_client *c)
     dev_window_close(&c->window);
     soft_check_destroy(c->check);
     soft_print_destroy(c->helpers.print);
+    soft_child_store_destroy(c->helpers.children);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->print_lock);
     pthread_mutex_destroy(&c->modules_lock);

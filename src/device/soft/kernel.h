@@ -33,6 +33,8 @@ struct soft_kernel {
     bool may_wait;        /* its blocks may wait for each other */
     bool uses_workspace;  /* a hidden parameter at workspace_at holds the workspace's address */
     uint32_t workspace_at;
+    bool launches;    /* it may launch kernels itself */
+    uint64_t address; /* by which kernels of the module name it; 0: none does */
     uint32_t max_threads;
     uint32_t shared_static;  /* bytes */
     uint32_t shared_dynamic; /* offset of the dynamic part */

@@ -88,6 +88,14 @@ static uint32_t registers_of(const struct soft_kernel *k, const struct ir_module
 }
 
 /* Fills a kernel's facts and tells the client about them. */
+static bool launches(const struct ir_fn *fn)
+{
+    for (uint32_t n = 0; n < fn->instr_count; n++)
+        if (fn->instrs[n].op == IR_OP_HELPER && fn->instrs[n].target == IR_HELPER_CHILD_LAUNCH)
+            return true;
+    return false;
+}
+
 static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir,
                             const struct ir_fn *fn, struct dev_modinfo *info)
 {
@@ -98,6 +106,8 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir,
     k->may_wait = ir_may_wait(fn);
     k->uses_workspace = fn->uses_workspace;
     k->workspace_at = fn->workspace_at;
+    k->launches = launches(fn);
+    k->address = fn->address;
     k->max_threads = fn->maxntid[0] && !fn->reqntid[0] ? volume(fn->maxntid) : DEV_BLOCK_THREADS;
     k->shared_static = fn->shared_static;
     k->shared_dynamic = fn->uses_dynamic_shared ? fn->shared_dynamic : fn->shared_static;

@@ -132,16 +132,16 @@ Test(interp_printf, long_text_is_cut)
 Test(interp_printf, wrong_addresses)
 {
     cr_assert_eq(helpers.vprintf(&block, 5, 0, 0), -1);
-    cr_assert_eq(helpers.vprintf(&block, 5, 0x1234, 0), SOFT_PRINT_FAULT);
+    cr_assert_eq(helpers.vprintf(&block, 5, 0x1234, 0), SOFT_HELPER_FAULT);
     cr_assert_eq(block.fault_address, 0x1234);
     cr_assert_eq(block.fault_thread, 5);
     memcpy(window, "%d", 3);
     cr_assert_eq(helpers.vprintf(&block, 6, block.window_base, SOFT_LOCAL_BASE + 253),
-                 SOFT_PRINT_FAULT);
+                 SOFT_HELPER_FAULT);
     cr_assert_eq(block.fault_address, SOFT_LOCAL_BASE + 253);
     memset(window, 'a', sizeof(window)); /* no end inside the window: cut before it runs out */
     cr_assert_eq(helpers.vprintf(&block, 6, block.window_base + sizeof(window) - 10, 0),
-                 SOFT_PRINT_FAULT);
+                 SOFT_HELPER_FAULT);
 }
 
 Test(interp_printf, assert_text)

@@ -239,39 +239,47 @@ Test(ptx_module, calls_with_other_parameters)
     ir_module_destroy(m);
 }
 
-/* printf, assert: calls of host functions. malloc and free are of the device runtime's text, and
- * have no calls left. */
+/* printf, assert, launches: calls of host functions. malloc and free are of the device runtime's
+ * text, and have no calls left. */
 Test(ptx_module, helpers)
 {
-    struct ir_module *m = parse(
-        PTX_HEADER ".extern .func (.param .b32 func_retval0) vprintf\n(\n .param .b64 "
-                   "vprintf_param_0,\n .param .b64 "
-                   "vprintf_param_1\n)\n;\n"
-                   ".extern .func (.param .b64 func_retval0) malloc(.param .b64 malloc_param_0);\n"
-                   ".extern .func free(.param .b64 p);\n"
-                   ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param "
-                   ".b64 d, .param .b64 e) "
-                   ".noreturn;\n"
-                   ".global .align 1 .b8 fmt[4] = {37, 100, 10, 0};\n"
-                   ".entry k() { .local .align 8 .b8 depot[8]; .reg .b64 %rd<9>; .reg .b32 %r<4>; "
-                   ".reg .pred %p;\n"
-                   " mov.u64 %rd1, depot; cvta.local.u64 %rd2, %rd1; mov.u64 %rd3, fmt; "
-                   "cvta.global.u64 %rd4, %rd3;\n"
-                   " { .param .b64 param0; st.param.b64 [param0+0], %rd4; .param .b64 param1; "
-                   "st.param.b64 [param1+0], %rd2;\n"
-                   "  .param .b32 retval0; call.uni (retval0), vprintf, (param0, param1); "
-                   "ld.param.b32 %r1, [retval0+0]; }\n"
-                   " { .param .b64 n; st.param.b64 [n], 64; .param .b64 r; call.uni (r), malloc, "
-                   "(n); ld.param.b64 %rd5, [r]; "
-                   "}\n"
-                   " { .param .b64 n; st.param.b64 [n], %rd5; call.uni free, (n); }\n"
-                   " { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; "
-                   "st.param.b64 [a], %rd4;\n"
-                   "  st.param.b64 [b], %rd4; st.param.b32 [c], 7; st.param.b64 [d], %rd4; "
-                   "st.param.b64 [e], 1;\n"
-                   "  @%p call.uni __assertfail, (a, b, c, d, e); }\n}\n");
+    struct ir_module *m =
+        parse(PTX_HEADER
+              ".extern .func (.param .b32 func_retval0) vprintf\n(\n .param .b64 "
+              "vprintf_param_0,\n .param .b64 "
+              "vprintf_param_1\n)\n;\n"
+              ".extern .func (.param .b64 func_retval0) malloc(.param .b64 malloc_param_0);\n"
+              ".extern .func free(.param .b64 p);\n"
+              ".extern .func (.param .b32 r) __gmux_child_bytes(.param .b64 a, .param .b64 b);\n"
+              ".extern .func (.param .b32 r) __gmux_child_launch(.param .b64 a, .param .b64 b);\n"
+              ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param "
+              ".b64 d, .param .b64 e) "
+              ".noreturn;\n"
+              ".global .align 1 .b8 fmt[4] = {37, 100, 10, 0};\n"
+              ".entry k() { .local .align 8 .b8 depot[8]; .reg .b64 %rd<9>; .reg .b32 %r<4>; "
+              ".reg .pred %p;\n"
+              " mov.u64 %rd1, depot; cvta.local.u64 %rd2, %rd1; mov.u64 %rd3, fmt; "
+              "cvta.global.u64 %rd4, %rd3;\n"
+              " { .param .b64 param0; st.param.b64 [param0+0], %rd4; .param .b64 param1; "
+              "st.param.b64 [param1+0], %rd2;\n"
+              "  .param .b32 retval0; call.uni (retval0), vprintf, (param0, param1); "
+              "ld.param.b32 %r1, [retval0+0]; }\n"
+              " { .param .b64 n; st.param.b64 [n], 64; .param .b64 r; call.uni (r), malloc, "
+              "(n); ld.param.b64 %rd5, [r]; "
+              "}\n"
+              " { .param .b64 n; st.param.b64 [n], %rd5; call.uni free, (n); }\n"
+              " { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; "
+              "st.param.b64 [a], %rd4;\n"
+              "  st.param.b64 [b], %rd4; st.param.b32 [c], 7; st.param.b64 [d], %rd4; "
+              "st.param.b64 [e], 1;\n"
+              "  @%p call.uni __assertfail, (a, b, c, d, e); }\n"
+              " { .param .b64 a; st.param.b64 [a], %rd1; .param .b64 b; st.param.b64 [b], 0; "
+              ".param .b32 r;\n"
+              "  call.uni (r), __gmux_child_bytes, (a, b); ld.param.b32 %r1, [r];\n"
+              "  call.uni (r), __gmux_child_launch, (a, b); ld.param.b32 %r2, [r]; }\n}\n");
     const struct ir_fn *k = entry(m, "k");
-    static const uint8_t sources[IR_HELPER_COUNT] = { 2, 5 }, results[IR_HELPER_COUNT] = { 1, 0 };
+    static const uint8_t sources[IR_HELPER_COUNT] = { 2, 5, 2, 2 },
+                         results[IR_HELPER_COUNT] = { 1, 0, 1, 1 };
     uint32_t next = 0;
     for (uint32_t i = 0; i < k->instr_count; i++) {
         const struct ir_instr *in = &k->instrs[i];

@@ -32,6 +32,7 @@ enum soft_outcome {
  * it through the block, so that objects need no relocation against the executor. */
 struct soft_helpers;
 struct soft_check_block;
+struct soft_children;
 
 /* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
  * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
@@ -76,6 +77,8 @@ struct soft_block {
      * the multiprocessor, so this one says when it looks in vain for what others have to do. */
     _Atomic(_Atomic uint32_t *) wanted;
     _Atomic bool in_vain; /* it has said so since it last went on */
+    /* what its kernel launches is noted here (children.h); NULL: it may launch none */
+    struct soft_children *children;
 };
 
 struct soft_code {

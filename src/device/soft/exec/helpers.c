@@ -325,7 +325,7 @@ static int32_t helper_vprintf(struct soft_block *b, uint32_t thread, uint64_t fo
             print_conversion(&t, &c, &a);
     }
     if (r.fault)
-        return SOFT_PRINT_FAULT;
+        return SOFT_HELPER_FAULT;
     if (b->helpers->print && !soft_print_append(b->helpers->print, 1, t.data, t.size))
         return -1;
     return a.taken;
@@ -406,11 +406,17 @@ void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
     soft_helper_mma_base(a, b, in, out);
 }
 
+static int32_t no_children(struct soft_block *b, uint32_t thread, uint64_t first, uint64_t second)
+{
+    return -1;
+}
+
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
 {
     h->vprintf = helper_vprintf;
     h->assert_fail = helper_assert_fail;
     h->print = print;
+    h->child_bytes = h->child_launch = no_children;
     h->mma = soft_helper_mma;
     h->texture = soft_texture_run;
     h->wall_ns = soft_helper_wall_ns;

@@ -13,16 +13,22 @@
 
 struct soft_print;
 struct soft_texture_lanes;
+struct soft_child_store;
 struct ir_instr;
+
+/* Called for thread `thread` (linear number in the block) with a call's two arguments. A wrong
+ * address sets b->fault_address and fault_thread and returns SOFT_HELPER_FAULT: the block ends with
+ * SOFT_FAULT_ADDRESS. */
+typedef int32_t soft_helper(struct soft_block *b, uint32_t thread, uint64_t first, uint64_t second);
+#define SOFT_HELPER_FAULT INT32_MIN
 
 /* Compiled code calls through this table: new entries go to the end, any other change needs a new
  * SOFT_ABI_VERSION. */
 struct soft_helpers {
-    /* Device vprintf for thread `thread` (linear number in the block); both addresses are generic
-     * addresses of the kernel. Returns what CUDA's vprintf returns: the number of arguments, or -1
-     * if format is NULL or there was no room for the text. A wrong address sets b->fault_address
-     * and fault_thread and returns SOFT_PRINT_FAULT: the block ends with SOFT_FAULT_ADDRESS. */
-    int32_t (*vprintf)(struct soft_block *b, uint32_t thread, uint64_t format, uint64_t args);
+    /* Device vprintf of a format and its arguments, both generic addresses of the kernel. Returns
+     * what CUDA's vprintf returns: the number of arguments, or -1 if format is NULL or there was no
+     * room for the text. */
+    soft_helper *vprintf;
     /* Prints the text of a failed assertion as the CUDA runtime does. Sets fault_thread; the block
      * ends with SOFT_FAULT_ASSERT. */
     void (*assert_fail)(struct soft_block *b, uint32_t thread, uint64_t message, uint64_t file,
@@ -48,8 +54,11 @@ struct soft_helpers {
     /* IR_OP_ATOM of IR_B128: an exchange, or (`compares`) a compare and exchange. Values and the
      * old value come as two halves. */
     void (*atomic_128)(uint32_t compares, void *at, const uint64_t *v, uint64_t old[2]);
+    /* For kernels that launch kernels (children.h). Set by soft_children_serve(); before, they
+     * refuse. */
+    soft_helper *child_bytes, *child_launch;
+    struct soft_child_store *children; /* NULL: none of the client's kernels launches any */
 };
-#define SOFT_PRINT_FAULT INT32_MIN
 
 void soft_helper_give_way(struct soft_block *b);
 /* Which of the host code that is built for several sets of instructions this processor can run: 1,
@@ -61,7 +70,8 @@ typedef void soft_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP],
 soft_mma soft_helper_mma, soft_helper_mma_base, soft_helper_mma_v3, soft_helper_mma_v4;
 uint64_t soft_helper_wall_ns(void);
 
-/* Sets all entries except `print`, which is given, and those of interp_serve(). */
+/* Sets all entries except `print`, which is given, and those of interp_serve() and
+ * soft_children_serve(). */
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);
 
 /* The text of one call is cut off at this length. */

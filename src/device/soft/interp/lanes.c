@@ -211,6 +211,21 @@ const struct interp_insn *interp_symbol(const struct interp_insn *i, struct inte
     return i + 1;
 }
 
+/* NULL: it is not of that type. */
+static soft_helper *helper_of(const struct soft_helpers *h, uint32_t target)
+{
+    switch (target) {
+    case IR_HELPER_VPRINTF:
+        return h->vprintf;
+    case IR_HELPER_CHILD_BYTES:
+        return h->child_bytes;
+    case IR_HELPER_CHILD_LAUNCH:
+        return h->child_launch;
+    default:
+        return NULL;
+    }
+}
+
 const struct interp_insn *interp_helper(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_slow *x = &r->program->slows[i->extra];
@@ -220,9 +235,10 @@ const struct interp_insn *interp_helper(const struct interp_insn *i, struct inte
         uint64_t s[IR_MAX_SRC] = { 0 }, result = 0;
         for (unsigned k = 0; k < x->ir.src_count; k++)
             s[k] = interp_lane_read(r, x->s[k], x->s_width[k], l);
-        if (x->ir.target == IR_HELPER_VPRINTF && b->helpers) {
-            int32_t n = b->helpers->vprintf(b, r->first_thread + l, s[0], s[1]);
-            if (n == SOFT_PRINT_FAULT)
+        soft_helper *helper = b->helpers ? helper_of(b->helpers, x->ir.target) : NULL;
+        if (helper) {
+            int32_t n = helper(b, r->first_thread + l, s[0], s[1]);
+            if (n == SOFT_HELPER_FAULT)
                 return interp_fault(r, SOFT_FAULT_ADDRESS, b->fault_address, l);
             result = (uint64_t)(int64_t)n;
         } else if (x->ir.target == IR_HELPER_ASSERTFAIL) {

@@ -97,8 +97,10 @@ bool ir_number_functions(struct ir_module *m, struct ir_raw_fn *raws, struct ir_
         out->ranked[out->count++] = (struct ir_ranked) { .signature = signature, .fn = f };
     }
     qsort(out->ranked, out->count, sizeof(*out->ranked), compare);
-    for (uint32_t r = 0; r < out->count; r++)
+    for (uint32_t r = 0; r < out->count; r++) {
         rank[out->ranked[r].fn] = r;
+        m->fns[out->ranked[r].fn].address = address(rank, out->ranked[r].fn);
+    }
     each_use(m, raws, replace, rank);
     initialise(m, rank);
     find_wanted(m, raws, out);

@@ -116,6 +116,8 @@ struct ir_helper_info {
 static const struct ir_helper_info helpers[IR_HELPER_COUNT] = {
     [IR_HELPER_VPRINTF] = { IR_B32, 2, { IR_B64, IR_B64 } },
     [IR_HELPER_ASSERTFAIL] = { IR_VOID, 5, { IR_B64, IR_B64, IR_B32, IR_B64, IR_B64 } },
+    [IR_HELPER_CHILD_BYTES] = { IR_B32, 2, { IR_B64, IR_B64 } },
+    [IR_HELPER_CHILD_LAUNCH] = { IR_B32, 2, { IR_B64, IR_B64 } },
 };
 
 static bool helper_value(struct ir_inliner *in, struct ir_site *s, struct ir_src actual,

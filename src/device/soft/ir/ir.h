@@ -469,9 +469,9 @@ struct ir_fn {
     uint32_t param_first, param_count; /* in ir_module.params */
     uint32_t param_bytes;              /* size of the packed parameters, including the hidden one */
     uint32_t param_declared;           /* size without the hidden one */
-    uint32_t workspace_at; /* offset of the hidden one: the address of a cooperative launch's
-                              workspace */
+    uint32_t workspace_at; /* offset of the hidden one: a cooperative launch's workspace */
     bool uses_workspace;
+    uint64_t address; /* what stands for it where the text takes its address; 0: nothing does */
     uint32_t maxntid[3], reqntid[3]; /* 0: not given */
     uint32_t minnctapersm, maxnreg;
     /* Shared memory: statics (also those of inlined functions and used module-scope ones) come
@@ -493,11 +493,12 @@ struct ir_fn {
     uint32_t lacks;
 };
 
-/* Host functions that a kernel may call. Their arguments are as in CUDA's device runtime. */
+/* Host functions that a kernel may call: CUDA's own two, and those of exec/children.h. */
 enum ir_helper {
-    IR_HELPER_VPRINTF,    /* s32 (u64 format, u64 arguments): both generic addresses */
-    IR_HELPER_ASSERTFAIL, /* (u64 message, u64 file, u32 line, u64 function, u64 char size): ends
-                             the kernel */
+    IR_HELPER_VPRINTF,      /* s32 (u64 format, u64 arguments): both generic addresses */
+    IR_HELPER_ASSERTFAIL,   /* (u64 message, u64 file, u32 line, u64 function, u64 char size) */
+    IR_HELPER_CHILD_BYTES,  /* s32 (u64 kernel, u64 0): bytes of its parameters, or < 0 */
+    IR_HELPER_CHILD_LAUNCH, /* s32 (u64 record, u64 stream): a cudaError */
     IR_HELPER_COUNT,
 };
 

@@ -30,6 +30,8 @@ const struct ir_sreg_info ir_sregs[IR_SREG_COUNT] = {
 const char *const ir_helper_names[IR_HELPER_COUNT] = {
     [IR_HELPER_VPRINTF] = "vprintf",
     [IR_HELPER_ASSERTFAIL] = "__assertfail",
+    [IR_HELPER_CHILD_BYTES] = "__gmux_child_bytes",
+    [IR_HELPER_CHILD_LAUNCH] = "__gmux_child_launch",
 };
 
 void ir_module_destroy(struct ir_module *m)

@@ -9,7 +9,8 @@
  * several definitions one is chosen as linkers do: a .visible one before .weak and .common ones,
  * and of these the largest; two that are .visible are an error. Instead of "object" a unit may be a
  * "library": its definitions give way to others, and what it does not find itself is missed only by
- * kernels that use it. The device's own units (runtime.c) rank between objects and libraries.
+ * kernels that use it. The device's own units (runtime.c) rank between objects and libraries, those
+ * for which a program may bring NVIDIA's with it before objects.
  *
  * In a text without units, and in libraries, a reference without a definition counts as a feature
  * that its kernel lacks, with one exception: see allocate_constant().
@@ -28,6 +29,7 @@ enum {
     RANK_OWN,
     RANK_WEAK,
     RANK_STRONG,
+    RANK_RUNTIME,
 };
 
 /* --- units ------------------------------------------------------------------------------------ */
@@ -79,10 +81,11 @@ bool ptx_unit_begin(struct ptx_parser *p, bool *was)
         ptx_return_to(p, &start);
         return true;
     }
-    unit.rank = take(&unit.name, &unit.length, "library ")  ? RANK_LIBRARY
-                : take(&unit.name, &unit.length, "own ")    ? RANK_OWN
-                : take(&unit.name, &unit.length, "object ") ? RANK_STRONG
-                                                            : RANK_NONE;
+    unit.rank = take(&unit.name, &unit.length, "library ")   ? RANK_LIBRARY
+                : take(&unit.name, &unit.length, "own ")     ? RANK_OWN
+                : take(&unit.name, &unit.length, "runtime ") ? RANK_RUNTIME
+                : take(&unit.name, &unit.length, "object ")  ? RANK_STRONG
+                                                             : RANK_NONE;
     if (unit.rank == RANK_NONE)
         return ptx_fail(p, -EINVAL, &p->token, "this begins no unit");
     ptx_advance(p);
@@ -103,7 +106,7 @@ static uint8_t rank_of(const struct ptx_parser *p, bool defined, bool weak)
     uint8_t rank = p->unit_count ? p->units[p->unit_count - 1].rank : RANK_STRONG;
     if (!defined)
         return RANK_NONE;
-    if (rank == RANK_OWN)
+    if (rank == RANK_OWN || rank == RANK_RUNTIME)
         return rank;
     return (uint8_t)(rank - weak);
 }

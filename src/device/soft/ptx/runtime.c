@@ -6,7 +6,7 @@
 #include "device/soft/ptx/parse.h"
 
 /* The files in runtime/, NUL-terminated. */
-extern const char ptx_grid[], ptx_heap[];
+extern const char ptx_grid[], ptx_heap[], ptx_children[], ptx_moves[];
 
 static bool begins(const char *name, const char *with)
 {
@@ -23,12 +23,35 @@ static bool is_of_heap(const char *name)
     return strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0;
 }
 
+static bool is_of_moves(const char *name)
+{
+    return begins(name, "__cudaCDP2Mem");
+}
+
+static bool is_of_children(const char *name)
+{
+    return begins(name, "__cudaCDP2");
+}
+
+/* Whether a unit declares one of those functions, and no unit defines it. */
 static bool lacks(const struct ptx_parser *p, bool (*is_one)(const char *name))
 {
     for (uint32_t n = 0; n < p->link_count; n++) {
         const struct ptx_link *l = &p->links[n];
         if (l->kind == PTX_NAME_FN && !p->m->fns[l->index].is_defined &&
             is_one(ir_name(p->m, p->m->fns[l->index].name)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a unit declares one of those functions without defining it itself. */
+static bool wants(const struct ptx_parser *p, bool (*is_one)(const char *name))
+{
+    for (uint32_t n = 0; n < p->same_count; n++) {
+        const struct ptx_same *s = &p->same[n];
+        if (s->kind == PTX_NAME_FN && !p->m->fns[s->index].is_defined &&
+            is_one(ir_name(p->m, p->m->fns[s->index].name)))
             return true;
     }
     return false;
@@ -46,6 +69,9 @@ static bool read_unit(struct ptx_parser *p, const char *text)
 
 bool ptx_add_runtime(struct ptx_parser *p)
 {
-    return (!lacks(p, is_of_grid) || read_unit(p, ptx_grid)) &&
+    /* Each may call functions of those behind it. */
+    return (!wants(p, is_of_moves) || read_unit(p, ptx_moves)) &&
+           (!wants(p, is_of_children) || read_unit(p, ptx_children)) &&
+           (!lacks(p, is_of_grid) || read_unit(p, ptx_grid)) &&
            (!lacks(p, is_of_heap) || read_unit(p, ptx_heap));
 }
