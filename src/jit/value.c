@@ -234,8 +234,9 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
     case IR_SREG_WARPID:
         return LLVMBuildLShr(g->b, g->w->first, LLVMConstInt(g->i32, 5, 0), "");
     case IR_SREG_SMID:
-    case IR_SREG_GRIDID:
         return LLVMConstInt(g->i32, 0, 0);
+    case IR_SREG_GRIDID:
+        return jit_field(g, offsetof(struct soft_block, grid_id), g->i64);
     case IR_SREG_NSMID:
         return LLVMConstInt(g->i32, 1, 0);
     case IR_SREG_CLOCK64:

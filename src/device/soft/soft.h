@@ -68,6 +68,7 @@ struct dev_client {
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock */
     uint64_t code_bytes;    /* dev->code_lock */
+    _Atomic uint64_t grids; /* how many have been launched */
 };
 
 /* Used by one thread at a time, except for `refs`: the client's list has one reference, and so has

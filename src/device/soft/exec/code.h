@@ -37,7 +37,7 @@ struct soft_children;
 /* One block being run; each worker thread has one and reuses it. The layout is part of the ABI of
  * compiled code, which takes the offsets from offsetof(): new fields go to the end, any other
  * change needs a new SOFT_ABI_VERSION. */
-#define SOFT_ABI_VERSION 8
+#define SOFT_ABI_VERSION 9
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
@@ -79,6 +79,7 @@ struct soft_block {
     _Atomic bool in_vain; /* it has said so since it last went on */
     /* what its kernel launches is noted here (children.h); NULL: it may launch none */
     struct soft_children *children;
+    uint64_t grid_id; /* %gridid: another one for each launch of the client */
 };
 
 struct soft_code {

@@ -123,6 +123,7 @@ static bool block_prepare(struct soft_worker *w, struct launch *l, const struct 
     b->fault_thread = 0;
     b->clock_base = l->began;
     b->children = &l->children;
+    b->grid_id = l->id;
     return true;
 }
 

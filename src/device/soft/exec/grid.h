@@ -23,13 +23,14 @@ struct launch {
     uint32_t stack_bytes; /* per thread, in addition to the kernel's local memory */
     uint32_t shared_bytes, dynamic_bytes;
     uint64_t began; /* gm_cycles() */
+    uint64_t id;    /* %gridid */
     /* this launch's bit in module->workspaces_used; 0: it has none */
     uint64_t workspace;
     struct soft_check_log *checked; /* NULL: the client is not checked */
     struct soft_children children;  /* what its grid has launched so far */
     struct launch *root;            /* the launch of the queue that it descends from, or itself */
-    /* of a root: its descendants that wait, and the one that runs or NULL; whoever carries out the
-     * last grid that has begun */
+    /* of a root: its descendants that wait, and the one that runs or NULL; used by the thread that
+     * carries out the last grid that has begun */
     struct soft_child *waiting;
     struct launch *child;
     _Atomic bool failed; /* of a root: so has a grid of it, and none begins any more */

@@ -215,6 +215,7 @@ static struct launch *launch_create(struct dev_queue *q, struct soft_kernel *k,
                                       : GM_MAX(k->shared_static, k->shared_dynamic);
     if (k->param_bytes)
         memcpy(n->params, (const uint8_t *)l->params + before, k->param_bytes);
+    n->id = atomic_fetch_add_explicit(&c->grids, 1, memory_order_relaxed) + 1;
     n->children.module = k->module;
     n->root = n;
     n->task.ops = &soft_grid_ops;
@@ -269,9 +270,8 @@ int soft_launch_check(const struct soft_kernel *k, const struct dev_launch *l)
 {
     int result;
     /* A kernel that cannot be launched at all is told of when it is its turn. */
-    if (!k->interpreter || !refusal(k, l, &result))
-        return GM_CUDA_SUCCESS;
-    return result == GM_CUDA_INVALID_VALUE ? ERROR_INVALID_CONFIGURATION : result;
+    return !k->interpreter || !refusal(k, l, &result) ? GM_CUDA_SUCCESS
+                                                      : ERROR_INVALID_CONFIGURATION;
 }
 
 /* The child's launch; NULL: the client has failed. */

@@ -183,8 +183,9 @@ static uint64_t uniform_sreg(const struct interp_run *r, enum ir_sreg sreg)
         return b->shared_size;
     case IR_SREG_NSMID:
         return 1;
-    /* SMID, GRIDID: not known to a block. */
-    default:
+    case IR_SREG_GRIDID:
+        return b->grid_id;
+    default: /* SMID: not known to a block. */
         return 0;
     }
 }
