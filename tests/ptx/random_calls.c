@@ -68,9 +68,10 @@ void random_functions(struct maker *m)
     fputs(in_step, m->out);
 }
 
+/* What `got` holds behind a call that is not made is this device's own. */
 static void guard(struct maker *m)
 {
-    if (pick(m, 2))
+    if (!m->portable && pick(m, 2))
         fprintf(m->out, "\t@%s%%p%u ", pick(m, 2) ? "!" : "", pick(m, PREDS));
     else
         fprintf(m->out, "\t");

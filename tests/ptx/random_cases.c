@@ -1,13 +1,14 @@
 /*
  * Random kernels in two ways, whose outputs must be equal bit for bit.
  *
- *     random_cases [--from=SEED] [--count=N] [--seconds=S] [--against=interp|jit] [--print]
- *                  [--large] [--chains] [--lanes=8|16]
+ *     random_cases [--from=SEED] [--count=N] [--seconds=S] [--against=interp|jit|driver] [--print]
+ *                  [--reduce] [--large] [--chains] [--lanes=8|16]
  *
  * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector
- * handlers that this
- * CPU has with it, `jit` compiled code, and changing over to it in the middle of the launch.
- * --print writes the kernel of the first seed to standard output instead.
+ * handlers that this CPU has with it, `jit` compiled code, and changing over to it in the middle of
+ * the launch; `driver` the libcuda.so.1 that the loader finds, a GPU's for example. --print writes
+ * the kernel of the first seed to standard output instead; --reduce writes a smaller one for each
+ * that differs.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "driver.h"
 #include "random_ptx.h"
 #include "soft.h"
 
@@ -41,6 +43,19 @@ static struct soft_code *make_code(struct soft_bench *s, const struct random_ker
                            why_size);
 }
 
+static void fill_in(uint32_t in[RANDOM_WORDS_IN])
+{
+    uint32_t x = 12345;
+    for (uint32_t n = 0; n < RANDOM_WORDS_IN; n++)
+        in[n] = (x = x * 1664525u + 1013904223u) >> (n % 5 * 6);
+}
+
+static void fill_memory(struct memory *m)
+{
+    memset(m->out, 0xa5, sizeof(m->out));
+    memset(m->atoms, 0x5a, sizeof(m->atoms));
+}
+
 static bool run_one(struct soft_bench *s, const struct random_kernel *k,
                     const struct soft_code *code, struct memory *m, char *why, size_t why_size)
 {
@@ -50,11 +65,10 @@ static bool run_one(struct soft_bench *s, const struct random_kernel *k,
     uint32_t *in = soft_bench_alloc(s, RANDOM_WORDS_IN * 4),
              *out = soft_bench_alloc(s, sizeof(m->out)),
              *atoms = soft_bench_alloc(s, sizeof(m->atoms));
-    uint32_t x = 12345;
-    for (uint32_t n = 0; n < RANDOM_WORDS_IN; n++)
-        in[n] = (x = x * 1664525u + 1013904223u) >> (n % 5 * 6);
-    memset(out, 0xa5, sizeof(m->out));
-    memset(atoms, 0x5a, sizeof(m->atoms));
+    fill_in(in);
+    fill_memory(m);
+    memcpy(out, m->out, sizeof(m->out));
+    memcpy(atoms, m->atoms, sizeof(m->atoms));
     memcpy(params + soft_bench_param(s, 0), &in, 8);
     memcpy(params + soft_bench_param(s, 1), &out, 8);
     memcpy(params + soft_bench_param(s, 2), &atoms, 8);
@@ -62,6 +76,23 @@ static bool run_one(struct soft_bench *s, const struct random_kernel *k,
     memcpy(m->out, out, sizeof(m->out));
     memcpy(m->atoms, atoms, sizeof(m->atoms));
     return true;
+}
+
+static bool run_on_driver(const struct random_kernel *k, struct memory *m, char *why,
+                          size_t why_size)
+{
+    static uint32_t in[RANDOM_WORDS_IN];
+    struct driver_launch l = { .text = k->text,
+                               .kernel = "k",
+                               .grid = k->grid,
+                               .block = k->block,
+                               .args = { { in, sizeof(in), false },
+                                         { m->out, sizeof(m->out), false },
+                                         { m->atoms, sizeof(m->atoms), false } },
+                               .arg_count = 3 };
+    fill_in(in);
+    fill_memory(m);
+    return driver_run(&l, &m->fault, why, why_size);
 }
 
 static bool equal(const struct memory *a, const struct memory *b, char *why, size_t why_size)
@@ -85,41 +116,53 @@ static bool equal(const struct memory *a, const struct memory *b, char *why, siz
     return true;
 }
 
-/* One way of running a seed against the reference. Prints what is wrong. 0 equal, 1 different, 2
- * there is no code. */
+/* One way of running a kernel against the reference. 0 equal, 1 different, 2 there is no code. */
 static int compare_one(struct soft_bench *s, const struct random_kernel *k,
-                       const struct soft_code *code, const struct memory *reference,
-                       const char *name, uint64_t seed, char *why, size_t why_size)
+                       const struct soft_code *code, const struct memory *reference, char *why,
+                       size_t why_size)
 {
     static struct memory other;
     if (code && run_one(s, k, code, &other, why, why_size) &&
         equal(reference, &other, why, why_size))
         return 0;
-    printf("# seed %llu, %s: %s\n", (unsigned long long)seed, name, why);
     return code ? 1 : 2;
 }
 
-/* One seed in all ways. 0 equal, 1 different, 2 the compiler cannot do it. */
-static int compare(struct soft_bench *s, uint64_t seed, bool jit)
+static int compare_driver(const struct random_kernel *k, const struct memory *reference, char *why,
+                          size_t why_size)
+{
+    static struct memory other;
+    return !run_on_driver(k, &other, why, why_size) || !equal(reference, &other, why, why_size);
+}
+
+enum against { VECTORS, COMPILED, DRIVER };
+
+/* One kernel in all ways. 0 equal, 1 different, 2 the compiler cannot do it. In the last two cases
+ * `way` is the one that it was, and `why` says more. */
+static int compare(struct soft_bench *s, const struct random_kernel *k, enum against against,
+                   const char **way, char *why, size_t size)
 {
     static const char *const isas[] = { "base", "v3", "v4" };
     static struct memory reference;
-    char why[512] = "";
     bool unsupported = false;
-    struct random_kernel k = random_kernel_make(seed);
-    struct soft_code *scalar = make_code(s, &k, SOFT_TIER_INTERP, "scalar", &unsupported, why,
-                                         sizeof(why)),
+    struct soft_code *scalar = make_code(s, k, SOFT_TIER_INTERP, "scalar", &unsupported, why, size),
                      *code;
     int result = 1;
-    if (!scalar || !run_one(s, &k, scalar, &reference, why, sizeof(why))) {
-        printf("# seed %llu: reference: %s\n", (unsigned long long)seed, why);
-    } else if (jit) {
-        code = make_code(s, &k, SOFT_TIER_JIT, "", &unsupported, why, sizeof(why));
-        result = compare_one(s, &k, code, &reference, "compiled", seed, why, sizeof(why));
+    if (!scalar || !run_one(s, k, scalar, &reference, why, size)) {
+        *way = "reference";
+    } else if (against == DRIVER) {
+        *way = "on the driver";
+        result = compare_driver(k, &reference, why, size);
+    } else if (against == COMPILED) {
+        *way = "compiled";
+        code = make_code(s, k, SOFT_TIER_JIT, "", &unsupported, why, size);
+        result = compare_one(s, k, code, &reference, why, size);
         if (result == 0) {
+            *way = "switched";
             struct soft_code *both = soft_bench_switch(scalar, code);
-            result = compare_one(s, &k, both, &reference, "switched", seed, why, sizeof(why));
-            both->destroy(both);
+            result = compare_one(s, k, both, &reference, why, size);
+            if (both)
+                both->destroy(both);
         }
         /* A compiler that needs too long on a busy machine leaves the kernel to the interpreter. */
         result = result == 2 && !unsupported && !strstr(why, "took more than") ? 1 : result;
@@ -128,34 +171,66 @@ static int compare(struct soft_bench *s, uint64_t seed, bool jit)
     } else {
         result = 0;
         for (unsigned n = 0; result == 0 && n < GM_ARRAY_LEN(isas); n++) {
-            code = make_code(s, &k, SOFT_TIER_INTERP, isas[n], &unsupported, why, sizeof(why));
-            result = compare_one(s, &k, code, &reference, isas[n], seed, why, sizeof(why)) ? 1 : 0;
+            *way = isas[n];
+            code = make_code(s, k, SOFT_TIER_INTERP, isas[n], &unsupported, why, size);
+            result = compare_one(s, k, code, &reference, why, size) ? 1 : 0;
             if (code)
                 code->destroy(code);
         }
     }
     if (scalar)
         scalar->destroy(scalar);
-    free(k.text);
     return result;
+}
+
+static void print_case(const struct random_kernel *k, const char *text)
+{
+    printf("// kernel: k\n// grid: %u\n// block: %u %u %u\n%s", k->grid[0], k->block[0],
+           k->block[1], k->block[2], text);
+}
+
+struct reduction {
+    struct soft_bench *s;
+    const struct random_kernel *kernel;
+    enum against against;
+    char why[512];
+};
+
+/* Not where the smaller kernel is wrong in itself. */
+static bool still_differs(void *arg, const char *text)
+{
+    struct reduction *r = arg;
+    const char *way;
+    struct random_kernel less = *r->kernel;
+    less.text = (char *)(uintptr_t)text;
+    return compare(r->s, &less, r->against, &way, r->why, sizeof(r->why)) == 1 &&
+           strstr(r->why, " word ");
+}
+
+static void reduce(struct soft_bench *s, const struct random_kernel *k, enum against against)
+{
+    struct reduction r = { .s = s, .kernel = k, .against = against };
+    char *less = random_reduce(k->text, still_differs, &r);
+    still_differs(&r, less);
+    printf("# the smaller one: %s\n", r.why);
+    print_case(k, less);
+    free(less);
 }
 
 int main(int argc, char **argv)
 {
+    static const char *const names[] = { "vector handlers", "compiled code", "the driver" };
     static const struct option options[] = {
-        { "from", required_argument, NULL, 'f' },
-        { "count", required_argument, NULL, 'c' },
-        { "seconds", required_argument, NULL, 's' },
-        { "against", required_argument, NULL, 'a' },
-        { "print", no_argument, NULL, 'p' },
-        { "large", no_argument, NULL, 'l' },
-        { "lanes", required_argument, NULL, 'n' },
-        { "chains", no_argument, NULL, 'k' },
-        { NULL, 0, NULL, 0 },
+        { "from", required_argument, NULL, 'f' },    { "count", required_argument, NULL, 'c' },
+        { "seconds", required_argument, NULL, 's' }, { "against", required_argument, NULL, 'a' },
+        { "print", no_argument, NULL, 'p' },         { "reduce", no_argument, NULL, 'r' },
+        { "large", no_argument, NULL, 'l' },         { "lanes", required_argument, NULL, 'n' },
+        { "chains", no_argument, NULL, 'k' },        { NULL, 0, NULL, 0 },
     };
     uint64_t from = 1, count = 100, failed = 0, skipped = 0, until = UINT64_MAX, done = 0;
-    bool jit = false, print = false;
-    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:pln:k", options, NULL)) != -1;) {
+    enum against against = VECTORS;
+    bool print = false, reducing = false;
+    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:prln:k", options, NULL)) != -1;) {
         if (o == 'f')
             from = strtoull(optarg, NULL, 0);
         else if (o == 'c')
@@ -163,7 +238,9 @@ int main(int argc, char **argv)
         else if (o == 's')
             until = gm_now_ns() + strtoull(optarg, NULL, 0) * GM_NS_PER_S;
         else if (o == 'a')
-            jit = strcmp(optarg, "jit") == 0;
+            against = strcmp(optarg, "jit") == 0      ? COMPILED
+                      : strcmp(optarg, "driver") == 0 ? DRIVER
+                                                      : VECTORS;
         else if (o == 'l')
             large = true;
         else if (o == 'k')
@@ -172,32 +249,45 @@ int main(int argc, char **argv)
             lanes = (uint16_t)strtoul(optarg, NULL, 0);
         else if (o == 'p')
             print = true;
+        else if (o == 'r')
+            reducing = true;
         else
             return 2;
     }
     if (print) {
-        struct random_kernel k = random_kernel_make(from);
-        printf("// kernel: k\n// grid: %u\n// block: %u %u %u\n%s", k.grid[0], k.block[0],
-               k.block[1], k.block[2], k.text);
+        struct random_kernel k = random_kernel_make(from, against == DRIVER);
+        print_case(&k, k.text);
         free(k.text);
         return 0;
     }
     struct soft_bench *s = soft_bench_create();
-    if (jit && !soft_bench_has_jit(s)) {
+    if (against == COMPILED && !soft_bench_has_jit(s)) {
         printf("1..0 # SKIP no compiler here\n");
         soft_bench_destroy(s);
         return 0;
     }
+    if (against == DRIVER && !driver_open()) {
+        printf("1..0 # SKIP no device\n");
+        soft_bench_destroy(s);
+        return 0;
+    }
     for (; done < count && gm_now_ns() < until; done++) {
-        int r = compare(s, from + done, jit);
+        struct random_kernel k = random_kernel_make(from + done, against == DRIVER);
+        const char *way = "";
+        char why[512] = "";
+        int r = compare(s, &k, against, &way, why, sizeof(why));
+        if (r)
+            printf("# seed %llu, %s: %s\n", (unsigned long long)(from + done), way, why);
+        if (reducing && r == 1)
+            reduce(s, &k, against);
+        free(k.text);
         failed += r == 1;
         skipped += r == 2;
         fflush(stdout);
     }
     printf("1..1\n%sok 1 - %llu random kernels against %s: %llu different, %llu not supported\n",
-           failed ? "not " : "", (unsigned long long)done,
-           jit ? "compiled code" : "vector handlers", (unsigned long long)failed,
-           (unsigned long long)skipped);
+           failed ? "not " : "", (unsigned long long)done, names[against],
+           (unsigned long long)failed, (unsigned long long)skipped);
     soft_bench_destroy(s);
     return failed != 0;
 }

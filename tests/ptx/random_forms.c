@@ -154,6 +154,8 @@ static const char *const halves[] = {
     "fma.rn.bf16 $h, $h, $h, $h",
     "fma.rn.relu.bf16 $h, $h, $h, $h",
     "add.bf16 $h, $h, $h",
+    "sub.rn.bf16x2 $r, $r, $r",
+    "mul.rn.bf16 $h, $h, $h",
     "min.bf16 $h, $h, $h",
     "max.NaN.bf16 $h, $h, $h",
     "neg.bf16 $h, $h",
@@ -267,12 +269,19 @@ static void register_of(struct maker *m, char letter, unsigned *last)
     }
 }
 
+/* Instructions that ptxas 13.0 makes several of, and whose guard it forgets. */
+static bool loses_guard(const char *text)
+{
+    return strncmp(text, "set.", 4) == 0 || strncmp(text, "testp.", 6) == 0 ||
+           strncmp(text, "lop3.or", 7) == 0;
+}
+
 static void pattern(struct maker *m, const char *text)
 {
     unsigned last[GM_ARRAY_LEN(kinds)] = { 0 }, label = m->labels++;
     unsigned offset = 8 * pick(m, RANDOM_WORDS_OUT / 2);
     fputc('\t', m->out);
-    if (!strchr(text, '\n') && pick(m, 5) == 0)
+    if (!strchr(text, '\n') && pick(m, 5) == 0 && !(m->portable && loses_guard(text)))
         fprintf(m->out, "@%s%%p%u ", pick(m, 2) ? "!" : "", pick(m, PREDS));
     for (; *text; text++) {
         if (*text != '$') {
@@ -296,16 +305,16 @@ void random_form(struct maker *m)
 {
     switch (pick(m, 4)) {
     case 0:
-        pattern(m, PICK(m, integers));
+        pattern(m, PICK_OP(m, integers));
         break;
     case 1:
-        pattern(m, PICK(m, reals));
+        pattern(m, PICK_OP(m, reals));
         break;
     case 2:
-        pattern(m, PICK(m, halves));
+        pattern(m, PICK_OP(m, halves));
         break;
     default:
-        pattern(m, PICK(m, places));
+        pattern(m, PICK_OP(m, places));
         break;
     }
 }

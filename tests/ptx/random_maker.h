@@ -34,6 +34,7 @@ struct maker {
     bool stay;      /* none may exit here: others wait for it */
     bool calls;     /* there are functions to call */
     bool deep;      /* the block has more than one layer */
+    bool portable;  /* only what each device does alike */
     bool waits;     /* threads wait for others in loops; then all barriers are number 0 */
     unsigned polls; /* loops in which they do */
     unsigned loop_regs;
@@ -49,6 +50,10 @@ static inline uint32_t pick(struct maker *m, uint32_t n)
 }
 
 #define PICK(m, array) ((array)[pick((m), GM_ARRAY_LEN(array))])
+
+/* For instructions, of which some are not portable: random_ptx.c. */
+const char *random_pick_op(struct maker *m, const char *const *ops, unsigned count);
+#define PICK_OP(m, array) random_pick_op((m), (array), GM_ARRAY_LEN(array))
 
 /* A line that stands where the temporaries are declared. Takes the text and gives it back with a
  * register for each definition of a temporary. */

@@ -88,17 +88,18 @@ static void vector_register_op(struct maker *m)
 
 static void half_op(struct maker *m)
 {
-    static const char *const shorts[] = { "add.f16",    "mul.f16",    "max.f16", "sub.ftz.f16",
-                                          "mul.lo.u16", "mul.hi.s16", "div.u16", "rem.s16",
-                                          "min.u16",    "or.b16" };
-    static const char *const pairs[] = { "add.f16x2", "mul.f16x2", "sub.f16x2", "min.f16x2",
+    static const char *const shorts[] = { "add.f16",    "mul.f16",        "max.f16", "sub.ftz.f16",
+                                          "mul.lo.u16", "mul.hi.s16",     "div.u16", "rem.s16",
+                                          "add.rn.f16", "mul.rn.ftz.f16", "min.u16", "or.b16" };
+    static const char *const pairs[] = { "add.f16x2", "mul.f16x2",    "sub.f16x2",
+                                         "min.f16x2", "add.rn.f16x2", "sub.rn.sat.f16x2",
                                          "max.f16x2" };
     static const char *const compares[] = { "lt.f16", "geu.f16", "eq.s16",
                                             "lo.u16", "ne.b16",  "gt.s16" };
     unsigned h = pick(m, SHORTS), r = pick(m, INTS);
     switch (pick(m, 7)) {
     case 0:
-        fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK(m, shorts), h, pick(m, SHORTS),
+        fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK_OP(m, shorts), h, pick(m, SHORTS),
                 pick(m, SHORTS));
         break;
     case 6:
@@ -106,7 +107,7 @@ static void half_op(struct maker *m)
                 pick(m, SHORTS), r);
         break;
     case 1:
-        fprintf(m->out, "\t%s %%r%u, %%r%u, %%r%u;\n", PICK(m, pairs), r, pick(m, INTS),
+        fprintf(m->out, "\t%s %%r%u, %%r%u, %%r%u;\n", PICK_OP(m, pairs), r, pick(m, INTS),
                 pick(m, INTS));
         break;
     case 2:

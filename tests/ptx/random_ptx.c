@@ -8,6 +8,28 @@
 
 #include "random_maker.h"
 
+/* Whether devices differ in the result: integers divided by zero, products and sums that may become
+ * one instruction, approximations, %warpid; sums with an end, which ptxas 13.0 reorders, and field
+ * lengths over 31, which it takes modulo 32 if they are constant. */
+static bool is_open(const char *op)
+{
+    bool sums =
+        strncmp(op, "add.", 4) == 0 || strncmp(op, "sub.", 4) == 0 || strncmp(op, "mul.", 4) == 0;
+    if (strstr(op, "%warpid") || strstr(op, ".approx") || strstr(op, ".sat.s32") ||
+        strncmp(op, "rem.", 4) == 0 || strncmp(op, "div.u", 5) == 0 || strncmp(op, "div.s", 5) == 0)
+        return true;
+    return sums && (strstr(op, ".f") || strstr(op, ".bf")) && !strstr(op, ".r");
+}
+
+const char *random_pick_op(struct maker *m, const char *const *ops, unsigned count)
+{
+    const char *op;
+    do {
+        op = ops[pick(m, count)];
+    } while (m->portable && is_open(op));
+    return op;
+}
+
 static const char *int_source(struct maker *m, char *buffer, size_t n)
 {
     static const int special[] = {
@@ -53,7 +75,7 @@ static void int_op(struct maker *m)
     case 0:
     case 1:
     case 2:
-        fprintf(m->out, "\t%s %%r%u, %%r%u, %s;\n", PICK(m, two), d, pick(m, INTS),
+        fprintf(m->out, "\t%s %%r%u, %%r%u, %s;\n", PICK_OP(m, two), d, pick(m, INTS),
                 int_source(m, b, sizeof(b)));
         break;
     case 3:
@@ -61,7 +83,7 @@ static void int_op(struct maker *m)
                 int_source(m, b, sizeof(b)), int_source(m, c, sizeof(c)));
         break;
     case 4:
-        fprintf(m->out, "\t%s %%r%u, %%r%u;\n", PICK(m, one), d, pick(m, INTS));
+        fprintf(m->out, "\t%s %%r%u, %%r%u;\n", PICK_OP(m, one), d, pick(m, INTS));
         break;
     default:
         if (pick(m, 4) == 0)
@@ -72,7 +94,7 @@ static void int_op(struct maker *m)
                     pick(m, INTS), pick(m, INTS), pick(m, 256));
         else
             fprintf(m->out, "\tbfi.b32 %%r%u, %%r%u, %%r%u, %u, %u;\n", d, pick(m, INTS),
-                    pick(m, INTS), pick(m, 40), pick(m, 40));
+                    pick(m, INTS), pick(m, m->portable ? 32 : 40), pick(m, m->portable ? 32 : 40));
         break;
     }
 }
@@ -86,7 +108,7 @@ static void long_op(struct maker *m)
     switch (pick(m, 6)) {
     case 0:
     case 1:
-        fprintf(m->out, "\t%s %%rd%u, %%rd%u, %%rd%u;\n", PICK(m, two), d, pick(m, LONGS),
+        fprintf(m->out, "\t%s %%rd%u, %%rd%u, %%rd%u;\n", PICK_OP(m, two), d, pick(m, LONGS),
                 pick(m, LONGS));
         break;
     case 2:
@@ -110,22 +132,24 @@ static void long_op(struct maker *m)
 
 static void float_op(struct maker *m)
 {
-    static const char *const two[] = { "add.f32",    "sub.f32",     "mul.f32",     "min.f32",
-                                       "max.f32",    "add.ftz.f32", "mul.ftz.f32", "add.sat.f32",
-                                       "div.rn.f32", "add.rz.f32",  "mul.rm.f32",  "sub.rp.f32",
-                                       "max.ftz.f32" };
+    static const char *const two[] = { "add.f32",        "sub.f32",       "mul.f32",
+                                       "min.f32",        "max.f32",       "add.ftz.f32",
+                                       "mul.ftz.f32",    "add.sat.f32",   "div.rn.f32",
+                                       "add.rz.f32",     "mul.rm.f32",    "sub.rp.f32",
+                                       "max.ftz.f32",    "add.rn.f32",    "mul.rn.f32",
+                                       "sub.rn.ftz.f32", "mul.rn.sat.f32" };
     static const char *const one[] = { "neg.f32",           "abs.f32",         "sqrt.rn.f32",
                                        "rcp.rn.f32",        "cvt.rni.f32.f32", "cvt.rmi.f32.f32",
                                        "cvt.sat.f32.f32",   "sin.approx.f32",  "cos.approx.f32",
                                        "ex2.approx.f32",    "lg2.approx.f32",  "tanh.approx.f32",
                                        "ex2.approx.ftz.f32" };
-    static const char *const wide[] = { "add.f64", "sub.f64", "mul.f64",
-                                        "min.f64", "max.f64", "div.rn.f64" };
+    static const char *const wide[] = { "add.f64", "sub.f64",    "mul.f64",    "min.f64",
+                                        "max.f64", "div.rn.f64", "add.rn.f64", "mul.rn.f64" };
     char a[24], b[24], c[24];
     switch (pick(m, 6)) {
     case 0:
     case 1:
-        fprintf(m->out, "\t%s %%f%u, %s, %s;\n", PICK(m, two), pick(m, FLOATS),
+        fprintf(m->out, "\t%s %%f%u, %s, %s;\n", PICK_OP(m, two), pick(m, FLOATS),
                 float_source(m, a, sizeof(a)), float_source(m, b, sizeof(b)));
         break;
     case 2:
@@ -134,10 +158,10 @@ static void float_op(struct maker *m)
                 float_source(m, c, sizeof(c)));
         break;
     case 3:
-        fprintf(m->out, "\t%s %%f%u, %%f%u;\n", PICK(m, one), pick(m, FLOATS), pick(m, FLOATS));
+        fprintf(m->out, "\t%s %%f%u, %%f%u;\n", PICK_OP(m, one), pick(m, FLOATS), pick(m, FLOATS));
         break;
     case 4:
-        fprintf(m->out, "\t%s %%fd%u, %%fd%u, %%fd%u;\n", PICK(m, wide), pick(m, DOUBLES),
+        fprintf(m->out, "\t%s %%fd%u, %%fd%u, %%fd%u;\n", PICK_OP(m, wide), pick(m, DOUBLES),
                 pick(m, DOUBLES), pick(m, DOUBLES));
         break;
     default:
@@ -191,8 +215,8 @@ static void short_op(struct maker *m)
 {
     static const char *const two[] = { "add.s16", "sub.s16", "mul.lo.s16", "and.b16",
                                        "xor.b16", "min.s16", "max.u16" };
-    fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK(m, two), pick(m, SHORTS), pick(m, SHORTS),
-            pick(m, SHORTS));
+    fprintf(m->out, "\t%s %%h%u, %%h%u, %%h%u;\n", PICK_OP(m, two), pick(m, SHORTS),
+            pick(m, SHORTS), pick(m, SHORTS));
 }
 
 unsigned random_compare(struct maker *m)
@@ -473,6 +497,21 @@ static void store_results(struct maker *m)
                 k, k, k, at, k);
 }
 
+/* One thread clears what nobody else writes before others read it. */
+static void clear_shared(struct maker *m, unsigned threads)
+{
+    fprintf(m->out,
+            "\tsetp.ne.u32 %%q, %%me, 0;\n\t@%%q bra L_cleared;\n\tmov.u32 %%n0, %u;\nL_near:\n"
+            "\tsub.u32 %%n0, %%n0, 4;\n\tmov.u32 %%t0, near;\n\tadd.u32 %%t0, %%t0, %%n0;\n"
+            "\tst.shared.b32 [%%t0], 0;\n\tsetp.ne.u32 %%q, %%n0, 0;\n\t@%%q bra L_near;\n",
+            NEIGHBOUR_BYTES * threads);
+    for (unsigned n = 0; n < RANDOM_SHARED_ATOMS; n += 4)
+        fprintf(m->out, "\tst.shared.v4.b32 [sa+%u], {%%n0, %%n0, %%n0, %%n0};\n", 4 * n);
+    for (unsigned n = 0; m->waits && n < RANDOM_POLLS; n++)
+        fprintf(m->out, "\tst.shared.b32 [po+%u], %%n0;\n", 4 * n);
+    fprintf(m->out, "L_cleared:\n\tbar.sync 0;\n");
+}
+
 static void prologue(struct maker *m, const struct random_kernel *k)
 {
     fprintf(m->out, ".version 8.4\n.target sm_90\n.address_size 64\n"
@@ -493,7 +532,7 @@ static void prologue(struct maker *m, const struct random_kernel *k)
     fprintf(m->out, "\t.shared .align 4 .b8 sm[%u];\n", 4 * threads);
     if (!near)
         fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
-    fprintf(m->out, "\t.shared .align 4 .b8 sa[%u];\n\t.local .align 16 .b8 lm[32];\n",
+    fprintf(m->out, "\t.shared .align 16 .b8 sa[%u];\n\t.local .align 16 .b8 lm[32];\n",
             4 * RANDOM_SHARED_ATOMS);
     if (m->waits)
         fprintf(m->out, "\t.shared .align 4 .b8 po[%u];\n", 4 * RANDOM_POLLS);
@@ -528,7 +567,7 @@ static void prologue(struct maker *m, const struct random_kernel *k)
     for (unsigned r = 0; r < LONGS; r++)
         fprintf(m->out, "\tmul.wide.s32 %%rd%u, %%r%u, %%r%u;\n", r, pick(m, INTS), pick(m, INTS));
     for (unsigned r = 0; r < FLOATS; r++)
-        fprintf(m->out, "\tcvt.rn.f32.s32 %%f%u, %%r%u;\n\tmul.f32 %%f%u, %%f%u, 0f%08X;\n", r,
+        fprintf(m->out, "\tcvt.rn.f32.s32 %%f%u, %%r%u;\n\tmul.rn.f32 %%f%u, %%f%u, 0f%08X;\n", r,
                 pick(m, INTS), r, r, 0x2f000000u + (pick(m, 40) << 23));
     for (unsigned r = 0; r < DOUBLES; r++)
         fprintf(m->out, "\tcvt.f64.f32 %%fd%u, %%f%u;\n", r, pick(m, FLOATS));
@@ -539,15 +578,10 @@ static void prologue(struct maker *m, const struct random_kernel *k)
     for (unsigned r = 0; r < 8; r++)
         fprintf(m->out, "\tst.local.b32 [lm+%u], %%r%u;\n", 4 * r, r % INTS);
     fprintf(m->out, "\tst.shared.b32 [%%mine], %%r0;\n");
-    if (!m->waits)
-        return;
-    fprintf(m->out, "\tsetp.eq.u32 %%q, %%me, 0;\n\tmov.u32 %%t0, 0;\n");
-    for (unsigned n = 0; n < RANDOM_POLLS; n++)
-        fprintf(m->out, "\t@%%q st.shared.b32 [po+%u], %%t0;\n", 4 * n);
-    fprintf(m->out, "\tbar.sync 0;\n");
+    clear_shared(m, threads);
 }
 
-struct random_kernel random_kernel_make(uint64_t seed)
+struct random_kernel random_kernel_make(uint64_t seed, bool portable)
 {
     static const uint32_t shapes[][3] = {
         { 32, 1, 1 }, { 64, 1, 1 },  { 48, 1, 1 }, { 7, 1, 1 },  { 8, 4, 1 },   { 33, 1, 1 },
@@ -556,7 +590,9 @@ struct random_kernel random_kernel_make(uint64_t seed)
         { 4, 4, 8 },  { 16, 16, 2 }, { 2, 32, 3 },
     };
     struct random_kernel k = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
-    struct maker m = { .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 0x1234567, .together = true };
+    struct maker m = { .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 0x1234567,
+                       .together = true,
+                       .portable = portable };
     size_t size;
     for (int n = 0; n < 8; n++)
         pick(&m, 2);
@@ -566,7 +602,7 @@ struct random_kernel random_kernel_make(uint64_t seed)
     memcpy(k.block, shape, sizeof(k.block));
     m.deep = k.block[2] > 1;
     m.calls = pick(&m, 3) == 0;
-    m.waits = seed % 4 == 3;
+    m.waits = seed % 4 == 3 && !portable;
     m.out = open_memstream(&k.text, &size);
     if (!m.out)
         return k;

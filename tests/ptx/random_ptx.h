@@ -23,7 +23,11 @@ struct random_kernel {
     uint32_t grid[3], block[3];
 };
 
-/* NULL text without memory. */
-struct random_kernel random_kernel_make(uint64_t seed);
+/* `portable`: nothing in it that PTX leaves open, nor threads that wait for others in loops. NULL
+ * text without memory. */
+struct random_kernel random_kernel_make(uint64_t seed, bool portable);
+
+/* A smaller kernel for which `differs` still holds, as it does for `text`. The caller frees it. */
+char *random_reduce(const char *text, bool (*differs)(void *arg, const char *text), void *arg);
 
 #endif
