@@ -170,12 +170,14 @@ static bool copies_nothing(const struct cudaMemcpy3DParms *p)
     return p && (!p->extent.width || !p->extent.height || !p->extent.depth);
 }
 
+/* The driver still looks whether anything may be done now. */
+static const CUDA_MEMCPY3D nothing = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                       .dstMemoryType = CU_MEMORYTYPE_UNIFIED };
+
 cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own)
 {
-    CUDA_MEMCPY3D c;
-    if (copies_nothing(p))
-        return cudaSuccess;
-    cudaError_t r = crt_copy3d(p, &c);
+    CUDA_MEMCPY3D c = nothing;
+    cudaError_t r = copies_nothing(p) ? cudaSuccess : crt_copy3d(p, &c);
     if (r)
         return r;
     return own ? finish(cuMemcpy3DAsync(&c, own), own) : crt_of(cuMemcpy3D(&c));
@@ -183,10 +185,8 @@ cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own
 
 cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
-    CUDA_MEMCPY3D c;
-    if (copies_nothing(p))
-        return cudaSuccess;
-    cudaError_t r = crt_copy3d(p, &c);
+    CUDA_MEMCPY3D c = nothing;
+    cudaError_t r = copies_nothing(p) ? cudaSuccess : crt_copy3d(p, &c);
     return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
 }
 
@@ -394,6 +394,8 @@ cudaError_t crt_cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cud
 cudaError_t crt_cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent e,
                              cudaStream_t own)
 {
+    if (!e.width || !e.height || !e.depth)
+        return cudaSuccess;
     cudaError_t r = crt_cudaMemset3DAsync(p, value, e, own);
     return r ? r : crt_of(cuStreamSynchronize(own));
 }

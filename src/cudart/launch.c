@@ -292,6 +292,9 @@ cudaError_t crt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 {
     CUfunction f;
     cudaError_t r = crt_function(func, &f);
+    if ((flags & ~(unsigned)cudaOccupancyDisableCachingOverride) &&
+        (!r || r == cudaErrorInvalidResourceHandle))
+        return cudaErrorInvalidValue;
     return r ? r
              : crt_of(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, f, blockSize,
                                                                            dynamicSMemSize, flags));

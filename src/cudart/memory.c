@@ -55,7 +55,7 @@ cudaError_t crt_cudaFreeHost(void *ptr)
 
 cudaError_t crt_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
-    if (!devPtr)
+    if (!devPtr || (size && flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
         return cudaErrorInvalidValue;
     CUdeviceptr p = 0;
     CUresult r = size ? cuMemAllocManaged(&p, size, flags) : CUDA_SUCCESS;
@@ -289,7 +289,7 @@ cudaError_t crt_cudaFreeAsync(void *devPtr, cudaStream_t stream)
 cudaError_t crt_cudaMallocFromPoolAsync(void **devPtr, size_t size, cudaMemPool_t pool,
                                         cudaStream_t stream)
 {
-    if (!devPtr || !pool)
+    if (!devPtr || (!pool && !size))
         return cudaErrorInvalidValue;
     CUdeviceptr p = 0;
     CUresult r = size ? cuMemAllocFromPoolAsync(&p, size, pool, stream) : CUDA_SUCCESS;

@@ -184,8 +184,9 @@ cudaError_t crt_cudaGetDeviceFlags(unsigned int *flags)
     int active;
     if (!r)
         r = crt_of(cuDevicePrimaryCtxGetState(self.device, flags, &active));
+    const unsigned drivers_own = CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
     if (!r)
-        *flags |= cudaDeviceMapHost;
+        *flags = (*flags & ~drivers_own) | cudaDeviceMapHost;
     return r;
 }
 

@@ -239,6 +239,31 @@ static void captured()
     OK(cudaFree(p));
 }
 
+/* Calls that are wrong in two ways, or have nothing to do, while there is a capture: which error an H200 names. */
+static void two_mistakes()
+{
+    cudaStream_t s;
+    cudaGraph_t g;
+    cudaMemcpy3DParms empty = {};
+    cudaLaunchAttributeValue value = {};
+    void *p;
+    int blocks;
+    OK(cudaStreamCreate(&s));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    empty.kind = cudaMemcpyDefault;
+    TRUE(cudaMemcpy3D(&empty) == cudaErrorStreamCaptureImplicit);
+    TRUE(cudaStreamSetAttribute(s, cudaLaunchAttributeClusterDimension, &value) == cudaErrorInvalidValue);
+    TRUE(cudaMallocManaged(&p, 100, 4) == cudaErrorInvalidValue);
+    TRUE(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, (const void *)scale, 32, 0, 2) ==
+         cudaErrorInvalidValue);
+    TRUE(cudaStreamEndCapture(s, &g) == cudaErrorStreamCaptureInvalidated);
+    OK(cudaMemset3D({ NULL, 0, 0, 0 }, 1, { 0, 2, 1 }));
+    OK(cudaMemcpy3D(&empty));
+    (void)cudaGetLastError();
+    OK(cudaStreamDestroy(s));
+}
+
+
 static void objects()
 {
     static int ends;
@@ -354,6 +379,7 @@ int main()
     changed();
     edges();
     captured();
+    two_mistakes();
     objects();
     any_kind();
     printf("passed\n");

@@ -177,12 +177,12 @@ static int prefetch(CUdeviceptr address, size_t size, CUmemLocation location, CU
     if (r == CUDA_SUCCESS && (!address || !size))
         r = CUDA_ERROR_INVALID_VALUE;
     r = r ? r : check_location(location);
-    r = r ? r : check_range(address, size);
     if (r)
         return r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_refuse(st);
-    return remember(HINT_PREFETCHED, address, size, pack(location));
+    r = check_range(address, size);
+    return r ? r : remember(HINT_PREFETCHED, address, size, pack(location));
 }
 
 CUresult rt_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
@@ -305,6 +305,9 @@ static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLo
         return r;
     if ((by_whom || advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) && check_location(location))
         return CUDA_ERROR_INVALID_VALUE;
+    r = rt_capture_unsafe();
+    if (r)
+        return r;
     if (check_range(address, size)) {
         /* What is not managed may be advised about a NUMA node, without effect. */
         const bool node = location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && size;

@@ -94,8 +94,7 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
 static int keep_preference(struct rt_function *f, CUfunction_attribute attribute, int value)
 {
     bool large = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
-    int most = large ? 1 : CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
-    if (value < 0 || value > most)
+    if (value < 0 || (!large && value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING))
         return CUDA_ERROR_INVALID_VALUE;
     *(large ? &f->large_clusters : &f->cluster_policy) = value;
     return CUDA_SUCCESS;
