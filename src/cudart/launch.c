@@ -219,6 +219,8 @@ cudaError_t crt_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const voi
 cudaError_t crt_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
 {
     CUfunction f;
+    if (attr < cudaFuncAttributeMaxDynamicSharedMemorySize || attr >= cudaFuncAttributeMax)
+        return cudaErrorInvalidValue;
     cudaError_t r = crt_function(func, &f);
     r = r ? r : crt_of(cuFuncSetAttribute(f, (CUfunction_attribute)attr, value));
     if (!r)
@@ -304,7 +306,9 @@ cudaError_t crt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const vo
                                                           int numBlocks, int blockSize)
 {
     CUfunction f;
-    cudaError_t r = numBlocks > 0 ? crt_function(func, &f) : cudaErrorInvalidValue;
+    cudaError_t r = crt_function(func, &f);
+    if (numBlocks <= 0 && r != cudaErrorInvalidDeviceFunction)
+        return cudaErrorInvalidValue;
     return r ? r : crt_of(cuOccupancyAvailableDynamicSMemPerBlock(size, f, numBlocks, blockSize));
 }
 

@@ -103,7 +103,7 @@ cudaError_t crt_cudaHostUnregister(void *ptr)
 
 cudaError_t crt_cudaHostGetDevicePointer(void **out, void *host, unsigned int flags)
 {
-    if (!out)
+    if (!out || !host)
         return cudaErrorInvalidValue;
     CUdeviceptr p;
     CUresult r = cuMemHostGetDevicePointer(&p, host, flags);

@@ -100,9 +100,20 @@ cudaError_t crt_cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t le
 
 _Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUstreamAttrValue), "one layout");
 
+/* Streams have some of the attributes of launches. */
+static bool is_of_streams(enum cudaLaunchAttributeID attr)
+{
+    return attr == cudaLaunchAttributeAccessPolicyWindow ||
+           attr == cudaLaunchAttributeSynchronizationPolicy ||
+           attr == cudaLaunchAttributePriority || attr == cudaLaunchAttributeMemSyncDomainMap ||
+           attr == cudaLaunchAttributeMemSyncDomain;
+}
+
 cudaError_t crt_cudaStreamSetAttribute(cudaStream_t stream, enum cudaLaunchAttributeID attr,
                                        const cudaLaunchAttributeValue *value)
 {
+    if (!is_of_streams(attr))
+        return cudaErrorInvalidValue;
     return crt_of(
         cuStreamSetAttribute(stream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
 }

@@ -77,26 +77,9 @@ static int set_hint(struct rt_stream_hints *h, CUstreamAttrID attr, const CUstre
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Streams have some of the attributes of launches. */
-static bool is_of_streams(CUstreamAttrID attr)
-{
-    switch (attr) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        return true;
-    default:
-        return false;
-    }
-}
-
 CUresult rt_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
                                  const CUstreamAttrValue *param)
 {
-    if (!is_of_streams(attr))
-        return CUDA_ERROR_INVALID_VALUE;
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
