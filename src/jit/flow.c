@@ -543,7 +543,8 @@ static void emit_block(struct jit_gen *g, uint32_t b)
     } else {
         jit_position(g, g->entry[b]);
         g->mask = g->masked ? jit_load_waiting(g, b) : load_alive(g);
-        jit_store_waiting(g, b, zero32(g));
+        if (!g->chains || g->waits[b])
+            jit_store_waiting(g, b, zero32(g));
     }
     jit_forget(g, block);
     if (g->masked && info(g, b)->meets)
