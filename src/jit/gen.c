@@ -388,6 +388,7 @@ static void generate(struct jit_gen *g)
     jit_find_locals(g);
     g->large = g->options->large || jit_has_gatherings(g) || jit_promotes_long(g) ||
                (g->fn->instr_count <= LARGE_MAX && jit_is_large(g, OPERANDS_MAX));
+    jit_choose_apart(g);
     look_at_warps(g);
     LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32, g->i32 };
     g->region_type = LLVMFunctionType(g->i32, params, 5, 0);

@@ -29,6 +29,7 @@
  *   cross                 shuffles and votes
  *   elements              what one lane loads and stores
  *   atomic                atomic operations
+ *   apart                 functions for accesses that would be long
  *   rare, lanes           lane by lane: loads and stores; host functions
  *   turn                  the order in which lanes store
  *   wrap                  results that may wrap around
@@ -375,9 +376,24 @@ struct jit_access {
     LLVMTypeRef element;
     LLVMValueRef value[IR_MAX_DST]; /* load: alloca of a vector; store: the vector */
     LLVMValueRef active;
+    LLVMValueRef address; /* NULL: the current instruction's */
+    bool same;            /* the address is a scalar, which all lanes share */
     bool store;
 };
+/* Bytes of a row of memory, which has a number for each lane. */
+#define JIT_ROW (JIT_LANES_MAX * sizeof(uint64_t))
+/* Row k of the function's; row 0 has the addresses. */
+LLVMValueRef jit_row_place(struct jit_gen *g, unsigned k);
 void jit_access_by_lane(struct jit_gen *g, struct jit_access *x);
+
+/* --- apart.c ---------------------------------------------------------------------------------- */
+/* Decides whether the kernel has such functions. */
+void jit_choose_apart(struct jit_gen *g);
+/* The access is made by a function of its own. */
+bool jit_is_apart(const struct jit_gen *g, const struct jit_access *x);
+/* Calls it. `emit` makes the access to x->address, where that function is not there yet. */
+void jit_access_apart(struct jit_gen *g, struct jit_access *x,
+                      void (*emit)(struct jit_gen *g, struct jit_access *x));
 
 /* --- local.c ---------------------------------------------------------------------------------- */
 /* Accesses elements of 4 or 8 bytes of local memory, at an address that all lanes share. */
@@ -498,6 +514,8 @@ LLVMValueRef jit_followed(struct jit_gen *g, LLVMValueRef v, LLVMValueRef active
 /* Ends the call: the first one of these lanes has a bad address, which is the lane's or (scalar)
  * all lanes'. */
 void jit_emit_fault(struct jit_gen *g, LLVMValueRef address, LLVMValueRef lanes, unsigned size);
+/* Where the current block goes to end the call with the result `r` (i32) of a fault. */
+LLVMBasicBlockRef jit_faulted(struct jit_gen *g, LLVMValueRef r);
 /* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. Of every lane, if
  * the others are followers. */
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active,

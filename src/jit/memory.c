@@ -29,11 +29,16 @@ static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef
     return jit_intrinsic(g, name, types, 2, args, 4);
 }
 
+static LLVMValueRef address_of(struct jit_gen *g, const struct jit_access *x)
+{
+    return x->address ? x->address : jit_address(g, true);
+}
+
 /* Lane by lane, in the order that the instruction asks for. */
 static void emit_single_form(struct jit_gen *g, struct jit_access *x)
 {
     struct jit_lane_loop l;
-    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
+    LLVMValueRef p = jit_host_vector(g, address_of(g, x), x->active, x->size);
     jit_lanes_begin_turned(g, &l, x->active, x->store ? jit_store_turn(g, x->size) : 0);
     LLVMValueRef at = jit_pick(g, p, l.lane), values[IR_MAX_SRC];
     for (unsigned k = 0; k < x->count && x->store; k++)
@@ -78,6 +83,10 @@ static LLVMValueRef gather_small(struct jit_gen *g, const struct jit_access *x, 
 static void emit_vector_form(struct jit_gen *g, struct jit_access *x)
 {
     bool all = jit_has_followers(g) && !x->store; /* all lanes may load */
+    if (jit_is_apart(g, x)) {
+        jit_access_apart(g, x, emit_vector_form);
+        return;
+    }
     if (jit_load_indexed(g, x))
         return;
     if (g->large && !has_gather(g, x)) {
@@ -88,7 +97,7 @@ static void emit_vector_form(struct jit_gen *g, struct jit_access *x)
         jit_access_by_lane(g, x);
         return;
     }
-    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
+    LLVMValueRef p = jit_host_vector(g, address_of(g, x), x->active, x->size);
     unsigned turn = x->store ? jit_store_turn(g, x->size) : 0;
     LLVMValueRef lanes = jit_turned(g, jit_lanes(g, all ? jit_all_lanes(g) : x->active), turn);
     LLVMTypeRef t = jit_vec(g, x->element);
@@ -450,6 +459,38 @@ static bool emit_parameter(struct jit_gen *g, const struct jit_access *x)
     return true;
 }
 
+/* The function's code where all lanes share the address. */
+static void emit_same_form(struct jit_gen *g, struct jit_access *x)
+{
+    LLVMBasicBlockRef slow = NULL, join = NULL;
+    LLVMValueRef address = x->address, p = LLVMBuildIntToPtr(g->b, address, g->ptr, ""),
+                 values[IR_MAX_SRC];
+    begin_generic(g, address, x->size, &slow, &join);
+    if (x->store) {
+        LLVMValueRef lane = jit_store_lane(g, x->active, x->size);
+        for (unsigned k = 0; k < x->count; k++)
+            values[k] = jit_pick(g, x->value[k], lane);
+        jit_store_elements(g, x, p, values);
+    } else {
+        jit_load_elements(g, x, p, values);
+        for (unsigned k = 0; k < x->count; k++)
+            LLVMBuildStore(g->b, jit_splat(g, values[k]), x->value[k]);
+    }
+    LLVMBuildBr(g->b, join);
+    jit_position(g, slow);
+    x->address = jit_splat(g, address);
+    emit_vector_form(g, x);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
+/* The access has one address for all lanes, and a function of its own. */
+static bool is_same_apart(struct jit_gen *g, const struct jit_access *x)
+{
+    return g->a->instrs[g->at_instr].address == IR_UNIFORM && !jit_is_ordered(g) &&
+           jit_is_apart(g, x);
+}
+
 void jit_emit_load(struct jit_gen *g)
 {
     struct jit_access x = begin_access(g, false);
@@ -457,8 +498,9 @@ void jit_emit_load(struct jit_gen *g)
     bool generic = false;
     if (emit_parameter(g, &x) || jit_emit_run(g))
         return;
+    x.same = is_same_apart(g, &x);
     bool uniform = g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_LOCAL;
-    if (uniform) {
+    if (uniform && !x.same) {
         LLVMValueRef address = jit_address(g, false);
         generic = begin_generic(g, address, x.size, &slow, &join);
         LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "")
@@ -476,7 +518,10 @@ void jit_emit_load(struct jit_gen *g)
         x.value[k] = jit_alloca(g, jit_vec(g, x.element), "");
         LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, x.element)), x.value[k]);
     }
-    emit_forms(g, &x);
+    if (x.same)
+        jit_access_apart(g, &x, emit_same_form);
+    else
+        emit_forms(g, &x);
     for (unsigned k = 0; k < x.count; k++)
         jit_set(g, k, LLVMBuildLoad2(g->b, jit_vec(g, x.element), x.value[k], ""));
     if (generic) {
@@ -509,8 +554,9 @@ void jit_emit_store(struct jit_gen *g)
         jit_unsupported(g, "st.param");
         return;
     }
+    x.same = is_same_apart(g, &x);
     bool uniform = g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_LOCAL;
-    if (uniform) {
+    if (uniform && !x.same) {
         LLVMValueRef address = jit_address(g, false);
         generic = begin_generic(g, address, x.size, &slow, &join);
         LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "")
@@ -523,7 +569,10 @@ void jit_emit_store(struct jit_gen *g)
     }
     for (unsigned k = 0; k < x.count; k++)
         x.value[k] = jit_src(g, &g->i->src[k], x.type, true);
-    emit_forms(g, &x);
+    if (x.same)
+        jit_access_apart(g, &x, emit_same_form);
+    else
+        emit_forms(g, &x);
     if (generic) {
         LLVMBuildBr(g->b, join);
         jit_position(g, join);

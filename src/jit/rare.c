@@ -9,28 +9,27 @@
 
 #include "device/soft/ir/spaces.h"
 
-/* A row of the memory: a number for each lane. Row 0 has the addresses. */
-static LLVMValueRef row(struct jit_gen *g, unsigned k)
+LLVMValueRef jit_row_place(struct jit_gen *g, unsigned k)
 {
     if (!g->places)
         g->places =
             jit_alloca(g, LLVMArrayType(g->i64, (IR_MAX_DST + 1) * JIT_LANES_MAX), "places");
-    return jit_at_offset(g, g->b, g->places, k * JIT_LANES_MAX * sizeof(uint64_t));
+    return jit_at_offset(g, g->b, g->places, k * JIT_ROW);
 }
 
 static LLVMValueRef lane_of(struct jit_gen *g, LLVMTypeRef t, unsigned k, LLVMValueRef lane)
 {
-    return LLVMBuildGEP2(g->b, t, row(g, k), &lane, 1, "");
+    return LLVMBuildGEP2(g->b, t, jit_row_place(g, k), &lane, 1, "");
 }
 
 static void put_row(struct jit_gen *g, unsigned k, LLVMValueRef v)
 {
-    LLVMSetAlignment(LLVMBuildStore(g->b, v, row(g, k)), 8);
+    LLVMSetAlignment(LLVMBuildStore(g->b, v, jit_row_place(g, k)), 8);
 }
 
 static LLVMValueRef get_row(struct jit_gen *g, unsigned k, LLVMTypeRef element)
 {
-    LLVMValueRef v = LLVMBuildLoad2(g->b, jit_vec(g, element), row(g, k), "");
+    LLVMValueRef v = LLVMBuildLoad2(g->b, jit_vec(g, element), jit_row_place(g, k), "");
     LLVMSetAlignment(v, 8);
     return v;
 }
@@ -56,7 +55,7 @@ void jit_access_by_lane(struct jit_gen *g, struct jit_access *x)
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool late = is_checked_late(g);
     bool line = late && info->address == IR_AFFINE && !info->address_may_wrap;
-    LLVMValueRef address = jit_address(g, !line), at;
+    LLVMValueRef address = x->address ? x->address : jit_address(g, !line), at;
     struct jit_lane_loop l;
     if (!line)
         put_row(g, 0, late ? address : jit_host_vector(g, address, x->active, x->size));

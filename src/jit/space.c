@@ -33,18 +33,22 @@ void jit_emit_fault(struct jit_gen *g, LLVMValueRef address, LLVMValueRef lanes,
     bool vec = jit_is_vec(address);
     LLVMValueRef r = LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
                                     vec ? g->fault_vector : g->fault_scalar, args, 5, "");
+    LLVMBuildBr(g->b, jit_faulted(g, r));
+}
+
+LLVMBasicBlockRef jit_faulted(struct jit_gen *g, LLVMValueRef r)
+{
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
     /* One return for all of them: where LLVM inlines the function, each of its variables ends at
      * each return. */
-    LLVMBasicBlockRef leave =
-        g->faulted ? LLVMGetInstructionParent(g->faulted) : jit_new_block(g, "faulted");
-    LLVMBuildBr(g->b, leave);
     if (!g->faulted) {
-        jit_position(g, leave);
+        jit_position(g, jit_new_block(g, "faulted"));
         g->faulted = LLVMBuildPhi(g->b, g->i32, "");
         LLVMBuildRet(g->b, g->faulted);
+        jit_position(g, from);
     }
     LLVMAddIncoming(g->faulted, &r, &from, 1);
+    return LLVMGetInstructionParent(g->faulted);
 }
 
 static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address,

@@ -69,6 +69,7 @@ struct jit_gen {
                            block after the other */
     } row;              /* row.c */
     bool large;         /* LLVM keeps no registers over blocks: frame.c */
+    bool apart;         /* accesses at generic addresses are calls: apart.c */
     bool in_pieces;     /* some blocks are in pieces until there are no allocas: frame.c */
     bool flushes; /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack for a function; a larger frame sets `frame_over` */
