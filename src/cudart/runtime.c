@@ -170,10 +170,10 @@ cudaError_t crt_cudaSetDeviceFlags(unsigned int flags)
     if (flags & ~(unsigned)cudaDeviceMask)
         return cudaErrorInvalidValue;
     cudaError_t r = check_device(self.device);
-    /* Host memory is always mapped now; the driver has no flag for it any more. */
-    return r ? r
-             : crt_of(
-                   cuDevicePrimaryCtxSetFlags(self.device, flags & ~(unsigned)cudaDeviceMapHost));
+    /* Host memory is always mapped now; the driver has no flag for it any more. NVIDIA's runtime
+     * sets cudaDeviceSyncMemops by cudaInitDevice() only. */
+    const unsigned ignored = cudaDeviceMapHost | cudaDeviceSyncMemops;
+    return r ? r : crt_of(cuDevicePrimaryCtxSetFlags(self.device, flags & ~ignored));
 }
 
 cudaError_t crt_cudaGetDeviceFlags(unsigned int *flags)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "device/soft/exec/launch.h"
+#include "device/soft/exec/refuse.h"
 #include "device/soft/kernel.h"
 
 #define STORE_BYTES (16u << 20)
@@ -18,6 +18,7 @@
 #define STREAM_TAIL 3u /* cudaStreamTailLaunch */
 
 /* cudaError_t values */
+#define ERROR_INVALID_CONFIGURATION   9
 #define ERROR_PENDING_COUNT_EXCEEDED  69
 #define ERROR_INVALID_DEVICE_FUNCTION 98
 
@@ -112,9 +113,10 @@ static int32_t child_launch(struct soft_block *b, uint32_t thread, uint64_t reco
                             .params_size = k->param_bytes };
     memcpy(l.grid, r.grid, sizeof(l.grid));
     memcpy(l.block, r.block, sizeof(l.block));
-    int error = soft_launch_check(k, &l);
-    if (error != GM_CUDA_SUCCESS)
-        return error;
+    int result;
+    /* A kernel that cannot be launched at all is told of when it is its turn. */
+    if (k->interpreter && soft_refusal(k, &l, &result))
+        return ERROR_INVALID_CONFIGURATION;
     struct soft_child *child = store_take(b->helpers->children, sizeof(*child) + k->param_bytes);
     if (!child)
         return ERROR_PENDING_COUNT_EXCEEDED;

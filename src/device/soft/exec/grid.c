@@ -225,7 +225,7 @@ static void check_report(const struct launch *l)
     soft_check_report(m->client->check, l->checked, &about, &m->client->output);
 }
 
-static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count)
+bool soft_grid_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count)
 {
     struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
     struct block_loop loop = { .code = soft_kernel_code(l->kernel, l->variant),
@@ -283,18 +283,10 @@ static void workspace_return(struct launch *l)
     l->workspace = 0;
 }
 
-static void launch_done(struct soft_task *t)
+void soft_grid_end(struct launch *l)
 {
-    struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
     workspace_return(l);
     print_drain(l);
     check_report(l);
-    atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(t), memory_order_relaxed);
-    struct launch *root = l->root;
-    if (!soft_launch_next(l))
-        dev_work_finish(root->op.queue->work, &root->op);
+    atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(&l->task), memory_order_relaxed);
 }
-
-const struct soft_task_ops soft_grid_ops = { .run = launch_run,
-                                             .done = launch_done,
-                                             .limited = true };

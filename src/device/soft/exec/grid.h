@@ -1,5 +1,5 @@
 /*
- * A launch that is carried out: what launch.c makes of a client's launch, and grid.c runs.
+ * The grid of a launch: what launch.c makes of a client's launch, and grid.c runs.
  */
 #ifndef GMUX_SOFT_EXEC_GRID_H
 #define GMUX_SOFT_EXEC_GRID_H
@@ -37,14 +37,13 @@ struct launch {
     uint8_t params[] GM_ALIGNED(16);
 };
 
-/* grid.c: how the scheduler runs a launch's task. */
-extern const struct soft_task_ops soft_grid_ops;
+/* soft_task_ops.run of a launch's task. */
+bool soft_grid_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count);
+/* When the last block has ended: what the client may see of it before it knows of the end. */
+void soft_grid_end(struct launch *l);
+
 /* Gives the launch a workspace. If none is left, or the client has taken its memory away, the
  * kernel gets none, and traps when it uses it. */
 void soft_workspace_take(struct launch *l);
-
-/* launch.c: the grid of `l` has ended. Begins the next one of its root's descendants. False: there
- * is none any more. May free `l`, unless it is a root. */
-GM_MUST_CHECK bool soft_launch_next(struct launch *l);
 
 #endif

@@ -13,12 +13,11 @@
 #include "device/attributes.h"
 #include "device/soft/check/check.h"
 #include "device/soft/exec/grid.h"
+#include "device/soft/exec/refuse.h"
 #include "device/soft/exec/worker.h"
 #include "device/soft/ir/clones.h"
 #include "device/soft/kernel.h"
 
-#define LOCAL_MOST (256ull << 20) /* most local memory of a block */
-#define SAVE_MOST  (256ull << 20) /* most memory for registers of a block */
 /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; the next is the offset of a CUlaunchAttribute's value */
 #define ATTRIBUTE_COOPERATIVE 2u
 #define ATTRIBUTE_VALUE       8u
@@ -28,7 +27,7 @@
 #define BEHIND_MOST 4u
 #define CHAIN_NS    60000u
 
-#define ERROR_INVALID_CONFIGURATION 9 /* a cudaError_t */
+static const struct soft_task_ops launch_ops;
 
 /* --- short launches: the client's thread runs them when its ring has run dry ------------------ */
 
@@ -89,7 +88,7 @@ bool soft_launch_start(struct dev_op *op)
 
 struct dev_op *soft_launch_op(struct soft_task *t)
 {
-    return t->ops == &soft_grid_ops ? &GM_CONTAINER_OF(t, struct launch, task)->root->op : NULL;
+    return t->ops == &launch_ops ? &GM_CONTAINER_OF(t, struct launch, task)->root->op : NULL;
 }
 
 static void launch_free(struct launch *l)
@@ -109,53 +108,6 @@ void soft_launch_release(struct dev_op *op)
 }
 
 /* --- submission ------------------------------------------------------------------------------- */
-
-/* Stack per thread for recursive functions. A frame here holds the registers that the text names, a
- * frame on a GPU only those that the compiler keeps. The limit is scaled so that one found by trial
- * on a GPU is enough here, too. */
-static uint32_t stack_bytes(const struct soft_kernel *k)
-{
-    const struct dev_client *c = k->module->client;
-    return k->uses_stack ? 2 * atomic_load_explicit(&c->stack_limit, memory_order_relaxed) : 0;
-}
-
-/* UINT32_MAX: too many. */
-static uint64_t thread_count(const struct dev_launch *l)
-{
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1];
-    return threads > DEV_BLOCK_THREADS ? UINT32_MAX : threads * l->block[2];
-}
-
-/* Why the kernel cannot be launched so, with the client's error in *result; NULL: it can. */
-static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l, int *result)
-{
-    uint64_t threads = thread_count(l);
-    *result = GM_CUDA_NOT_SUPPORTED;
-    if (!k->interpreter)
-        return k->lacks;
-    *result = GM_CUDA_INVALID_VALUE;
-    if (threads == 0 || l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0)
-        return "empty grid or block";
-    if (l->grid[0] > DEV_GRID_X || l->grid[1] > DEV_GRID_YZ || l->grid[2] > DEV_GRID_YZ)
-        return "grid too large";
-    if (l->block[0] > DEV_BLOCK_XY || l->block[1] > DEV_BLOCK_XY || l->block[2] > DEV_BLOCK_Z)
-        return "block too large";
-    if (l->params_size - l->attributes * DEV_LAUNCH_ATTRIBUTE < k->param_bytes)
-        return "too few parameter bytes";
-    if (k->reqntid[0] && memcmp(k->reqntid, l->block, sizeof(k->reqntid)) != 0)
-        return "block size is not the one the kernel requires";
-    *result = GM_CUDA_LAUNCH_OUT_OF_RESOURCES;
-    if (threads > k->max_threads)
-        return "more threads per block than the kernel allows";
-    if ((uint64_t)k->shared_dynamic + l->shared_bytes > DEV_SHARED_OPTIN_BYTES)
-        return "more shared memory than there is";
-    uint64_t local = (uint64_t)GM_MAX(k->local_bytes, k->interpreter->local_bytes) + stack_bytes(k);
-    if (local * threads > LOCAL_MOST)
-        return "more local memory than there is";
-    if (k->interpreter->save_bytes * ((threads + SOFT_WARP - 1) / SOFT_WARP) > SAVE_MOST)
-        return "more registers than there is room for";
-    return NULL;
-}
 
 static void launch_fail(struct dev_queue *q, int result, const char *kernel, const char *why)
 {
@@ -190,7 +142,8 @@ static bool is_cooperative(const struct dev_launch *l)
     return false;
 }
 
-/* A launch that refusal() lets pass, without what its order in the queue needs. NULL: no memory. */
+/* A launch that soft_refusal() lets pass, without what its order in the queue needs. NULL: no
+ * memory. */
 static struct launch *launch_create(struct dev_queue *q, struct soft_kernel *k,
                                     const struct dev_launch *l, bool together)
 {
@@ -208,8 +161,9 @@ static struct launch *launch_create(struct dev_queue *q, struct soft_kernel *k,
     memcpy(n->grid, l->grid, sizeof(n->grid));
     memcpy(n->block, l->block, sizeof(n->block));
     /* The checker has to see all threads, also those that would do the same once more. */
-    n->threads = (uint32_t)(n->checked ? thread_count(l) : ir_threads(k->thread_dims, l->block));
-    n->stack_bytes = stack_bytes(k);
+    n->threads =
+        (uint32_t)(n->checked ? soft_thread_count(l) : ir_threads(k->thread_dims, l->block));
+    n->stack_bytes = soft_stack_bytes(k);
     n->dynamic_bytes = l->shared_bytes;
     n->shared_bytes = l->shared_bytes ? k->shared_dynamic + l->shared_bytes
                                       : GM_MAX(k->shared_static, k->shared_dynamic);
@@ -218,7 +172,7 @@ static struct launch *launch_create(struct dev_queue *q, struct soft_kernel *k,
     n->id = atomic_fetch_add_explicit(&c->grids, 1, memory_order_relaxed) + 1;
     n->children.module = k->module;
     n->root = n;
-    n->task.ops = &soft_grid_ops;
+    n->task.ops = &launch_ops;
     n->task.account = &c->account;
     n->task.count = dev_product(l->grid);
     n->task.live = together || k->may_wait ? live_blocks(c) : 0;
@@ -239,7 +193,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 
     struct soft_kernel *k = &m->kernels[l->function];
     int result;
-    const char *why = refusal(k, l, &result);
+    const char *why = soft_refusal(k, l, &result);
     bool together = is_cooperative(l);
     if (!why && together && dev_product(l->grid) > live_blocks(c)) {
         why = "more blocks than can be live at once";
@@ -266,14 +220,6 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 
 /* --- children --------------------------------------------------------------------------------- */
 
-int soft_launch_check(const struct soft_kernel *k, const struct dev_launch *l)
-{
-    int result;
-    /* A kernel that cannot be launched at all is told of when it is its turn. */
-    return !k->interpreter || !refusal(k, l, &result) ? GM_CUDA_SUCCESS
-                                                      : ERROR_INVALID_CONFIGURATION;
-}
-
 /* The child's launch; NULL: the client has failed. */
 static struct launch *child_create(struct launch *root, const struct soft_child *child)
 {
@@ -286,7 +232,7 @@ static struct launch *child_create(struct launch *root, const struct soft_child 
     memcpy(l.grid, child->grid, sizeof(l.grid));
     memcpy(l.block, child->block, sizeof(l.block));
     int result = GM_CUDA_OUT_OF_MEMORY;
-    const char *why = refusal(k, &l, &result);
+    const char *why = soft_refusal(k, &l, &result);
     struct launch *n = why ? NULL : launch_create(q, k, &l, false);
     if (!n) {
         launch_fail(q, result, k->name, why ? why : "no memory");
@@ -298,7 +244,9 @@ static struct launch *child_create(struct launch *root, const struct soft_child 
     return n;
 }
 
-bool soft_launch_next(struct launch *l)
+/* The grid of `l` has ended. Begins the next one of its root's descendants. False: there is none
+ * any more. May free `l`, unless it is a root. */
+static bool launch_next(struct launch *l)
 {
     struct launch *root = l->root;
     struct dev_client *c = l->kernel->module->client;
@@ -308,13 +256,25 @@ bool soft_launch_next(struct launch *l)
     while (root->waiting) {
         struct soft_child *child = root->waiting;
         root->waiting = child->next;
-        if (!atomic_load_explicit(&root->failed, memory_order_relaxed)) {
+        if (!atomic_load_explicit(&root->failed, memory_order_relaxed))
             root->child = child_create(root, child);
-            atomic_store_explicit(&root->failed, !root->child, memory_order_relaxed);
-        }
         soft_child_release(c->helpers.children);
         if (root->child && soft_task_submit(c->dev->sched, &root->child->task))
             return true;
+        /* The others are only given back. A child that was not begun is freed with its root. */
+        atomic_store_explicit(&root->failed, true, memory_order_relaxed);
     }
     return false;
 }
+
+static void launch_done(struct soft_task *t)
+{
+    struct launch *l = GM_CONTAINER_OF(t, struct launch, task), *root = l->root;
+    soft_grid_end(l);
+    if (!launch_next(l))
+        dev_work_finish(root->op.queue->work, &root->op);
+}
+
+static const struct soft_task_ops launch_ops = { .run = soft_grid_run,
+                                                 .done = launch_done,
+                                                 .limited = true };

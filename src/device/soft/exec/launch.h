@@ -18,10 +18,6 @@ struct dev_op *soft_launch_op(struct soft_task *t);
 /* Frees a launch. */
 void soft_launch_release(struct dev_op *op);
 
-/* For a kernel's own launch of a kernel, whose parameters are there: 0, or the cudaError_t that it
- * gets. Neither allocates nor locks. */
-int soft_launch_check(const struct soft_kernel *k, const struct dev_launch *l);
-
 /* dev_ops.launch, dev_ops.flush */
 int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 void soft_flush(struct dev_client *c);
