@@ -10,7 +10,6 @@
 
 #include "device/soft/check/check.h"
 #include "device/soft/exec/worker.h"
-#include "device/soft/ir/clones.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
 

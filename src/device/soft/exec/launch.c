@@ -128,6 +128,7 @@ static uint64_t live_blocks(const struct dev_client *c)
 {
     return (uint64_t)soft_sched_workers(c->dev->sched) * DEV_BLOCKS_PER_MULTIPROCESSOR;
 }
+
 /* Only this launch attribute has a meaning here. */
 static bool is_cooperative(const struct dev_launch *l)
 {
@@ -148,7 +149,7 @@ static struct launch *launch_create(struct dev_queue *q, struct soft_kernel *k,
                                     const struct dev_launch *l, bool together)
 {
     struct dev_client *c = k->module->client;
-    size_t before = (size_t)l->attributes * DEV_LAUNCH_ATTRIBUTE, size = l->params_size - before;
+    size_t size = soft_param_bytes(l), before = l->params_size - size;
     struct launch *n = calloc(1, sizeof(*n) + size + sizeof(uint64_t) * 2 + PARAM_SLACK);
     if (!n)
         return NULL;
@@ -210,7 +211,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         return GM_CUDA_OUT_OF_MEMORY;
     if (!c->guest)
         c->guest = soft_guest_create(c->dev->sched);
-    result = dev_queue_launch(q, seq, &n->op, l->params_size);
+    result = dev_queue_launch(q, seq, &n->op, soft_param_bytes(l));
     if (!l->more)
         soft_flush(c);
     else if (c->held_behind && c->held_behind++ > BEHIND_MOST)
@@ -232,6 +233,7 @@ static struct launch *child_create(struct launch *root, const struct soft_child 
     memcpy(l.grid, child->grid, sizeof(l.grid));
     memcpy(l.block, child->block, sizeof(l.block));
     int result = GM_CUDA_OUT_OF_MEMORY;
+    /* Looked at when it was launched, but the limit of stacks may be another one now. */
     const char *why = soft_refusal(k, &l, &result);
     struct launch *n = why ? NULL : launch_create(q, k, &l, false);
     if (!n) {
@@ -256,12 +258,13 @@ static bool launch_next(struct launch *l)
     while (root->waiting) {
         struct soft_child *child = root->waiting;
         root->waiting = child->next;
-        if (!atomic_load_explicit(&root->failed, memory_order_relaxed))
-            root->child = child_create(root, child);
+        bool failed = atomic_load_explicit(&root->failed, memory_order_relaxed);
+        root->child = failed ? NULL : child_create(root, child);
         soft_child_release(c->helpers.children);
         if (root->child && soft_task_submit(c->dev->sched, &root->child->task))
             return true;
-        /* The others are only given back. A child that was not begun is freed with its root. */
+        launch_free(root->child);
+        root->child = NULL;
         atomic_store_explicit(&root->failed, true, memory_order_relaxed);
     }
     return false;

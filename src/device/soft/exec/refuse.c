@@ -17,6 +17,11 @@ uint32_t soft_stack_bytes(const struct soft_kernel *k)
     return k->uses_stack ? 2 * atomic_load_explicit(&c->stack_limit, memory_order_relaxed) : 0;
 }
 
+size_t soft_param_bytes(const struct dev_launch *l)
+{
+    return l->params_size - (size_t)l->attributes * DEV_LAUNCH_ATTRIBUTE;
+}
+
 uint64_t soft_thread_count(const struct dev_launch *l)
 {
     uint64_t threads = (uint64_t)l->block[0] * l->block[1];
@@ -36,7 +41,7 @@ const char *soft_refusal(const struct soft_kernel *k, const struct dev_launch *l
         return "grid too large";
     if (l->block[0] > DEV_BLOCK_XY || l->block[1] > DEV_BLOCK_XY || l->block[2] > DEV_BLOCK_Z)
         return "block too large";
-    if (l->params_size - l->attributes * DEV_LAUNCH_ATTRIBUTE < k->param_bytes)
+    if (soft_param_bytes(l) < k->param_bytes)
         return "too few parameter bytes";
     if (k->reqntid[0] && memcmp(k->reqntid, l->block, sizeof(k->reqntid)) != 0)
         return "block size is not the one the kernel requires";

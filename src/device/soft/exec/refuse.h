@@ -13,6 +13,9 @@ struct soft_kernel;
  * on a GPU is enough here, too. */
 uint32_t soft_stack_bytes(const struct soft_kernel *k);
 
+/* Bytes of the parameters, which stand behind the attributes. */
+size_t soft_param_bytes(const struct dev_launch *l);
+
 /* How many a block has. UINT32_MAX: too many. */
 uint64_t soft_thread_count(const struct dev_launch *l);
 
