@@ -165,19 +165,22 @@ cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
     return cudaSuccess;
 }
 
-static bool copies_nothing(const struct cudaMemcpy3DParms *p)
+/* The driver's form of a copy. Of one that copies nothing it gets no more than that: it still looks
+ * whether anything may be done now. */
+static cudaError_t form_of(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
-    return p && (!p->extent.width || !p->extent.height || !p->extent.depth);
+    if (p && (!p->extent.width || !p->extent.height || !p->extent.depth)) {
+        *out = (CUDA_MEMCPY3D) { .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                 .dstMemoryType = CU_MEMORYTYPE_UNIFIED };
+        return cudaSuccess;
+    }
+    return crt_copy3d(p, out);
 }
-
-/* The driver still looks whether anything may be done now. */
-static const CUDA_MEMCPY3D nothing = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                       .dstMemoryType = CU_MEMORYTYPE_UNIFIED };
 
 cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own)
 {
-    CUDA_MEMCPY3D c = nothing;
-    cudaError_t r = copies_nothing(p) ? cudaSuccess : crt_copy3d(p, &c);
+    CUDA_MEMCPY3D c;
+    cudaError_t r = form_of(p, &c);
     if (r)
         return r;
     return own ? finish(cuMemcpy3DAsync(&c, own), own) : crt_of(cuMemcpy3D(&c));
@@ -185,8 +188,8 @@ cudaError_t crt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t own
 
 cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
-    CUDA_MEMCPY3D c = nothing;
-    cudaError_t r = copies_nothing(p) ? cudaSuccess : crt_copy3d(p, &c);
+    CUDA_MEMCPY3D c;
+    cudaError_t r = form_of(p, &c);
     return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
 }
 

@@ -33,27 +33,29 @@ static bool is_of_children(const char *name)
     return begins(name, "__cudaCDP2");
 }
 
+/* Whether that name is one of those functions, which is not defined there. */
+static bool is_missing(const struct ptx_parser *p, uint8_t kind, uint32_t index,
+                       bool (*is_one)(const char *name))
+{
+    return kind == PTX_NAME_FN && !p->m->fns[index].is_defined &&
+           is_one(ir_name(p->m, p->m->fns[index].name));
+}
+
 /* Whether a unit declares one of those functions, and no unit defines it. */
 static bool lacks(const struct ptx_parser *p, bool (*is_one)(const char *name))
 {
-    for (uint32_t n = 0; n < p->link_count; n++) {
-        const struct ptx_link *l = &p->links[n];
-        if (l->kind == PTX_NAME_FN && !p->m->fns[l->index].is_defined &&
-            is_one(ir_name(p->m, p->m->fns[l->index].name)))
+    for (uint32_t n = 0; n < p->link_count; n++)
+        if (is_missing(p, p->links[n].kind, p->links[n].index, is_one))
             return true;
-    }
     return false;
 }
 
 /* Whether a unit declares one of those functions without defining it itself. */
 static bool wants(const struct ptx_parser *p, bool (*is_one)(const char *name))
 {
-    for (uint32_t n = 0; n < p->same_count; n++) {
-        const struct ptx_same *s = &p->same[n];
-        if (s->kind == PTX_NAME_FN && !p->m->fns[s->index].is_defined &&
-            is_one(ir_name(p->m, p->m->fns[s->index].name)))
+    for (uint32_t n = 0; n < p->same_count; n++)
+        if (is_missing(p, p->same[n].kind, p->same[n].index, is_one))
             return true;
-    }
     return false;
 }
 
